@@ -1,0 +1,7 @@
+//! Messages and tasks.
+use crate::call::Op;
+use crate::record::{EventRow, Kind};
+use crate::Result;
+pub const EVENTS: &[Kind] = &[];
+pub(crate) fn operations() -> Vec<Op> { Vec::new() }
+pub(crate) fn erase(_tx: &mut deskmate_db::Tx<'_>, _event: &EventRow) -> Result<()> { Ok(()) }

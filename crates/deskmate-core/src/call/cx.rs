@@ -1,0 +1,59 @@
+//! The context of one call.
+
+use std::sync::Arc;
+
+use deskmate_db::Tx;
+
+use super::actor::{Actor, Surface};
+use crate::record::{Event, Keyring};
+use crate::{Result, World};
+
+/// What an operation is given: who acts, the open transaction, time and chance. There is nothing else to reach for.
+pub struct Cx<'t, 'c> {
+    /// The open transaction.
+    pub tx: &'t mut Tx<'c>,
+    /// Who acts.
+    pub actor: Actor,
+    /// Over which surface.
+    pub surface: Surface,
+    /// The keys whose checkpoints are believed.
+    pub keys: Arc<Keyring>,
+    world: Arc<dyn World>,
+    now: i64,
+}
+
+impl<'t, 'c> Cx<'t, 'c> {
+    /// A context over an open transaction. The whole call happens at one moment.
+    pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>) -> Self {
+        let now = world.now();
+        Self { tx, actor, surface, keys, world, now }
+    }
+
+    /// The moment of the call: microseconds since 1970 in UTC.
+    pub fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// A fresh id that sorts by time.
+    pub fn new_id(&self) -> String {
+        self.world.new_id()
+    }
+
+    /// 256 unguessable bits.
+    pub fn secret(&self) -> [u8; 32] {
+        self.world.secret()
+    }
+
+    /// Tells the record what happened. It is sealed with the changes of this call, or neither is.
+    pub fn emit(&mut self, event: Event) -> Result<()> {
+        let actor = self.actor.clone();
+        self.emit_as(&actor, event)
+    }
+
+    /// Tells the record what somebody else's row says happened: only for edges that bring in foreign rows.
+    pub fn emit_as(&mut self, actor: &Actor, event: Event) -> Result<()> {
+        let entry = event.entry(actor, self.surface, self.now, self.world.as_ref())?;
+        self.tx.stage(Box::new(entry));
+        Ok(())
+    }
+}

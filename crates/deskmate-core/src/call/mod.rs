@@ -1,0 +1,19 @@
+//! What every capability shares: who acts, the context of a call, the declaration of an operation, and the one path
+//! from a call to its answer.
+
+mod actor;
+mod cx;
+mod decode;
+mod idempotency;
+mod op;
+mod page;
+mod pipeline;
+mod registry;
+
+pub use actor::{Access, Actor, ActorKind, Credential, Presence, Role, Surface};
+pub use cx::Cx;
+pub use decode::parse_strict;
+pub use op::{Effect, Hints, Op, Outcome, Toolset, Wait};
+pub use page::{Page, PageIn};
+pub use pipeline::{Answer, Call, Desk, Mode};
+pub use registry::{Registry, event_catalogue};

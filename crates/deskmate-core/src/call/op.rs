@@ -1,0 +1,313 @@
+//! The declaration of an operation, from which every surface is made.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::actor::{Access, Role};
+use super::cx::Cx;
+use crate::{Code, Error, Result};
+
+/// A named group of operations that can be mounted alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Toolset {
+    /// Messages, tasks and reservations between actors.
+    Bridge,
+    /// The desk itself: record, jobs, identity. Served to people and their programs, not mounted for agents.
+    Desk,
+    /// Fixtures for protocol tests; never part of a released binary.
+    Conformance,
+}
+
+impl Toolset {
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bridge => "bridge",
+            Self::Desk => "desk",
+            Self::Conformance => "conformance",
+        }
+    }
+}
+
+/// Whether an operation changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It only looks.
+    Read,
+    /// It changes rows and tells the record.
+    Write,
+}
+
+/// What a client may expect of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Hints {
+    /// It may undo or overwrite something.
+    pub destructive: bool,
+    /// Calling it twice is the same as once.
+    pub idempotent: bool,
+    /// It reaches beyond the desk.
+    pub open_world: bool,
+}
+
+/// The answer of an operation that can wait.
+pub enum Wait<T> {
+    /// Here it is.
+    Ready(T),
+    /// Nothing yet; this is the answer if the time runs out.
+    NotYet(T),
+}
+
+/// An answer on its way to a surface.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The answer.
+    Done(Value),
+    /// Nothing yet: a surface may wait and ask again.
+    NotYet(Value),
+}
+
+/// What a slow first step worked out, before the transaction that writes.
+pub(crate) type Prepared = Arc<dyn Any + Send + Sync>;
+type Run = dyn Fn(&mut Cx<'_, '_>, Value, Option<&Prepared>) -> Result<Outcome> + Send + Sync;
+type Prepare = dyn Fn(&mut Cx<'_, '_>, &Value) -> Result<Prepared> + Send + Sync;
+
+/// One thing that can be done.
+#[derive(Clone)]
+pub struct Op {
+    /// Its name within its toolset.
+    pub name: &'static str,
+    /// Its toolset.
+    pub toolset: Toolset,
+    /// Whether it changes anything.
+    pub effect: Effect,
+    /// Whether it may hold the caller for a while.
+    pub waits: bool,
+    /// Who may call it.
+    pub access: Access,
+    /// What a client may expect.
+    pub hints: Hints,
+    /// What it does, for its caller; the documentation of the input type.
+    pub description: String,
+    /// The schema of its input.
+    pub input: Value,
+    /// The schema of its answer.
+    pub output: Value,
+    run: Arc<Run>,
+    prepare: Option<Arc<Prepare>>,
+}
+
+impl Op {
+    /// An operation that only looks.
+    pub fn read<I, O>(toolset: Toolset, name: &'static str, run: fn(&mut Cx<'_, '_>, I) -> Result<O>) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + 'static,
+        O: Serialize + JsonSchema + 'static,
+    {
+        let hints = Hints { destructive: false, idempotent: true, open_world: false };
+        Self::declare::<I, O>(toolset, name, Effect::Read, hints, Arc::new(move |cx, input, _| Ok(Outcome::Done(encode(&run(cx, decode(input)?)?)?))))
+    }
+
+    /// An operation that changes something. Unless told otherwise it adds and does not overwrite.
+    pub fn write<I, O>(toolset: Toolset, name: &'static str, run: fn(&mut Cx<'_, '_>, I) -> Result<O>) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + 'static,
+        O: Serialize + JsonSchema + 'static,
+    {
+        let hints = Hints { destructive: false, idempotent: false, open_world: false };
+        Self::declare::<I, O>(toolset, name, Effect::Write, hints, Arc::new(move |cx, input, _| Ok(Outcome::Done(encode(&run(cx, decode(input)?)?)?))))
+    }
+
+    /// A read that may hold until there is something to answer.
+    pub fn wait<I, O>(toolset: Toolset, name: &'static str, run: fn(&mut Cx<'_, '_>, I) -> Result<Wait<O>>) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + 'static,
+        O: Serialize + JsonSchema + 'static,
+    {
+        let hints = Hints { destructive: false, idempotent: true, open_world: false };
+        let run: Arc<Run> = Arc::new(move |cx, input, _| match run(cx, decode(input)?)? {
+            Wait::Ready(answer) => Ok(Outcome::Done(encode(&answer)?)),
+            Wait::NotYet(answer) => Ok(Outcome::NotYet(encode(&answer)?)),
+        });
+        Self { waits: true, ..Self::declare::<I, O>(toolset, name, Effect::Read, hints, run) }
+    }
+
+    /// A write with a slow first step, such as checking a passphrase. That step only reads, and does not hold the writer.
+    pub fn prepared<I, P, O>(
+        toolset: Toolset,
+        name: &'static str,
+        prepare: fn(&mut Cx<'_, '_>, &I) -> Result<P>,
+        run: fn(&mut Cx<'_, '_>, I, &P) -> Result<O>,
+    ) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + 'static,
+        P: Any + Send + Sync,
+        O: Serialize + JsonSchema + 'static,
+    {
+        let hints = Hints { destructive: false, idempotent: false, open_world: false };
+        let run: Arc<Run> = Arc::new(move |cx, input, prepared| {
+            let prepared = prepared.and_then(|prepared| prepared.downcast_ref::<P>());
+            let prepared = prepared.ok_or_else(|| Error::new(Code::Internal, "the first step of this operation did not run"))?;
+            Ok(Outcome::Done(encode(&run(cx, decode(input)?, prepared)?)?))
+        });
+        let prepare: Arc<Prepare> = Arc::new(move |cx, input| Ok(Arc::new(prepare(cx, &decode(input.clone())?)?) as Prepared));
+        Self { prepare: Some(prepare), ..Self::declare::<I, O>(toolset, name, Effect::Write, hints, run) }
+    }
+
+    fn declare<I: JsonSchema, O: JsonSchema>(toolset: Toolset, name: &'static str, effect: Effect, hints: Hints, run: Arc<Run>) -> Self {
+        let mut input = schema_of::<I>();
+        let description = take_description(&mut input);
+        if effect == Effect::Write {
+            add_idempotency_key(&mut input);
+        }
+        let mut output = schema_of::<O>();
+        take_description(&mut output);
+        let access = if toolset == Toolset::Desk { Access::Person(Role::Viewer) } else { Access::Anyone };
+        Self { name, toolset, effect, waits: false, access, hints, description, input, output, run, prepare: None }
+    }
+
+    /// Says who may call it.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// It may undo or overwrite something.
+    #[must_use]
+    pub fn destructive(mut self) -> Self {
+        self.hints.destructive = true;
+        self
+    }
+
+    /// Calling it twice is the same as once.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.hints.idempotent = true;
+        self
+    }
+
+    /// The name where several toolsets are mounted together; names that begin with their toolset stay.
+    pub fn full_name(&self) -> String {
+        let toolset = self.toolset.name();
+        if self.name.starts_with(&format!("{toolset}_")) { self.name.to_owned() } else { format!("{toolset}_{}", self.name) }
+    }
+
+    /// A title for people: the name with spaces.
+    pub fn title(&self) -> String {
+        let mut title = self.name.replace('_', " ");
+        if let Some(first) = title.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        title
+    }
+
+    pub(crate) fn run(&self, cx: &mut Cx<'_, '_>, input: Value, prepared: Option<&Prepared>) -> Result<Outcome> {
+        (self.run)(cx, input, prepared)
+    }
+
+    /// The slow first step, if there is one.
+    pub(crate) fn prepare(&self, cx: &mut Cx<'_, '_>, input: &Value) -> Result<Option<Prepared>> {
+        self.prepare.as_ref().map(|prepare| prepare(cx, input)).transpose()
+    }
+
+    pub(crate) fn is_prepared(&self) -> bool {
+        self.prepare.is_some()
+    }
+}
+
+fn decode<I: DeserializeOwned>(input: Value) -> Result<I> {
+    serde_path(input)
+}
+
+/// Names the field that does not fit.
+fn serde_path<I: DeserializeOwned>(input: Value) -> Result<I> {
+    serde_path_to_error::deserialize(input).map_err(|error| {
+        let path = error.path().to_string();
+        let message = error.into_inner().to_string();
+        let named = message.split('`').nth(1).filter(|_| message.starts_with("unknown field") || message.starts_with("missing field"));
+        let field = named.map_or_else(|| if path == "." { "input".to_owned() } else { path }, str::to_owned);
+        Error::invalid(&field, message)
+    })
+}
+
+fn encode<O: Serialize>(answer: &O) -> Result<Value> {
+    serde_json::to_value(answer).map_err(|error| Error::new(Code::Internal, format!("the answer cannot be written: {error}")))
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    Plain.transform(&mut schema);
+    let mut value = schema.to_value();
+    if let Some(object) = value.as_object_mut() {
+        object.remove("title");
+        object.entry("type").or_insert_with(|| json!("object"));
+        if object.get("type") == Some(&json!("object")) {
+            object.entry("properties").or_insert_with(|| json!({}));
+        }
+    }
+    value
+}
+
+/// Several clients refuse `["string", "null"]` and number formats of Rust; an optional field is simply not required.
+struct Plain;
+
+impl Transform for Plain {
+    fn transform(&mut self, schema: &mut Schema) {
+        if let Some(Value::Array(types)) = schema.get("type") {
+            let named: Vec<Value> = types.iter().filter(|name| **name != json!("null")).cloned().collect();
+            if let [only] = named.as_slice() {
+                schema.insert("type".to_owned(), only.clone());
+            }
+        }
+        if let Some(Value::Array(choices)) = schema.get("enum") {
+            let named: Vec<Value> = choices.iter().filter(|choice| !choice.is_null()).cloned().collect();
+            schema.insert("enum".to_owned(), Value::Array(named));
+        }
+        if let Some(Value::Array(choices)) = schema.get("anyOf").cloned() {
+            let named: Vec<Value> = choices.into_iter().filter(|choice| *choice != json!({ "type": "null" })).collect();
+            if let [Value::Object(only)] = named.as_slice() {
+                schema.remove("anyOf");
+                for (key, value) in only {
+                    if schema.get(key).is_none() {
+                        schema.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        if matches!(schema.get("format"), Some(Value::String(format)) if format.starts_with("uint") || format.starts_with("int") || format == "double") {
+            schema.remove("format");
+        }
+        if schema.get("default") == Some(&Value::Null) {
+            schema.remove("default");
+        }
+        transform_subschemas(self, schema);
+    }
+}
+
+fn take_description(schema: &mut Value) -> String {
+    let description = schema.as_object_mut().and_then(|object| object.remove("description"));
+    description.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn add_idempotency_key(schema: &mut Value) {
+    let described = json!({
+        "type": "string",
+        "description": "A key of your choice. The same call with the same key within 7 days is done once and gets the first answer again.",
+    });
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert("idempotency_key".to_owned(), described);
+    }
+}

@@ -1,0 +1,188 @@
+//! The one path from a call to its answer: authenticate, authorise, once only, run, tell the record.
+
+use std::sync::Arc;
+
+use deskmate_db::{Db, Tx};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::actor::{Access, Actor, Credential, Presence, Surface};
+use super::cx::Cx;
+use super::decode::check_value;
+use super::idempotency::Key;
+use super::op::{Effect, Op, Outcome, Prepared};
+use super::registry::Registry;
+use crate::record::Keyring;
+use crate::{Code, Error, Result, World, identity};
+
+/// A call as a surface hands it over.
+#[derive(Clone)]
+pub struct Call {
+    /// What the caller brought to show who it is.
+    pub credential: Credential,
+    /// Over which surface it came.
+    pub surface: Surface,
+    /// The operation's full name.
+    pub operation: String,
+    /// The input, a JSON object.
+    pub input: Value,
+}
+
+/// What comes back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The answer or "not yet".
+    pub outcome: Outcome,
+    /// Who acted.
+    pub actor: Actor,
+}
+
+/// Whether agents must show who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// No agent is registered yet: a name is enough, and marked as unverified.
+    Open,
+    /// Every agent needs its token.
+    Closed,
+}
+
+/// A desk: its store, its operations, time and chance. Cheap to clone.
+#[derive(Clone)]
+pub struct Desk {
+    /// The store.
+    pub db: Db,
+    /// What can be done.
+    pub registry: Arc<Registry>,
+    /// Time and chance.
+    pub world: Arc<dyn World>,
+    /// The keys whose checkpoints are believed.
+    pub keys: Arc<Keyring>,
+    /// Whether callers without a credential may name themselves at all: only where every caller is on this machine.
+    pub open_allowed: bool,
+}
+
+impl Desk {
+    /// Does what a call asks, in one transaction.
+    pub async fn call(&self, call: Call) -> Result<Answer> {
+        let Some(op) = self.registry.get(&call.operation).cloned() else {
+            return Err(Error::not_found(format!("there is no operation {}", call.operation)).hint("`deskmate call --list` shows all"));
+        };
+        check_value(&call.input, 0)?;
+        let desk = self.clone();
+        if op.effect == Effect::Read {
+            return self.db.read(move |tx| desk.run(tx, &op, &call, None)).await;
+        }
+        let prepared = if op.is_prepared() {
+            let (desk, op, call) = (self.clone(), op.clone(), call.clone());
+            self.db.read(move |tx| desk.prepare(tx, &op, &call)).await?
+        } else {
+            None
+        };
+        self.db.write(move |tx| desk.run(tx, &op, &call, prepared.as_ref())).await
+    }
+
+    /// Runs something of the desk's own, in one transaction.
+    pub async fn act<T, F>(&self, surface: Surface, mut act: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Cx<'_, '_>) -> Result<T> + Send + 'static,
+    {
+        let (world, keys) = (Arc::clone(&self.world), Arc::clone(&self.keys));
+        self.db.write(move |tx| act(&mut Cx::new(tx, Actor::system(), surface, Arc::clone(&world), Arc::clone(&keys)))).await
+    }
+
+    /// A context in an open transaction.
+    pub fn cx<'t, 'c>(&self, tx: &'t mut Tx<'c>, actor: Actor, surface: Surface) -> Cx<'t, 'c> {
+        Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys))
+    }
+
+    /// Who calls, and the input without what only says who calls.
+    fn enter(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<(Actor, Value)> {
+        let mut input = call.input.clone();
+        let claims = identity::Claims::take(&op.input, &mut input)?;
+        let actor = match (&call.credential, op.access) {
+            (Credential::Nobody | Credential::Named(_), Access::Public) => Actor::system(),
+            _ => identity::authenticate(tx, &call.credential, &claims, self.world.now(), self.open_allowed)?,
+        };
+        authorise(op, &actor)?;
+        Ok((actor, input))
+    }
+
+    fn prepare(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<Prepared>> {
+        let (actor, mut input) = self.enter(tx, op, call)?;
+        Key::take(&mut input)?;
+        op.prepare(&mut self.cx(tx, actor, call.surface), &input)
+    }
+
+    fn run(&self, tx: &mut Tx<'_>, op: &Op, call: &Call, prepared: Option<&Prepared>) -> Result<Answer> {
+        let (actor, mut input) = self.enter(tx, op, call)?;
+        let mut cx = self.cx(tx, actor, call.surface);
+        if op.effect == Effect::Read {
+            let outcome = op.run(&mut cx, input, None)?;
+            return Ok(Answer { outcome, actor: cx.actor });
+        }
+        let key = Key::take(&mut input)?;
+        let name = op.full_name();
+        if let Some(key) = &key
+            && let Some(answer) = key.answered(&mut cx, &name)?
+        {
+            return Ok(Answer { outcome: Outcome::Done(answer), actor: cx.actor });
+        }
+        let before = cx.tx.staged();
+        let outcome = op.run(&mut cx, input, prepared)?;
+        if let Outcome::Done(answer) = &outcome {
+            if cx.tx.staged() == before && !op.hints.idempotent {
+                return Err(Error::new(Code::Internal, format!("{name} changed something and told the record nothing")));
+            }
+            if let Some(key) = &key {
+                key.keep(&mut cx, &name, answer)?;
+            }
+        }
+        Ok(Answer { outcome, actor: cx.actor })
+    }
+}
+
+/// Checks the operation's authorisation row.
+fn authorise(op: &Op, actor: &Actor) -> Result<()> {
+    let ways = "people decide with `deskmate` on a terminal or in their signed-in browser";
+    if let Some(scopes) = &actor.scopes {
+        let effect = if op.effect == Effect::Read { "read" } else { "write" };
+        let toolset = op.toolset.name();
+        let fits = |scope: &String| {
+            let (name, limit) = scope.split_once(':').unwrap_or((scope, "write"));
+            (name == "*" || name == toolset || name == op.full_name()) && (limit == "write" || limit == effect)
+        };
+        if !scopes.iter().any(fits) {
+            return Err(Error::forbidden(format!("this token's scopes do not cover {}", op.full_name())));
+        }
+    }
+    match op.access {
+        Access::Public => Ok(()),
+        Access::System if actor.is_system() => Ok(()),
+        Access::System => Err(Error::forbidden("only the desk itself does this")),
+        _ if actor.is_system() => Ok(()),
+        Access::Anyone if actor.is_agent() => Ok(()),
+        Access::Anyone => need_role(actor, super::Role::Member.min(if op.effect == Effect::Read { super::Role::Viewer } else { super::Role::Member })),
+        Access::Person(_) | Access::Present(_) if actor.is_agent() => {
+            Err(Error::forbidden(format!("{} needs a person's credential, and this is an agent's", op.full_name())).hint(ways))
+        }
+        Access::Person(role) => need_role(actor, role),
+        Access::Present(role) => {
+            need_role(actor, role)?;
+            if actor.presence == Presence::Shown {
+                Ok(())
+            } else {
+                Err(Error::forbidden("this needs you to show that you are there").hint(ways))
+            }
+        }
+    }
+}
+
+fn need_role(actor: &Actor, role: super::Role) -> Result<()> {
+    if actor.role.is_some_and(|own| own >= role) {
+        return Ok(());
+    }
+    Err(Error::forbidden(format!("this needs the role {} or more", role.name())))
+}

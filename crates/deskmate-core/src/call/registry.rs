@@ -1,0 +1,67 @@
+//! The list of all operations, by name.
+
+use std::collections::BTreeMap;
+
+use super::op::{Op, Toolset};
+use crate::record::Kind;
+
+/// All operations of a desk.
+#[derive(Clone)]
+pub struct Registry {
+    by_name: BTreeMap<String, Op>,
+}
+
+impl Registry {
+    /// Every operation that this version has.
+    pub fn new() -> Self {
+        Self::of(crate::bridge::operations().into_iter().chain(crate::desk_operations()))
+    }
+
+    /// A registry of chosen operations: for fixtures of tests.
+    pub fn of(ops: impl IntoIterator<Item = Op>) -> Self {
+        Self { by_name: ops.into_iter().map(|op| (op.full_name(), op)).collect() }
+    }
+
+    /// Adds operations.
+    #[must_use]
+    pub fn with(mut self, ops: impl IntoIterator<Item = Op>) -> Self {
+        self.by_name.extend(ops.into_iter().map(|op| (op.full_name(), op)));
+        self
+    }
+
+    /// All operations in the order of their full names.
+    pub fn all(&self) -> impl Iterator<Item = &Op> {
+        self.by_name.values()
+    }
+
+    /// An operation by its full name.
+    pub fn get(&self, full_name: &str) -> Option<&Op> {
+        self.by_name.get(full_name)
+    }
+
+    /// An operation by its full name, or by its plain name where only one has it.
+    pub fn find(&self, name: &str) -> Option<&Op> {
+        self.get(name).or_else(|| {
+            let mut named = self.all().filter(|op| op.name == name);
+            named.next().filter(|_| named.next().is_none())
+        })
+    }
+
+    /// The operations of some toolsets, in a stable order.
+    pub fn of_toolsets<'r>(&'r self, toolsets: &'r [Toolset]) -> impl Iterator<Item = &'r Op> {
+        self.all().filter(move |op| toolsets.contains(&op.toolset))
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Every kind of event, in the order of their names.
+pub fn event_catalogue() -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = [crate::bridge::EVENTS, crate::identity::EVENTS, crate::job::EVENTS, crate::DESK_EVENTS].concat();
+    kinds.sort_by_key(|kind| kind.name);
+    kinds
+}

@@ -1,0 +1,196 @@
+//! Operations about the desk as a whole: reading the record, proving it, erasing from it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Access, Cx, Op, Role, Toolset};
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX, TITLE_CHARS_MAX};
+use crate::record::{self, EventRow, Kind, Proof, Search};
+use crate::{Error, Result, check_text};
+
+/// What the desk itself tells the record.
+pub(crate) const DESK_EVENTS: &[Kind] = &[record::ERASED, STARTED, SIGNER_ADDED, REFUSED];
+
+/// A server of this desk started.
+pub const STARTED: Kind = Kind { name: "desk.started", says: "A server of this desk started." };
+/// A node brought its own key for checkpoints.
+pub const SIGNER_ADDED: Kind = Kind { name: "record.signer_added", says: "A key that signs checkpoints was added." };
+/// Calls were refused.
+pub const REFUSED: Kind = Kind { name: "call.refused", says: "Calls of an actor were refused; many in a short time are counted in one event." };
+
+pub(crate) fn desk_operations() -> Vec<Op> {
+    let record = vec![
+        Op::read(Toolset::Desk, "record_list", list).access(Access::Anyone),
+        Op::read(Toolset::Desk, "record_get", get).access(Access::Anyone),
+        Op::read(Toolset::Desk, "record_prove", prove).access(Access::Anyone),
+        Op::read(Toolset::Desk, "record_checkpoint", checkpoint).access(Access::Anyone),
+        Op::read(Toolset::Desk, "record_consistency", consistency).access(Access::Anyone),
+        Op::write(Toolset::Desk, "record_erase", erase).access(Access::Present(Role::Owner)).destructive(),
+    ];
+    record.into_iter().chain(crate::identity::operations()).chain(crate::job::operations()).collect()
+}
+
+/// List events of the record, newest first. An agent sees its own acts and what concerns it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// Only what happened to this subject, for example `task:ID`.
+    subject: Option<String>,
+    /// Only what this actor did.
+    actor: Option<String>,
+    /// Only this kind, for example `message.sent`.
+    kind: Option<String>,
+    /// How many events; at most 200.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
+
+/// A page of events.
+#[derive(Serialize, JsonSchema)]
+struct Events {
+    /// The events, newest first.
+    events: Vec<EventRow>,
+    /// Give this as `cursor` for the next page. Absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// How many rows one call looks at while it seeks those that fit.
+const SCAN_MAX: u32 = 5_000;
+
+fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Events> {
+    let limit = input.limit.unwrap_or(PAGE_DEFAULT);
+    if limit == 0 || limit > PAGE_MAX {
+        return Err(Error::invalid("limit", format!("must be between 1 and {PAGE_MAX}")));
+    }
+    let before = input.cursor.map(|cursor| cursor.parse::<u64>().map_err(|_| Error::invalid("cursor", "is not a cursor that this operation gave out"))).transpose()?;
+    // What an agent may see it did itself or is told of; where it names no other condition, its own acts have an index.
+    let mut search = Search { subject: input.subject, actor: input.actor, kind: input.kind, before, limit: PAGE_MAX };
+    let mut events = Vec::new();
+    let mut looked = 0;
+    loop {
+        let page = record::search(cx.tx, &search)?;
+        let read = u32::try_from(page.len()).unwrap_or(u32::MAX);
+        looked += read;
+        search.before = page.last().map(|event| event.seq);
+        let fits = |event: &EventRow| {
+            search.actor.as_ref().is_none_or(|actor| *actor == event.actor)
+                && search.kind.as_ref().is_none_or(|kind| *kind == event.kind)
+                && event.visible_to(&cx.actor)
+        };
+        for event in page.into_iter().filter(fits) {
+            if events.len() == limit as usize {
+                let next = events.last().map(|event: &EventRow| event.seq.to_string());
+                return Ok(Events { events, next_cursor: next });
+            }
+            events.push(event);
+        }
+        if read < PAGE_MAX {
+            return Ok(Events { events, next_cursor: None });
+        }
+        if looked >= SCAN_MAX {
+            return Ok(Events { events, next_cursor: search.before.map(|seq| seq.to_string()) });
+        }
+    }
+}
+
+/// Read one event of the record.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Get {
+    /// Its sequence number.
+    seq: u64,
+}
+
+fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<EventRow> {
+    let event = record::find_event(cx.tx, input.seq)?;
+    event.filter(|event| event.visible_to(&cx.actor)).ok_or_else(|| Error::not_found(format!("the record has no event {} for you", input.seq)))
+}
+
+/// Prove that an event is in the record: the sealed text, the hashes up to the root, and the signed checkpoint.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Prove {
+    /// The event's sequence number.
+    seq: u64,
+}
+
+fn prove(cx: &mut Cx<'_, '_>, input: Prove) -> Result<Proof> {
+    get(cx, Get { seq: input.seq })?;
+    let keys = cx.keys.clone();
+    record::prove(cx.tx, input.seq, &keys)
+}
+
+/// Read the newest signed checkpoint of the record. Keep it somewhere else: with it, later cuts and rollbacks show.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetCheckpoint {}
+
+/// A signed checkpoint.
+#[derive(Serialize, JsonSchema)]
+struct CheckpointOut {
+    /// How many events it covers.
+    size: u64,
+    /// The C2SP signed note.
+    checkpoint: String,
+    /// The public keys of this desk.
+    keys: Vec<String>,
+}
+
+fn checkpoint(cx: &mut Cx<'_, '_>, _: GetCheckpoint) -> Result<CheckpointOut> {
+    let note = record::newest_checkpoint(cx.tx)?.ok_or_else(|| Error::not_found("the record is empty"))?;
+    let size = cx.keys.open(&note)?.size();
+    Ok(CheckpointOut { size, checkpoint: note, keys: cx.keys.keys().to_vec() })
+}
+
+/// Prove that the record of an older size is the beginning of a newer one: that nothing was changed in between.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Consistency {
+    /// The older size, at least 1.
+    older: u64,
+    /// The newer size.
+    newer: u64,
+}
+
+/// A consistency proof.
+#[derive(Serialize, JsonSchema)]
+struct ConsistencyOut {
+    /// The hashes, base64, in the order of RFC 6962.
+    hashes: Vec<String>,
+}
+
+fn consistency(cx: &mut Cx<'_, '_>, input: Consistency) -> Result<ConsistencyOut> {
+    Ok(ConsistencyOut { hashes: record::consistency(cx.tx, input.older, input.newer)? })
+}
+
+/// Erase what somebody wrote in one event, wherever the desk keeps it. The event and its proof stay. This cannot be undone.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Erase {
+    /// The event's sequence number.
+    seq: u64,
+    /// Why, for the record.
+    reason: String,
+}
+
+/// What was erased.
+#[derive(Serialize, JsonSchema)]
+struct Erased {
+    /// The event's sequence number.
+    seq: u64,
+}
+
+fn erase(cx: &mut Cx<'_, '_>, input: Erase) -> Result<Erased> {
+    check_text("reason", &input.reason, TITLE_CHARS_MAX)?;
+    if input.reason.trim().is_empty() {
+        return Err(Error::invalid("reason", "must not be empty"));
+    }
+    let event = record::find_event(cx.tx, input.seq)?.ok_or_else(|| Error::not_found(format!("the record has no event {}", input.seq)))?;
+    crate::bridge::erase(cx.tx, &event)?;
+    // Kept answers may repeat the text; they are only for retries, which now get a new answer.
+    cx.tx.execute("delete from idempotency where actor = $1", deskmate_db::args![format!("{}:{}", event.actor_kind, event.actor)])?;
+    record::erase(cx, input.seq, &input.reason)?;
+    Ok(Erased { seq: input.seq })
+}

@@ -1,0 +1,199 @@
+//! Registering agents and giving them tokens.
+
+use deskmate_db::args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::authenticate::check_name;
+use super::rows::{self, CREDENTIALS_OF, CredentialRow};
+use super::token::SecretKind;
+use crate::call::Cx;
+use crate::limits::TITLE_CHARS_MAX;
+use crate::record::{Event, Kind};
+use crate::{Error, Result, check_text, format_time};
+
+/// An agent was registered.
+pub(super) const REGISTERED: Kind = Kind { name: "agent.registered", says: "An agent was registered or registered again; from the first one on the desk is closed." };
+/// An agent was revoked.
+pub(super) const REVOKED: Kind = Kind { name: "agent.revoked", says: "An agent was revoked; its tokens no longer work." };
+
+const DAY: i64 = 86_400_000_000;
+const TOKEN_DAYS: u32 = 365;
+const TOKEN_DAYS_MAX: u32 = 3_650;
+
+/// Register an agent and get its token. The token is shown once. From the first registered agent on, the desk is
+/// closed: every agent needs its token.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Add {
+    /// The agent's name, for example `code`.
+    agent: String,
+    /// What it is for.
+    #[serde(default)]
+    note: String,
+    /// For how many days the token is good; 365 if not given.
+    expires_in_days: Option<u32>,
+}
+
+/// A new token.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Token {
+    /// The agent's name.
+    agent: String,
+    /// The token. It is shown only here.
+    token: String,
+    /// The id under which it can be revoked.
+    credential: String,
+    /// Until when it is good.
+    expires_at: String,
+}
+
+pub(super) fn add(cx: &mut Cx<'_, '_>, input: Add) -> Result<Token> {
+    check_name("agent", &input.agent)?;
+    check_text("note", &input.note, TITLE_CHARS_MAX)?;
+    let now = cx.now();
+    let state: Option<String> = cx.tx.optional("select state from agent where id = $1", args![input.agent])?.map(|row| row.get(0)).transpose()?;
+    if state.as_deref() == Some("active") {
+        return Err(Error::conflict(format!("the agent {} is registered already", input.agent)).hint("`deskmate agent rotate` gives it a new token"));
+    }
+    cx.tx.execute(
+        "insert into agent (id, state, note, created_at, updated_at) values ($1, 'active', $2, $3, $3) \
+         on conflict (id) do update set state = 'active', note = excluded.note, updated_at = excluded.updated_at",
+        args![input.agent, input.note, now],
+    )?;
+    cx.emit(
+        Event::new(REGISTERED, format!("agent:{}", input.agent))
+            .fact("agent", input.agent.as_str())
+            .payload(json!({ "note": input.note }))
+            .audience([input.agent.as_str()]),
+    )?;
+    new_token(cx, input.agent, input.expires_in_days)
+}
+
+fn new_token(cx: &mut Cx<'_, '_>, agent: String, days: Option<u32>) -> Result<Token> {
+    let days = days.unwrap_or(TOKEN_DAYS);
+    if days == 0 || days > TOKEN_DAYS_MAX {
+        return Err(Error::invalid("expires_in_days", format!("must be between 1 and {TOKEN_DAYS_MAX}")));
+    }
+    let ttl = i64::from(days) * DAY;
+    let (credential, secret) = rows::issue(cx, SecretKind::Agent, &agent, &[], ttl)?;
+    Ok(Token { agent, token: secret.reveal().to_owned(), credential, expires_at: format_time(cx.now() + ttl) })
+}
+
+/// List the registered agents.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {}
+
+/// The registered agents.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Agents {
+    agents: Vec<AgentOut>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct AgentOut {
+    /// The name.
+    agent: String,
+    /// `active` or `revoked`.
+    state: String,
+    /// What it is for.
+    note: String,
+    /// Since when.
+    created_at: String,
+    /// Until when its newest good token is good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_expires_at: Option<String>,
+}
+
+pub(super) fn list(cx: &mut Cx<'_, '_>, _: List) -> Result<Agents> {
+    let rows = cx.tx.query("select id, state, note, created_at from agent order by id limit 10000", &[])?;
+    let mut agents = Vec::with_capacity(rows.len());
+    for row in rows {
+        let agent: String = row.get(0)?;
+        let good = good_tokens(cx, &agent)?;
+        agents.push(AgentOut {
+            agent,
+            state: row.get(1)?,
+            note: row.get(2)?,
+            created_at: format_time(row.get(3)?),
+            token_expires_at: good.iter().map(|token| token.expires_at).max().map(format_time),
+        });
+    }
+    Ok(Agents { agents })
+}
+
+fn good_tokens(cx: &mut Cx<'_, '_>, agent: &str) -> Result<Vec<CredentialRow>> {
+    let now = cx.now();
+    let rows = cx.tx.query(CREDENTIALS_OF, args![agent, SecretKind::Agent.name()])?;
+    let all = rows.iter().map(CredentialRow::read).collect::<Result<Vec<_>>>()?;
+    Ok(all.into_iter().filter(|token| token.is_good(now)).collect())
+}
+
+/// Give an agent a new token. The old ones stop working now, or after `grace_minutes`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rotate {
+    /// The agent's name.
+    agent: String,
+    /// For how many days the new token is good; 365 if not given.
+    expires_in_days: Option<u32>,
+    /// How long the old tokens still work, at most a day; 0 if not given.
+    grace_minutes: Option<u32>,
+}
+
+pub(super) fn rotate(cx: &mut Cx<'_, '_>, input: Rotate) -> Result<Token> {
+    need_active(cx, &input.agent)?;
+    let grace = i64::from(input.grace_minutes.unwrap_or(0));
+    if grace > 24 * 60 {
+        return Err(Error::invalid("grace_minutes", "must be at most 1440"));
+    }
+    let at = cx.now() + grace * 60_000_000;
+    for token in good_tokens(cx, &input.agent)? {
+        rows::end(cx, &token.id, at, "rotated")?;
+    }
+    new_token(cx, input.agent, input.expires_in_days)
+}
+
+fn need_active(cx: &mut Cx<'_, '_>, agent: &str) -> Result<()> {
+    let row = cx.tx.optional("select id from agent where id = $1 and state = 'active'", args![agent])?;
+    row.map(|_| ()).ok_or_else(|| Error::not_found(format!("no agent {agent} is registered")))
+}
+
+/// Revoke an agent: its tokens stop working at once. The desk stays closed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Revoke {
+    /// The agent's name.
+    agent: String,
+    /// Why.
+    #[serde(default)]
+    reason: String,
+}
+
+/// What was revoked.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Revoked {
+    /// The agent's name.
+    agent: String,
+    /// How many tokens stopped working.
+    tokens: usize,
+}
+
+pub(super) fn revoke(cx: &mut Cx<'_, '_>, input: Revoke) -> Result<Revoked> {
+    need_active(cx, &input.agent)?;
+    check_text("reason", &input.reason, TITLE_CHARS_MAX)?;
+    let (now, tokens) = (cx.now(), good_tokens(cx, &input.agent)?);
+    for token in &tokens {
+        rows::end(cx, &token.id, now, "the agent was revoked")?;
+    }
+    cx.tx.execute("update agent set state = 'revoked', updated_at = $2 where id = $1", args![input.agent, now])?;
+    cx.emit(
+        Event::new(REVOKED, format!("agent:{}", input.agent))
+            .fact("agent", input.agent.as_str())
+            .payload(json!({ "reason": input.reason }))
+            .audience([input.agent.as_str()]),
+    )?;
+    Ok(Revoked { agent: input.agent, tokens: tokens.len() })
+}

@@ -1,0 +1,139 @@
+//! From what a caller brought to who acts.
+
+use deskmate_db::{Tx, args};
+use serde_json::Value;
+use subtle::ConstantTimeEq;
+
+use super::rows::{CREDENTIAL, CredentialRow, PERSON, PersonRow};
+use super::token::{Secret, SecretKind};
+use crate::call::{Actor, ActorKind, Credential, Mode, Presence, Role};
+use crate::limits::NAME_CHARS_MAX;
+use crate::{Code, Error, Result};
+
+/// What the arguments of existing clients say about the caller. It never proves anything.
+#[derive(Default)]
+pub struct Claims {
+    agent_id: Option<String>,
+    token: Option<String>,
+}
+
+impl Claims {
+    /// Takes `agent_id` and `agent_token` out of an input whose operation does not declare them.
+    pub fn take(schema: &Value, input: &mut Value) -> Result<Self> {
+        let declared = |name: &str| schema.pointer(&format!("/properties/{name}")).is_some();
+        let mut claims = Self::default();
+        let Some(fields) = input.as_object_mut() else {
+            return Err(Error::invalid("input", "must be a JSON object"));
+        };
+        for (name, slot) in [("agent_id", &mut claims.agent_id), ("agent_token", &mut claims.token)] {
+            if declared(name) {
+                continue;
+            }
+            match fields.remove(name) {
+                None | Some(Value::Null) => {}
+                Some(Value::String(text)) => *slot = Some(text),
+                Some(_) => return Err(Error::invalid(name, "must be a text")),
+            }
+        }
+        Ok(claims)
+    }
+}
+
+/// Who acts. An error tells no more than that the credential is not good.
+pub fn authenticate(tx: &mut Tx<'_>, credential: &Credential, claims: &Claims, now: i64, open_allowed: bool) -> Result<Actor> {
+    let actor = match (credential, &claims.token) {
+        (Credential::System, _) => return Ok(Actor::system()),
+        (Credential::Secret { secret, proved }, _) => by_secret(tx, secret, *proved, now)?,
+        (_, Some(token)) => by_secret(tx, token, false, now)?,
+        (Credential::Named(name), None) => by_name(tx, name.as_deref(), claims, open_allowed)?,
+        (Credential::Nobody, None) => return Err(unauthenticated("no credential was given")),
+    };
+    if let Some(claimed) = &claims.agent_id
+        && actor.is_agent()
+        && *claimed != actor.id
+    {
+        return Err(Error::forbidden(format!("agent_id says {claimed:?}, but the credential is {:?}'s", actor.id)));
+    }
+    Ok(actor)
+}
+
+fn unauthenticated(message: &str) -> Error {
+    Error::new(Code::Unauthenticated, message).hint("an agent sends its token in DESKMATE_TOKEN, a token file or the Authorization header")
+}
+
+fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Actor> {
+    let secret = Secret::parse(text)?;
+    let refused = || unauthenticated("this credential is unknown, expired or revoked");
+    let hash = secret.hash();
+    let row = tx.optional(CREDENTIAL, args![hash])?.ok_or_else(refused)?;
+    let stored: Vec<u8> = row.get(8)?;
+    let found = CredentialRow::read(&row)?;
+    let same: bool = stored.as_slice().ct_eq(&hash).into();
+    if !same || !found.is_good(now) || found.kind != secret.kind().name() {
+        return Err(refused());
+    }
+    match secret.kind() {
+        SecretKind::Agent => {
+            let state: Option<String> = tx.optional("select state from agent where id = $1", args![found.owner])?.map(|row| row.get(0)).transpose()?;
+            if state.as_deref() != Some("active") {
+                return Err(refused());
+            }
+            Ok(Actor { credential: Some(found.id), ..Actor::agent(found.owner, true) })
+        }
+        SecretKind::Personal | SecretKind::Session => {
+            let person = tx.optional(PERSON, args![found.owner])?.map(|row| PersonRow::read(&row)).transpose()?.ok_or_else(refused)?;
+            if person.state != "active" {
+                return Err(refused());
+            }
+            let session = secret.kind() == SecretKind::Session;
+            let present = session && proved && found.present_until.is_some_and(|until| until > now);
+            let scopes = if session { None } else { Some(serde_json::from_str(&found.scopes).unwrap_or_default()) };
+            Ok(Actor {
+                kind: ActorKind::Person,
+                id: person.id,
+                verified: true,
+                role: Some(Role::from_name(&person.role)),
+                presence: if present { Presence::Shown } else { Presence::NotShown },
+                scopes,
+                credential: Some(found.id),
+            })
+        }
+        SecretKind::Invitation | SecretKind::Claim => Err(refused()),
+    }
+}
+
+fn by_name(tx: &mut Tx<'_>, name: Option<&str>, claims: &Claims, open_allowed: bool) -> Result<Actor> {
+    if !open_allowed {
+        return Err(unauthenticated("this desk accepts no caller without a credential"));
+    }
+    if mode(tx)? == Mode::Closed {
+        return Err(unauthenticated("this desk is in closed mode: every agent needs its token"));
+    }
+    match (name, claims.agent_id.as_deref()) {
+        (Some(name), _) | (None, Some(name)) => {
+            check_name("agent", name)?;
+            Ok(Actor::agent(name, false))
+        }
+        (None, None) => Err(unauthenticated("nobody said who is calling").hint("in open mode a name is enough: --agent NAME, or the argument agent_id")),
+    }
+}
+
+/// How many agents are registered.
+pub fn agent_count(tx: &mut Tx<'_>) -> Result<i64> {
+    Ok(tx.one("select count(*) from agent where state = 'active'", &[])?.get(0)?)
+}
+
+/// Open until the first agent was registered, closed ever after.
+pub fn mode(tx: &mut Tx<'_>) -> Result<Mode> {
+    let any = tx.optional("select id from agent order by id limit 1", &[])?;
+    Ok(if any.is_some() { Mode::Closed } else { Mode::Open })
+}
+
+/// A name of an agent, a group or a project: short and without anything that could be mistaken for something else.
+pub fn check_name(field: &str, name: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) || name == "desk" {
+        return Err(Error::invalid(field, format!("must be 1 to {NAME_CHARS_MAX} letters, digits, '-', '_', '.' or '@', and not \"desk\"")));
+    }
+    Ok(())
+}

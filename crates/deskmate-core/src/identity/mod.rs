@@ -1,0 +1,62 @@
+//! Who somebody is: people with a presence factor, agents with tokens, sessions, invitations and personal tokens.
+//!
+//! Everything that proves an identity is kept as a hash in one table, so that there is one place to look it up, to
+//! expire it and to revoke it. Each row that carries authority is told to the record with the facts that rebuild it.
+//!
+//! Tables: `person`, `agent`, `credential`, `session_key`.
+
+mod agents;
+mod authenticate;
+mod factor;
+mod people;
+mod projection;
+mod rows;
+mod sessions;
+mod token;
+
+use crate::call::{Access, Op, Role, Toolset};
+use crate::record::Kind;
+
+pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
+pub use projection::IdentityProjection;
+pub use sessions::{Link, issue_claim, is_claimed, verify_signature};
+pub use token::{Secret, SecretKind};
+
+/// What this capability tells the record.
+pub const EVENTS: &[Kind] = &[
+    agents::REGISTERED,
+    agents::REVOKED,
+    rows::ISSUED,
+    rows::REVOKED,
+    people::ADDED,
+    people::CHANGED,
+    sessions::CLAIMED,
+    sessions::SIGN_IN_FAILED,
+    sessions::LOCKED,
+    sessions::PRESENT,
+];
+
+/// What can be done.
+pub(crate) fn operations() -> Vec<Op> {
+    let owner = Access::Present(Role::Owner);
+    vec![
+        Op::write(Toolset::Desk, "agent_add", agents::add).access(owner),
+        Op::read(Toolset::Desk, "agent_list", agents::list),
+        Op::write(Toolset::Desk, "agent_rotate", agents::rotate).access(owner),
+        Op::write(Toolset::Desk, "agent_revoke", agents::revoke).access(owner).destructive(),
+        Op::write(Toolset::Desk, "person_invite", people::invite).access(owner),
+        Op::read(Toolset::Desk, "person_list", people::list),
+        Op::write(Toolset::Desk, "person_change", people::change).access(owner).destructive(),
+        Op::write(Toolset::Desk, "token_create", people::create_token).access(Access::Present(Role::Viewer)),
+        Op::read(Toolset::Desk, "token_list", people::list_tokens),
+        Op::write(Toolset::Desk, "token_revoke", people::revoke_token).access(Access::Person(Role::Viewer)).destructive(),
+        Op::prepared(Toolset::Desk, "claim", sessions::hash_factor_of_claim, sessions::claim).access(Access::Public),
+        Op::prepared(Toolset::Desk, "accept_invitation", sessions::hash_factor_of_invited, sessions::accept).access(Access::Public),
+        Op::prepared(Toolset::Desk, "sign_in", sessions::check_factor, sessions::sign_in).access(Access::Public),
+        Op::prepared(Toolset::Desk, "show_presence", sessions::check_own_factor, sessions::show_presence).access(Access::Person(Role::Viewer)),
+        Op::write(Toolset::Desk, "sign_out", sessions::sign_out).access(Access::Person(Role::Viewer)),
+        Op::read(Toolset::Desk, "session_list", sessions::list),
+        Op::write(Toolset::Desk, "session_revoke", sessions::revoke).access(Access::Person(Role::Viewer)).destructive(),
+        Op::read(Toolset::Desk, "whoami", sessions::whoami).access(Access::Anyone),
+    ]
+}

@@ -1,0 +1,122 @@
+//! The identity rows that carry authority, rebuilt from the record.
+
+use std::collections::BTreeMap;
+
+use deskmate_db::Tx;
+use serde_json::Value;
+
+use super::sessions::rebuilt_factor;
+use super::{agents, people, rows, sessions};
+use crate::record::{Body, Finding, Projection};
+use crate::{Result, hex};
+
+/// People, agents and credentials as the record says they are: one line of text for each row.
+#[derive(Default)]
+pub struct IdentityProjection {
+    agents: BTreeMap<String, &'static str>,
+    people: BTreeMap<String, PersonFacts>,
+    credentials: BTreeMap<String, CredentialFacts>,
+}
+
+#[derive(Default, PartialEq, Eq, Debug)]
+struct PersonFacts {
+    role: String,
+    domains: String,
+    state: String,
+    factor: String,
+}
+
+#[derive(Default, PartialEq, Eq, Debug)]
+struct CredentialFacts {
+    kind: String,
+    owner: String,
+    hash: String,
+    scopes: String,
+    expires_at: i64,
+    revoked_at: Option<i64>,
+    present_until: Option<i64>,
+}
+
+impl Projection for IdentityProjection {
+    fn apply(&mut self, _seq: u64, body: &Body) {
+        let text = |name: &str| body.facts.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let number = |name: &str| body.facts.get(name).and_then(Value::as_i64);
+        let kind = body.kind.as_str();
+        if kind == agents::REGISTERED.name {
+            self.agents.insert(text("agent"), "active");
+        } else if kind == agents::REVOKED.name {
+            self.agents.insert(text("agent"), "revoked");
+        } else if kind == people::ADDED.name {
+            let facts = PersonFacts { role: text("role"), domains: text("domains"), state: "active".to_owned(), factor: text("factor") };
+            self.people.insert(text("person"), facts);
+        } else if kind == people::CHANGED.name {
+            let person = self.people.entry(text("person")).or_default();
+            (person.role, person.domains, person.state) = (text("role"), text("domains"), text("state"));
+        } else if kind == rows::ISSUED.name {
+            let facts = CredentialFacts {
+                kind: text("kind"),
+                owner: text("owner"),
+                hash: text("hash"),
+                scopes: text("scopes"),
+                expires_at: number("expires_at").unwrap_or(0),
+                revoked_at: None,
+                present_until: None,
+            };
+            self.credentials.insert(text("credential"), facts);
+        } else if kind == rows::REVOKED.name {
+            let (at, now) = (number("at").unwrap_or(0), number("now").unwrap_or(0));
+            let credential = self.credentials.entry(text("credential")).or_default();
+            credential.expires_at = credential.expires_at.min(at);
+            if at <= now {
+                credential.revoked_at = Some(at);
+            }
+        } else if kind == sessions::PRESENT.name {
+            self.credentials.entry(text("credential")).or_default().present_until = number("until");
+        }
+    }
+
+    fn compare(&self, tx: &mut Tx<'_>) -> Result<Vec<Finding>> {
+        let mut stored = Self::default();
+        for row in tx.query("select id, state from agent order by id", &[])? {
+            let state: String = row.get(1)?;
+            stored.agents.insert(row.get(0)?, if state == "active" { "active" } else { "revoked" });
+        }
+        for row in tx.query("select id, role, domains, state, factor from person order by id", &[])? {
+            let factor: Option<String> = row.get(4)?;
+            let facts = PersonFacts { role: row.get(1)?, domains: row.get(2)?, state: row.get(3)?, factor: rebuilt_factor(factor.as_deref()) };
+            stored.people.insert(row.get(0)?, facts);
+        }
+        for row in tx.query("select id, kind, owner, hash, scopes, expires_at, revoked_at, present_until from credential order by id", &[])? {
+            let hash: Vec<u8> = row.get(3)?;
+            let facts = CredentialFacts {
+                kind: row.get(1)?,
+                owner: row.get(2)?,
+                hash: hex(&hash),
+                scopes: row.get(4)?,
+                expires_at: row.get(5)?,
+                revoked_at: row.get(6)?,
+                present_until: row.get(7)?,
+            };
+            stored.credentials.insert(row.get(0)?, facts);
+        }
+        let mut findings = Vec::new();
+        differences("agent", &self.agents, &stored.agents, &mut findings);
+        differences("person", &self.people, &stored.people, &mut findings);
+        differences("credential", &self.credentials, &stored.credentials, &mut findings);
+        Ok(findings)
+    }
+}
+
+fn differences<T: PartialEq>(what: &str, told: &BTreeMap<String, T>, stored: &BTreeMap<String, T>, findings: &mut Vec<Finding>) {
+    let mut find = |id: &str, why: &str| findings.push(Finding { seq: None, what: format!("{what} {id}: {why}") });
+    for (id, row) in stored {
+        match told.get(id) {
+            None => find(id, "the row is there, but the record does not tell of it"),
+            Some(facts) if facts != row => find(id, "the row differs from what the record tells"),
+            Some(_) => {}
+        }
+    }
+    for id in told.keys().filter(|id| !stored.contains_key(*id)) {
+        find(id, "the record tells of it, but the row is gone");
+    }
+}

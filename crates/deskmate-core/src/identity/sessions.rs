@@ -1,0 +1,432 @@
+//! Claiming the desk, joining it, signing in, and showing that one is there.
+//!
+//! Checking and hashing a passphrase is slow on purpose, so it happens in the first step of these operations, which
+//! does not hold the writer. What that step found is used only if nothing changed meanwhile.
+
+use deskmate_db::{Tx, args};
+use p256::ecdsa::signature::Verifier;
+use p256::ecdsa::{Signature, VerifyingKey};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::people::{self, factor_digest};
+use super::rows::{self, CREDENTIAL, CREDENTIALS_OF, CredentialRow, PERSON, PERSON_BY_NAME, PersonRow};
+use super::token::{Secret, SecretKind};
+use super::{factor, mode};
+use crate::call::{Cx, Mode, Presence, Role};
+use crate::record::{Event, Kind};
+use crate::{Code, Error, Result, format_time};
+
+/// The desk got its first owner.
+pub(super) const CLAIMED: Kind = Kind { name: "desk.claimed", says: "The desk got its first owner." };
+/// Somebody tried a wrong passphrase.
+pub(super) const SIGN_IN_FAILED: Kind = Kind { name: "person.sign_in_failed", says: "Somebody tried to sign in with a wrong passphrase." };
+/// Signing in is locked for a while.
+pub(super) const LOCKED: Kind = Kind { name: "person.locked", says: "Too many wrong passphrases: signing in is locked for a while." };
+/// A person showed that they are there.
+pub(super) const PRESENT: Kind = Kind { name: "session.present", says: "A person showed that they are there, for a few minutes." };
+
+const MINUTE: i64 = 60_000_000;
+const CLAIM_TTL: i64 = 10 * MINUTE;
+const SESSION_TTL: i64 = 30 * 24 * 60 * MINUTE;
+/// How long a shown presence lasts.
+const PRESENT_TTL: i64 = 5 * MINUTE;
+/// Wrong passphrases before the first lock; each further one doubles the time, up to a day.
+const FAILURES_MAX: i64 = 5;
+
+/// A link for the first owner.
+pub struct Link {
+    /// Its code.
+    pub code: String,
+    /// Until when it works.
+    pub expires_at: i64,
+}
+
+/// Whether the desk has an owner.
+pub fn is_claimed(tx: &mut Tx<'_>) -> Result<bool> {
+    Ok(tx.optional("select id from person order by id limit 1", &[])?.is_some())
+}
+
+/// Hands out the link that claims the desk. Earlier ones stop working.
+pub fn issue_claim(cx: &mut Cx<'_, '_>) -> Result<Link> {
+    if is_claimed(cx.tx)? {
+        return Err(Error::conflict("this desk has an owner already").hint("ask them for an invitation"));
+    }
+    let now = cx.now();
+    let rows = cx.tx.query(CREDENTIALS_OF, args!["desk", SecretKind::Claim.name()])?;
+    for row in rows.iter().map(CredentialRow::read).collect::<Result<Vec<_>>>()? {
+        if row.is_good(now) {
+            rows::end(cx, &row.id, now, "a newer link was made")?;
+        }
+    }
+    let (_, secret) = rows::issue(cx, SecretKind::Claim, "desk", &[], CLAIM_TTL)?;
+    Ok(Link { code: secret.reveal().to_owned(), expires_at: now + CLAIM_TTL })
+}
+
+/// Claim the desk: become its first owner with the link that the server printed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Claim {
+    /// The code of the link.
+    code: String,
+    /// How you are called.
+    name: String,
+    /// The passphrase or PIN that from now on shows that you are there. At least six characters.
+    passphrase: String,
+    /// The public key of your browser (P-256, uncompressed point, base64), which then signs what you decide.
+    public_key: Option<String>,
+}
+
+/// You are signed in.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SignedIn {
+    /// Your id.
+    person: String,
+    /// How you are called.
+    name: String,
+    /// What you may do.
+    role: String,
+    /// The session's secret. It is shown only here.
+    session: String,
+    /// Until when the session is good.
+    expires_at: String,
+    /// Until when your presence counts as shown.
+    present_until: String,
+}
+
+pub(super) fn hash_factor_of_claim(cx: &mut Cx<'_, '_>, input: &Claim) -> Result<String> {
+    open_link(cx, &input.code, SecretKind::Claim)?;
+    factor::hash(&input.passphrase, &cx.secret())
+}
+
+pub(super) fn claim(cx: &mut Cx<'_, '_>, input: Claim, factor: &String) -> Result<SignedIn> {
+    let link = open_link(cx, &input.code, SecretKind::Claim)?;
+    if is_claimed(cx.tx)? {
+        return Err(Error::conflict("this desk has an owner already").hint("ask them for an invitation"));
+    }
+    let now = cx.now();
+    rows::end(cx, &link.id, now, "used")?;
+    let person = people::insert(cx, &input.name, Role::Owner, &["*".to_owned()], factor)?;
+    cx.emit(Event::new(CLAIMED, "desk").fact("person", person.as_str()))?;
+    open_session(cx, &person, input.public_key.as_deref())
+}
+
+/// Join the desk with an invitation.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Accept {
+    /// The code of the invitation.
+    code: String,
+    /// The passphrase or PIN that from now on shows that you are there. At least six characters.
+    passphrase: String,
+    /// The public key of your browser (P-256, uncompressed point, base64), which then signs what you decide.
+    public_key: Option<String>,
+}
+
+pub(super) fn hash_factor_of_invited(cx: &mut Cx<'_, '_>, input: &Accept) -> Result<String> {
+    open_link(cx, &input.code, SecretKind::Invitation)?;
+    factor::hash(&input.passphrase, &cx.secret())
+}
+
+pub(super) fn accept(cx: &mut Cx<'_, '_>, input: Accept, factor: &String) -> Result<SignedIn> {
+    let link = open_link(cx, &input.code, SecretKind::Invitation)?;
+    let now = cx.now();
+    rows::end(cx, &link.id, now, "used")?;
+    let scopes: Vec<String> = serde_json::from_str(&link.scopes).unwrap_or_default();
+    let (role, domains) = scopes.split_first().ok_or_else(|| Error::new(Code::Internal, "the invitation names no role"))?;
+    let person = people::insert(cx, &link.owner, Role::from_name(role), domains, factor)?;
+    open_session(cx, &person, input.public_key.as_deref())
+}
+
+fn open_link(cx: &mut Cx<'_, '_>, code: &str, kind: SecretKind) -> Result<CredentialRow> {
+    let refused = || Error::new(Code::Unauthenticated, "this link is unknown, expired or used up").hint("`deskmate claim` or an owner's invitation gives a new one");
+    let secret = Secret::parse(code).map_err(|_| refused())?;
+    let row = cx.tx.optional(CREDENTIAL, args![secret.hash()])?.map(|row| CredentialRow::read(&row)).transpose()?;
+    row.filter(|row| row.kind == kind.name() && row.is_good(cx.now())).ok_or_else(refused)
+}
+
+/// Sign in with your name and passphrase.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SignIn {
+    /// How you are called. Not needed while the desk has only one person.
+    name: Option<String>,
+    /// Your passphrase or PIN.
+    passphrase: String,
+    /// The public key of your browser (P-256, uncompressed point, base64), which then signs what you decide.
+    public_key: Option<String>,
+}
+
+/// What the slow check found: which person, against which hash, and whether it fitted.
+pub(super) struct Checked {
+    person: String,
+    factor: Option<String>,
+    fits: bool,
+}
+
+pub(super) fn check_factor(cx: &mut Cx<'_, '_>, input: &SignIn) -> Result<Checked> {
+    let row = match &input.name {
+        Some(name) => cx.tx.optional(PERSON_BY_NAME, args![name])?,
+        None => {
+            let rows = cx.tx.query(rows::PEOPLE, &[])?;
+            if rows.len() > 1 {
+                return Err(Error::invalid("name", "is needed, because this desk has several people"));
+            }
+            rows.into_iter().next()
+        }
+    };
+    let person = row.map(|row| PersonRow::read(&row)).transpose()?.ok_or_else(wrong)?;
+    check(cx, person, &input.passphrase)
+}
+
+fn check(cx: &mut Cx<'_, '_>, person: PersonRow, passphrase: &str) -> Result<Checked> {
+    if let Some(until) = person.locked_until.filter(|until| *until > cx.now()) {
+        let wait = u64::try_from((until - cx.now()) / 1_000).unwrap_or(0);
+        return Err(Error::limited(format!("signing in is locked until {} after too many wrong passphrases", format_time(until)), wait));
+    }
+    if person.state != "active" {
+        return Err(wrong());
+    }
+    let fits = person.factor.as_deref().is_some_and(|hash| factor::verify(passphrase, hash));
+    Ok(Checked { person: person.id, factor: person.factor, fits })
+}
+
+fn wrong() -> Error {
+    Error::new(Code::Unauthenticated, "the name or the passphrase is wrong")
+}
+
+/// Uses what the check found: counts a failure, or says that the person may go on. `None` is a failure that was told.
+fn settle(cx: &mut Cx<'_, '_>, checked: &Checked) -> Result<Option<PersonRow>> {
+    let row = cx.tx.optional(PERSON, args![checked.person])?.map(|row| PersonRow::read(&row)).transpose()?.ok_or_else(wrong)?;
+    if row.factor != checked.factor || row.state != "active" {
+        return Err(wrong());
+    }
+    let (now, subject) = (cx.now(), format!("person:{}", row.id));
+    if row.locked_until.is_some_and(|until| until > now) {
+        return Err(Error::limited("signing in is locked after too many wrong passphrases", 60_000));
+    }
+    if checked.fits {
+        if row.failures > 0 {
+            cx.tx.execute("update person set failures = 0, locked_until = null where id = $1", args![row.id])?;
+        }
+        return Ok(Some(row));
+    }
+    let failures = row.failures + 1;
+    let over = failures - FAILURES_MAX;
+    let locked_until = (over >= 0).then(|| now + (MINUTE << over.min(11)).min(24 * 60 * MINUTE));
+    cx.tx.execute("update person set failures = $2, locked_until = $3 where id = $1", args![row.id, failures, locked_until])?;
+    cx.emit(Event::new(SIGN_IN_FAILED, subject.clone()).fact("person", row.id.as_str()).fact("failures", failures))?;
+    if let Some(until) = locked_until {
+        cx.emit(Event::new(LOCKED, subject).fact("person", row.id.as_str()).fact("until", until))?;
+    }
+    Ok(None)
+}
+
+/// An answer that may be a refusal: a refusal that must be remembered cannot be an error, which would undo it.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum MaySignIn {
+    /// You are signed in.
+    Yes(SignedIn),
+    /// The passphrase was wrong.
+    No {
+        /// Always `false`.
+        signed_in: bool,
+        /// What to tell the person.
+        message: String,
+    },
+}
+
+fn refused() -> MaySignIn {
+    MaySignIn::No { signed_in: false, message: "the name or the passphrase is wrong".to_owned() }
+}
+
+pub(super) fn sign_in(cx: &mut Cx<'_, '_>, input: SignIn, checked: &Checked) -> Result<MaySignIn> {
+    match settle(cx, checked)? {
+        None => Ok(refused()),
+        Some(person) => Ok(MaySignIn::Yes(open_session(cx, &person.id, input.public_key.as_deref())?)),
+    }
+}
+
+fn open_session(cx: &mut Cx<'_, '_>, person: &str, public_key: Option<&str>) -> Result<SignedIn> {
+    let (id, secret) = rows::issue(cx, SecretKind::Session, person, &[], SESSION_TTL)?;
+    if let Some(key) = public_key {
+        let bytes = data_encoding::BASE64.decode(key.as_bytes()).ok().filter(|bytes| VerifyingKey::from_sec1_bytes(bytes).is_ok());
+        let bytes = bytes.ok_or_else(|| Error::invalid("public_key", "must be an uncompressed P-256 point in base64"))?;
+        cx.tx.execute("insert into session_key (credential, public_key) values ($1, $2)", args![id, bytes])?;
+    }
+    let until = present(cx, &id)?;
+    let row = PersonRow::read(&cx.tx.one(PERSON, args![person])?)?;
+    Ok(SignedIn {
+        person: row.id,
+        name: row.name,
+        role: row.role,
+        session: secret.reveal().to_owned(),
+        expires_at: format_time(cx.now() + SESSION_TTL),
+        present_until: format_time(until),
+    })
+}
+
+fn present(cx: &mut Cx<'_, '_>, credential: &str) -> Result<i64> {
+    let until = cx.now() + PRESENT_TTL;
+    cx.tx.execute("update credential set present_until = $2 where id = $1", args![credential, until])?;
+    cx.emit(Event::new(PRESENT, format!("credential:{credential}")).fact("credential", credential).fact("until", until))?;
+    Ok(until)
+}
+
+/// Show that you are there, with your passphrase, for the next few minutes of this session.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ShowPresence {
+    /// Your passphrase or PIN.
+    passphrase: String,
+}
+
+/// Whether your presence is shown now.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Shown {
+    /// Whether the passphrase fitted.
+    shown: bool,
+    /// Until when it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    present_until: Option<String>,
+}
+
+pub(super) fn check_own_factor(cx: &mut Cx<'_, '_>, input: &ShowPresence) -> Result<Checked> {
+    let person = PersonRow::read(&cx.tx.one(PERSON, args![cx.actor.id])?)?;
+    check(cx, person, &input.passphrase)
+}
+
+pub(super) fn show_presence(cx: &mut Cx<'_, '_>, _: ShowPresence, checked: &Checked) -> Result<Shown> {
+    let credential = own_session(cx)?;
+    match settle(cx, checked)? {
+        None => Ok(Shown { shown: false, present_until: None }),
+        Some(_) => {
+            let until = present(cx, &credential)?;
+            Ok(Shown { shown: true, present_until: Some(format_time(until)) })
+        }
+    }
+}
+
+fn own_session(cx: &Cx<'_, '_>) -> Result<String> {
+    let session = if cx.actor.scopes.is_none() { cx.actor.credential.clone() } else { None };
+    session.ok_or_else(|| Error::forbidden("this needs a signed-in session, not a token"))
+}
+
+/// End this session.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SignOut {}
+
+/// The session has ended.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SignedOut {
+    /// The session's id.
+    session: String,
+}
+
+pub(super) fn sign_out(cx: &mut Cx<'_, '_>, _: SignOut) -> Result<SignedOut> {
+    let session = own_session(cx)?;
+    let now = cx.now();
+    rows::end(cx, &session, now, "signed out")?;
+    Ok(SignedOut { session })
+}
+
+/// List your signed-in sessions.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListSessions {}
+
+/// Your sessions that are still good.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Sessions {
+    sessions: Vec<SessionOut>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct SessionOut {
+    /// Its id.
+    session: String,
+    /// Since when.
+    created_at: String,
+    /// Until when.
+    expires_at: String,
+    /// Whether this is the one you are using.
+    this_one: bool,
+}
+
+pub(super) fn list(cx: &mut Cx<'_, '_>, _: ListSessions) -> Result<Sessions> {
+    let (owner, now, own) = (cx.actor.id.clone(), cx.now(), cx.actor.credential.clone());
+    let rows = cx.tx.query(CREDENTIALS_OF, args![owner, SecretKind::Session.name()])?;
+    let rows = rows.iter().map(CredentialRow::read).collect::<Result<Vec<_>>>()?;
+    let sessions = rows.into_iter().filter(|row| row.is_good(now)).map(|row| SessionOut {
+        this_one: own.as_ref() == Some(&row.id),
+        session: row.id,
+        created_at: format_time(row.created_at),
+        expires_at: format_time(row.expires_at),
+    });
+    Ok(Sessions { sessions: sessions.collect() })
+}
+
+/// End one of your sessions; an owner may end anybody's.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RevokeSession {
+    /// Its id.
+    session: String,
+}
+
+pub(super) fn revoke(cx: &mut Cx<'_, '_>, input: RevokeSession) -> Result<SignedOut> {
+    people::end_own(cx, &input.session, SecretKind::Session)?;
+    Ok(SignedOut { session: input.session })
+}
+
+/// Say who you are here: what the desk makes of your credential.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WhoAmI {}
+
+/// Who you are here.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct You {
+    /// `person`, `agent` or `system`.
+    kind: String,
+    /// Your id.
+    id: String,
+    /// Whether a credential proved it.
+    verified: bool,
+    /// Whether this desk is open (a name is enough) or closed (every agent needs its token).
+    mode: Mode,
+    /// A person's role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<String>,
+    /// Whether a person's presence counts as shown.
+    present: bool,
+}
+
+pub(super) fn whoami(cx: &mut Cx<'_, '_>, _: WhoAmI) -> Result<You> {
+    Ok(You {
+        kind: cx.actor.kind.name().to_owned(),
+        id: cx.actor.id.clone(),
+        verified: cx.actor.verified,
+        mode: mode(cx.tx)?,
+        role: cx.actor.role.map(|role| role.name().to_owned()),
+        present: cx.actor.presence == Presence::Shown,
+    })
+}
+
+/// Whether a request of a session was signed by the browser that signed in. A session without a key needs no
+/// signature when its secret came in the Authorization header, which no page of another origin can send.
+pub fn verify_signature(tx: &mut Tx<'_>, session: &str, signed: &[u8], signature: Option<&[u8]>) -> Result<bool> {
+    let secret = Secret::parse(session)?;
+    let row = tx.optional("select k.public_key from credential c join session_key k on k.credential = c.id where c.hash = $1", args![secret.hash()])?;
+    let Some(row) = row else { return Ok(false) };
+    let key: Vec<u8> = row.get(0)?;
+    let checked = VerifyingKey::from_sec1_bytes(&key).ok().zip(signature.and_then(|bytes| Signature::from_slice(bytes).ok()));
+    Ok(checked.is_some_and(|(key, signature)| key.verify(signed, &signature).is_ok()))
+}
+
+/// What the sessions' events say, for rebuilding.
+pub(super) fn rebuilt_factor(factor: Option<&str>) -> String {
+    factor.map(factor_digest).unwrap_or_default()
+}

@@ -1,0 +1,105 @@
+//! Secrets as people and programs carry them: a prefix that scanners can find, 256 random bits, and a checksum that
+//! tells a mistyped one from a wrong one without asking the store.
+
+use data_encoding::{BASE32_NOPAD, Encoding, Specification};
+use sha2::{Digest, Sha256};
+
+use crate::{Code, Error, Result};
+
+/// What a secret is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretKind {
+    /// An agent's token.
+    Agent,
+    /// A person's token for scripts.
+    Personal,
+    /// A signed-in session.
+    Session,
+    /// An invitation to a person.
+    Invitation,
+    /// The first link, which claims the desk.
+    Claim,
+}
+
+impl SecretKind {
+    const ALL: [Self; 5] = [Self::Agent, Self::Personal, Self::Session, Self::Invitation, Self::Claim];
+
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Personal => "personal",
+            Self::Session => "session",
+            Self::Invitation => "invitation",
+            Self::Claim => "claim",
+        }
+    }
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Agent => "dma_",
+            Self::Personal => "dmp_",
+            Self::Session => "dms_",
+            Self::Invitation => "dmi_",
+            Self::Claim => "dmc_",
+        }
+    }
+}
+
+/// A secret and its kind. It has no `Debug`, so that it cannot reach a log by accident.
+#[derive(Clone)]
+pub struct Secret {
+    kind: SecretKind,
+    text: String,
+}
+
+impl Secret {
+    /// A new secret from 256 unguessable bits.
+    pub fn new(kind: SecretKind, bits: &[u8; 32]) -> Self {
+        let body = alphabet().encode(bits);
+        let text = format!("{}{body}{}", kind.prefix(), checksum(kind, &body));
+        Self { kind, text }
+    }
+
+    /// Reads a secret that somebody brought.
+    pub fn parse(text: &str) -> Result<Self> {
+        let text = text.trim();
+        let wrong = || Error::new(Code::Unauthenticated, "this is not a token of a desk").hint("check that it was copied whole");
+        let kind = SecretKind::ALL.into_iter().find(|kind| text.starts_with(kind.prefix())).ok_or_else(wrong)?;
+        let rest = text.strip_prefix(kind.prefix()).ok_or_else(wrong)?;
+        let (body, sum) = rest.len().checked_sub(7).and_then(|at| rest.split_at_checked(at)).ok_or_else(wrong)?;
+        if sum != checksum(kind, body) {
+            return Err(wrong());
+        }
+        Ok(Self { kind, text: text.to_owned() })
+    }
+
+    /// What it is for.
+    pub fn kind(&self) -> SecretKind {
+        self.kind
+    }
+
+    /// The text to hand over, once.
+    pub fn reveal(&self) -> &str {
+        &self.text
+    }
+
+    /// What is stored. The secret has 256 random bits, so a plain hash is enough.
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::digest(self.text.as_bytes()).into()
+    }
+}
+
+fn checksum(kind: SecretKind, body: &str) -> String {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(kind.prefix().as_bytes());
+    hasher.update(body.as_bytes());
+    alphabet().encode(&hasher.finalize().to_be_bytes())
+}
+
+/// Base 32 in lower case, without padding.
+fn alphabet() -> Encoding {
+    let mut specification: Specification = BASE32_NOPAD.specification();
+    specification.symbols = specification.symbols.to_ascii_lowercase();
+    specification.encoding().unwrap_or(BASE32_NOPAD)
+}

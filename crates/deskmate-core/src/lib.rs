@@ -1,0 +1,24 @@
+//! Every rule and row of Deskmate. An operation is a plain function over an open transaction: it reads and writes
+//! rows, tells the record what happened, and does nothing else. Time and chance come in through [`World`]; files,
+//! networks and processes are not reachable from here, which is why this crate depends on none of them.
+//!
+//! A capability is one folder: `bridge`, `identity`, `job`, `lease`, `record`. What they share is in `call`.
+
+pub mod bridge;
+pub mod call;
+pub mod desk;
+mod error;
+pub mod identity;
+pub mod job;
+pub mod lease;
+pub mod limits;
+pub mod record;
+mod schema;
+mod text;
+mod world;
+
+pub(crate) use desk::{DESK_EVENTS, desk_operations};
+pub use error::{Code, Error, Result};
+pub use schema::{MIGRATIONS, TABLES};
+pub use text::{check_text, digest, format_time, hex, parse_time};
+pub use world::World;

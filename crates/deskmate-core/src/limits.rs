@@ -1,0 +1,46 @@
+//! Every bound in one place, so that it can be shown, documented and tested.
+
+use std::time::Duration;
+
+/// A name: an agent, a project, a group, a reservation.
+pub const NAME_CHARS_MAX: usize = 128;
+/// A title or a subject.
+pub const TITLE_CHARS_MAX: usize = 500;
+/// A message, a description, a result.
+pub const CONTENT_BYTES_MAX: usize = 256 * 1024;
+/// A note on a task.
+pub const NOTE_BYTES_MAX: usize = 16 * 1024;
+/// The input of any operation, as JSON.
+pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
+/// How deep the input may nest.
+pub const INPUT_DEPTH_MAX: usize = 64;
+/// A caller's key for doing something once.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+/// How long such a key is kept.
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Rows in one page of a list.
+pub const PAGE_MAX: u32 = 200;
+/// Rows in one page when the caller names no number.
+pub const PAGE_DEFAULT: u32 = 50;
+/// How many bytes of content one answer holds; the rest comes with the next page.
+pub const PAGE_BYTES_MAX: usize = 512 * 1024;
+/// How long a wait holds.
+pub const WAIT_MAX: Duration = Duration::from_secs(25);
+/// Recipients of one message, members of one group.
+pub const RECIPIENTS_MAX: usize = 200;
+/// Tasks that one task may wait for.
+pub const BLOCKERS_MAX: usize = 100;
+/// Paths or globs in one reservation.
+pub const PATHS_MAX: usize = 100;
+/// Leases: the shortest, the usual and the longest time.
+pub const LEASE_MIN: Duration = Duration::from_secs(5);
+/// What a claim gets when the caller names no time.
+pub const LEASE_DEFAULT: Duration = Duration::from_secs(10 * 60);
+/// The longest a claim or reservation stands without a sign of life.
+pub const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How often a job is tried.
+pub const JOB_ATTEMPTS_MAX: i64 = 25;
+/// Refusals of one caller that are told one by one in a minute; further ones are counted in a single event.
+pub const REFUSALS_PER_MINUTE: u32 = 20;
+/// Unacknowledged messages that one recipient may have before senders are asked to wait.
+pub const UNREAD_MAX: i64 = 100_000;

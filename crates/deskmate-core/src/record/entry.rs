@@ -1,0 +1,145 @@
+//! What an operation says happened, and the bytes that are sealed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::call::{Actor, Surface};
+use crate::{Error, Result, World, hex};
+
+/// A kind of event, declared once with the sentence that the catalogue shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Its stable name, such as `message.sent`.
+    pub name: &'static str,
+    /// What it says.
+    pub says: &'static str,
+}
+
+/// An event as an operation tells it.
+#[derive(Clone, Debug)]
+pub struct Event {
+    kind: Kind,
+    subject: String,
+    facts: Map<String, Value>,
+    payload: Option<Value>,
+    audience: Vec<String>,
+}
+
+impl Event {
+    /// Something of a kind happened to a subject such as `message:ID`.
+    pub fn new(kind: Kind, subject: impl Into<String>) -> Self {
+        Self { kind, subject: subject.into(), facts: Map::new(), payload: None, audience: Vec::new() }
+    }
+
+    /// Adds a fact: an id, a kind or a number. Facts are never erased, so they hold no text that somebody wrote.
+    #[must_use]
+    pub fn fact(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.facts.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds what somebody wrote. It is committed to, kept beside the event, and can be erased.
+    #[must_use]
+    pub fn payload(mut self, payload: Value) -> Self {
+        self.payload = Some(payload);
+        self
+    }
+
+    /// Names the actors, besides the one who acts, who may read this event and are woken by it.
+    #[must_use]
+    pub fn audience<I: IntoIterator<Item = S>, S: Into<String>>(mut self, actors: I) -> Self {
+        self.audience.extend(actors.into_iter().map(Into::into));
+        self
+    }
+
+    /// Turns it into the bytes that are sealed.
+    pub(crate) fn entry(self, actor: &Actor, surface: Surface, now: i64, world: &dyn World) -> Result<Entry> {
+        let id = world.new_id();
+        let (salt, payload) = match &self.payload {
+            None => (None, None),
+            Some(payload) => (Some(world.secret()), Some(canonical(payload)?)),
+        };
+        let body = Body {
+            v: 1,
+            id: id.clone(),
+            at: now,
+            actor: BodyActor { kind: actor.kind.name().to_owned(), id: actor.id.clone(), verified: actor.verified },
+            surface: surface.name().to_owned(),
+            kind: self.kind.name.to_owned(),
+            subject: self.subject,
+            audience: self.audience,
+            facts: self.facts.into_iter().collect(),
+            payload: match (&salt, &payload) {
+                (Some(salt), Some(payload)) => Some(hex(&commitment(salt, payload))),
+                _ => None,
+            },
+        };
+        let text = canonical(&body)?;
+        let Body { actor: BodyActor { kind: actor_kind, id: actor, .. }, kind, subject, .. } = body;
+        Ok(Entry { id, at: now, actor_kind, actor, kind, subject, body: text, salt: salt.map(|salt| salt.to_vec()), payload })
+    }
+}
+
+/// An event ready to be sealed.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub(crate) id: String,
+    pub(crate) at: i64,
+    pub(crate) actor_kind: String,
+    pub(crate) actor: String,
+    pub(crate) kind: String,
+    pub(crate) subject: String,
+    pub(crate) body: String,
+    pub(crate) salt: Option<Vec<u8>>,
+    pub(crate) payload: Option<String>,
+}
+
+/// The sealed part of an event.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Body {
+    /// The version of this form.
+    pub v: u32,
+    /// The event's id.
+    pub id: String,
+    /// Microseconds since 1970 in UTC.
+    pub at: i64,
+    /// Who acted.
+    pub actor: BodyActor,
+    /// Over which surface.
+    pub surface: String,
+    /// What happened.
+    pub kind: String,
+    /// To what.
+    pub subject: String,
+    /// Who may read it besides the actor.
+    pub audience: Vec<String>,
+    /// Ids, kinds and numbers.
+    pub facts: BTreeMap<String, Value>,
+    /// The commitment to the payload, if there is one.
+    pub payload: Option<String>,
+}
+
+/// Who acted, as sealed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BodyActor {
+    /// `person`, `agent` or `system`.
+    pub kind: String,
+    /// The id within that kind.
+    pub id: String,
+    /// Whether a credential proved it.
+    pub verified: bool,
+}
+
+/// The commitment to a payload: SHA-256 over a salt of 32 bytes and the canonical text.
+pub(crate) fn commitment(salt: &[u8], payload: &str) -> [u8; 32] {
+    Sha256::new().chain_update(salt).chain_update(payload).finalize().into()
+}
+
+pub(crate) fn canonical<T: Serialize>(value: &T) -> Result<String> {
+    serde_json_canonicalizer::to_string(value).map_err(|error| Error::invalid("", format!("has no canonical form: {error}")))
+}

@@ -1,0 +1,96 @@
+//! The key that signs checkpoints, and the keys that are believed.
+
+use data_encoding::BASE64;
+use ed25519_dalek::SigningKey as Ed25519;
+use signed_note::{Note, Signer, StandardSigner, StandardVerifier, VerifierList};
+use tlog_tiles::{Checkpoint, Hash};
+
+use crate::{Code, Error, Result};
+
+/// The secret half, in the text form of C2SP signed notes.
+pub struct SigningKey {
+    signer: StandardSigner,
+    origin: String,
+    public: String,
+}
+
+impl SigningKey {
+    /// Makes the text of a new key from 32 unguessable bytes.
+    pub fn generate(origin: &str, seed: &[u8; 32]) -> String {
+        let public = public_key(origin, seed);
+        let id = public.rsplit('+').nth(1).unwrap_or_default();
+        let mut key = vec![1_u8];
+        key.extend_from_slice(seed);
+        format!("PRIVATE+KEY+{origin}+{id}+{}", BASE64.encode(&key))
+    }
+
+    /// Reads a key from its text.
+    pub fn parse(text: &str) -> Result<Self> {
+        let text = text.trim();
+        let malformed = || Error::new(Code::Internal, "the record's signing key is malformed").hint("restore record.key from a backup");
+        let signer = StandardSigner::new(text).map_err(|_| malformed())?;
+        let key = text.rsplit('+').next().and_then(|key| BASE64.decode(key.as_bytes()).ok()).ok_or_else(malformed)?;
+        let seed: [u8; 32] = key.get(1..).and_then(|seed| seed.try_into().ok()).ok_or_else(malformed)?;
+        let origin = signer.name().to_string();
+        let public = public_key(&origin, &seed);
+        Ok(Self { signer, origin, public })
+    }
+
+    /// The name of the log, first line of its checkpoints.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The public half, in the text form that verifiers take.
+    pub fn public(&self) -> &str {
+        &self.public
+    }
+
+    /// Signs a tree: the exact bytes of a C2SP checkpoint.
+    pub fn checkpoint(&self, size: u64, root: Hash) -> Result<String> {
+        let failed = |what: &str| Error::new(Code::Internal, format!("signing a checkpoint failed: {what}"));
+        let checkpoint = Checkpoint::new(&self.origin, size, root, "").map_err(|_| failed("malformed"))?;
+        let mut note = Note::new(&checkpoint.to_bytes(), &[]).map_err(|error| failed(&error.to_string()))?;
+        note.add_sigs(&[&self.signer]).map_err(|error| failed(&error.to_string()))?;
+        String::from_utf8(note.to_bytes()).map_err(|_| failed("not text"))
+    }
+}
+
+fn public_key(origin: &str, seed: &[u8; 32]) -> String {
+    signed_note::new_ed25519_verifier_key(origin, &Ed25519::from_bytes(seed).verifying_key())
+}
+
+/// The public keys that may have signed a checkpoint.
+#[derive(Clone, Debug, Default)]
+pub struct Keyring {
+    keys: Vec<String>,
+}
+
+impl Keyring {
+    /// Believes these keys, each in its text form.
+    pub fn new(keys: Vec<String>) -> Self {
+        Self { keys }
+    }
+
+    /// The keys' texts.
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    /// The tree that a checkpoint vouches for, if a believed key signed it.
+    pub fn open(&self, note: &str) -> Result<Checkpoint> {
+        let bad = |what: String| Error::invalid("checkpoint", what);
+        let mut verifiers: Vec<Box<dyn signed_note::Verifier>> = Vec::new();
+        for key in &self.keys {
+            verifiers.push(Box::new(StandardVerifier::new(key.trim()).map_err(|_| bad(format!("{key} is not a verifier key")))?));
+        }
+        let parsed = Note::from_bytes(note.as_bytes()).map_err(|_| bad("is not a signed note".to_owned()))?;
+        let (signed, _) = parsed.verify(&VerifierList::new(verifiers)).map_err(|_| bad("carries no valid signature of a known key".to_owned()))?;
+        let checkpoint = Checkpoint::from_bytes(parsed.text()).map_err(|_| bad("is not a checkpoint".to_owned()))?;
+        if signed.iter().any(|signature| signature.name().to_string() == checkpoint.origin()) {
+            Ok(checkpoint)
+        } else {
+            Err(bad("is not signed in the name of its origin".to_owned()))
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The record: an append-only log of events, sealed as an RFC 6962 Merkle tree with signed checkpoints.
+//!
+//! - An event's canonical body is the leaf. It holds the *facts* (ids, kinds, numbers), which stay for ever, and a
+//!   salted commitment to the *payload*, which can be erased without breaking any proof.
+//! - Events are staged by operations and sealed when their transaction commits (SQLite) or by the elected sealer
+//!   (PostgreSQL). Nothing else writes these tables.
+//! - Verification derives everything again from the stored rows and trusts no column.
+//!
+//! Tables: `event`, `event_payload`, `record_hash`, `checkpoint`, `event_staged`.
+
+mod bundle;
+mod entry;
+mod erase;
+mod key;
+mod proof;
+mod read;
+mod seal;
+mod tree;
+mod verify;
+
+pub use bundle::{BundleHeader, BundleLine, verify_bundle};
+pub use entry::{Body, Entry, Event, Kind};
+pub use erase::ERASED;
+pub(crate) use erase::erase;
+pub use key::{Keyring, SigningKey};
+pub use proof::{Proof, check_proof, consistency, prove};
+pub use read::{EventRow, Search, events_after, find_event, newest_checkpoint, search, size};
+pub use seal::{Sealer, Stager, seal_staged};
+pub use tree::{Frontier, StoredHashes};
+pub use verify::{Finding, Projection, Report, Verifier};

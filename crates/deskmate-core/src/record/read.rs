@@ -1,0 +1,135 @@
+//! Reading the record.
+
+use deskmate_db::{Row, Tx, args};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::entry::Body;
+use super::tree::signed;
+use crate::call::Actor;
+use crate::{Code, Error, Result, format_time};
+
+/// An event as it is shown.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EventRow {
+    /// Its place in the record, counted from 0.
+    pub seq: u64,
+    /// Its id.
+    pub id: String,
+    /// When it happened.
+    pub at: String,
+    /// Who acted: `person`, `agent` or `system`.
+    pub actor_kind: String,
+    /// The actor's id.
+    pub actor: String,
+    /// Whether a credential proved who acted.
+    pub verified: bool,
+    /// Over which surface.
+    pub surface: String,
+    /// What happened.
+    pub kind: String,
+    /// To what.
+    pub subject: String,
+    /// Who is concerned besides the actor.
+    pub audience: Vec<String>,
+    /// Ids, kinds and numbers; never erased.
+    pub facts: Map<String, Value>,
+    /// What somebody wrote; absent when there is none, when it was erased, or when the caller may not read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Value>,
+}
+
+impl EventRow {
+    fn read(row: &Row) -> Result<Self> {
+        let body: String = row.get(1)?;
+        let body: Body = serde_json::from_str(&body).map_err(|error| Error::new(Code::Internal, format!("an event is unreadable: {error}")))?;
+        let payload: Option<String> = row.get(2)?;
+        Ok(Self {
+            seq: u64::try_from(row.get::<i64>(0)?).unwrap_or(0),
+            id: body.id,
+            at: format_time(body.at),
+            actor_kind: body.actor.kind,
+            actor: body.actor.id,
+            verified: body.actor.verified,
+            surface: body.surface,
+            kind: body.kind,
+            subject: body.subject,
+            audience: body.audience,
+            facts: body.facts.into_iter().collect(),
+            payload: payload.and_then(|payload| serde_json::from_str(&payload).ok()),
+        })
+    }
+
+    /// Whether an actor may see this event. People see all; an agent sees its own acts and what concerns it.
+    pub fn visible_to(&self, actor: &Actor) -> bool {
+        actor.is_person() || actor.is_system() || (self.actor == actor.id && self.actor_kind == "agent") || self.audience.contains(&actor.id)
+    }
+}
+
+/// How many events there are.
+pub fn size(tx: &mut Tx<'_>) -> Result<u64> {
+    let row = tx.optional("select seq from event order by seq desc limit 1", &[])?;
+    let last: Option<i64> = row.map(|row| row.get(0)).transpose()?;
+    Ok(last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1))
+}
+
+/// The newest signed checkpoint, if any event was ever sealed.
+pub fn newest_checkpoint(tx: &mut Tx<'_>) -> Result<Option<String>> {
+    let row = tx.optional("select value from desk where key = 'checkpoint'", &[])?;
+    Ok(row.map(|row| row.get(0)).transpose()?)
+}
+
+/// Events from a sequence number on, oldest first.
+pub fn events_after(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Vec<EventRow>> {
+    let rows = tx.query(
+        "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq >= $1 order by e.seq limit $2",
+        args![signed(from), limit],
+    )?;
+    rows.iter().map(EventRow::read).collect()
+}
+
+/// One event by its place.
+pub fn find_event(tx: &mut Tx<'_>, seq: u64) -> Result<Option<EventRow>> {
+    let rows = tx.query(
+        "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq = $1",
+        args![signed(seq)],
+    )?;
+    rows.first().map(EventRow::read).transpose()
+}
+
+/// Which events a search wants, newest first, below a sequence number.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    /// Only what happened to this subject.
+    pub subject: Option<String>,
+    /// Only what this actor did.
+    pub actor: Option<String>,
+    /// Only this kind.
+    pub kind: Option<String>,
+    /// Only events before this place.
+    pub before: Option<u64>,
+    /// How many rows to look at.
+    pub limit: u32,
+}
+
+const PAGE_ALL: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq < $1 order by e.seq desc limit $2";
+const PAGE_SUBJECT: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq \
+     where e.subject = $3 and e.seq < $1 order by e.seq desc limit $2";
+const PAGE_ACTOR: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq \
+     where e.actor = $3 and e.seq < $1 order by e.seq desc limit $2";
+const PAGE_KIND: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq \
+     where e.kind = $3 and e.seq < $1 order by e.seq desc limit $2";
+
+/// A page of a search. The most selective condition uses its index, the others are checked row by row.
+pub fn search(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
+    let before = search.before.map_or(i64::MAX, signed);
+    let limit = search.limit;
+    let rows = match (&search.subject, &search.actor, &search.kind) {
+        (Some(subject), _, _) => tx.query(PAGE_SUBJECT, args![before, limit, subject])?,
+        (None, Some(actor), _) => tx.query(PAGE_ACTOR, args![before, limit, actor])?,
+        (None, None, Some(kind)) => tx.query(PAGE_KIND, args![before, limit, kind])?,
+        (None, None, None) => tx.query(PAGE_ALL, args![before, limit])?,
+    };
+    rows.iter().map(EventRow::read).collect()
+}

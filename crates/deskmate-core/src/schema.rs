@@ -1,0 +1,34 @@
+//! The schema's history. A released step never changes; the next change is a new step.
+
+use deskmate_db::Migration;
+
+/// All steps, oldest first.
+pub const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "the desk: record, identity, leases, jobs, bridge", sql: include_str!("schema/001_desk.sql") },
+];
+
+/// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
+pub const TABLES: &[(&str, &str)] = &[
+    ("desk", "key"),
+    ("event", "seq"),
+    ("event_payload", "seq"),
+    ("record_hash", "position"),
+    ("checkpoint", "size"),
+    ("person", "id"),
+    ("agent", "id"),
+    ("credential", "id"),
+    ("session_key", "credential"),
+    ("idempotency", "actor, operation, key"),
+    ("lease", "subject"),
+    ("job", "id"),
+    ("job_attempt", "job, number"),
+    ("message", "id"),
+    ("delivery", "message, recipient"),
+    ("member", "name, member"),
+    ("task", "id"),
+    ("task_blocker", "task, blocker"),
+    ("task_note", "id"),
+    ("reservation", "id"),
+    ("bridge_file_row", "kind, foreign_id"),
+    ("cursor", "name"),
+];

@@ -1,0 +1,191 @@
+//! The two doors, and opening and closing behind them.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TrySendError};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+use crate::migrate::{self, Migration};
+use crate::postgres::{self, Mode};
+use crate::sqlite::{self, Queue};
+use crate::work::{Call, NoSeal, Seal, Work};
+use crate::{Error, Kind, Result, Tx};
+
+/// Which engine a store runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// One file, one process.
+    Sqlite,
+    /// A server, any number of processes.
+    Postgres,
+}
+
+/// How a store is opened.
+pub struct Options {
+    /// `sqlite:PATH` or `postgres://…`.
+    pub url: String,
+    /// The schema, oldest first.
+    pub migrations: &'static [Migration],
+    /// How many calls may wait for a thread before further ones are refused.
+    pub queue_max: usize,
+    /// Threads for reading, and on PostgreSQL as many again for writing.
+    pub threads: usize,
+}
+
+impl Options {
+    /// The usual sizes.
+    pub fn new(url: impl Into<String>, migrations: &'static [Migration]) -> Self {
+        let url = url.into();
+        let threads = if url.starts_with("sqlite:") { 2 } else { 8 };
+        Self { url, migrations, queue_max: 4_096, threads }
+    }
+}
+
+/// An open store. Cheap to clone; the threads end when the last clone is gone.
+#[derive(Clone)]
+pub struct Db {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Engine,
+    url: String,
+    reads: Mutex<Option<Queue>>,
+    writes: Mutex<Option<Queue>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Db {
+    /// Opens the store and brings its schema up to date. `seal` is called at every commit, on PostgreSQL one for each thread.
+    pub fn open(options: &Options, seal: &mut dyn FnMut(&mut Tx<'_>) -> Result<Box<dyn Seal>>) -> Result<Self> {
+        let (engine, reads, writes) = if let Some(path) = options.url.strip_prefix("sqlite:") {
+            let path = PathBuf::from(path);
+            migrate::refuse_newer_file(&path, options.migrations)?;
+            let connection = sqlite::open_writer(&path)?;
+            let mut tx = Tx::new(crate::tx::Connection::Sqlite(&connection));
+            migrate::run(&mut tx, options.migrations)?;
+            let seal = seal(&mut tx)?;
+            let writes = sqlite::start_writer(connection, &path, options.queue_max, seal)?;
+            let reads = sqlite::start_readers(&path, options.threads, options.queue_max)?;
+            (Engine::Sqlite, reads, writes)
+        } else if options.url.starts_with("postgres://") || options.url.starts_with("postgresql://") {
+            let config = options.url.parse().map_err(Error::from)?;
+            let mut session = postgres::Session::connect(&config)?;
+            let mut tx = Tx::new(crate::tx::Connection::Postgres(&mut session));
+            migrate::run(&mut tx, options.migrations)?;
+            let mut seals = Vec::new();
+            for _ in 0..options.threads {
+                seals.push(seal(&mut tx)?);
+            }
+            let seals = Mutex::new(seals);
+            let next_seal = || seals.lock().ok().and_then(|mut seals| seals.pop()).unwrap_or_else(|| Box::new(NoSeal));
+            let writes = postgres::start(&config, Mode::Write, options.threads, options.queue_max, &next_seal)?;
+            let reads = postgres::start(&config, Mode::Read, options.threads, options.queue_max, &|| Box::new(NoSeal))?;
+            (Engine::Postgres, reads, writes)
+        } else {
+            return Err(Error::new(Kind::Other, "the database URL must begin with sqlite: or postgres://"));
+        };
+        let threads = reads.1.into_iter().chain(writes.1).collect();
+        let inner = Inner {
+            engine,
+            url: options.url.clone(),
+            reads: Mutex::new(Some(reads.0)),
+            writes: Mutex::new(Some(writes.0)),
+            threads: Mutex::new(threads),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Which engine this is.
+    pub fn engine(&self) -> Engine {
+        self.inner.engine
+    }
+
+    /// The URL that the store was opened with; it may hold a password.
+    pub fn url(&self) -> &str {
+        &self.inner.url
+    }
+
+    /// Runs a closure over one consistent state of the store.
+    pub async fn read<T, E, F>(&self, closure: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        received(self.send(&self.inner.reads, closure)?.await)
+    }
+
+    /// Runs a closure in a transaction and answers after the commit is on disk. It may run more than once.
+    pub async fn write<T, E, F>(&self, closure: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        received(self.send(&self.inner.writes, closure)?.await)
+    }
+
+    /// [`Db::read`] for threads that may block.
+    pub fn read_blocking<T, E, F>(&self, closure: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        received(self.send(&self.inner.reads, closure)?.blocking_recv())
+    }
+
+    /// [`Db::write`] for threads that may block.
+    pub fn write_blocking<T, E, F>(&self, closure: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        received(self.send(&self.inner.writes, closure)?.blocking_recv())
+    }
+
+    /// Finishes what waits, then closes the connections. Later calls are refused.
+    pub fn close(&self) {
+        for queue in [&self.inner.reads, &self.inner.writes] {
+            if let Ok(mut queue) = queue.lock() {
+                *queue = None;
+            }
+        }
+        let threads = self.inner.threads.lock().map(|mut threads| std::mem::take(&mut *threads)).unwrap_or_default();
+        for thread in threads {
+            drop(thread.join());
+        }
+    }
+
+    fn send<T, E, F>(&self, queue: &Mutex<Option<Queue>>, closure: F) -> Result<oneshot::Receiver<Result<T, E>>, E>
+    where
+        F: FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (call, answer) = Call::new(closure);
+        let queue = queue.lock().ok().and_then(|queue| queue.clone()).ok_or_else(|| E::from(closed()))?;
+        match queue.try_send(Box::new(call)) {
+            Ok(()) => Ok(answer),
+            Err(TrySendError::Full(_)) => Err(E::from(Error::new(Kind::Busy, "too many calls wait for the database"))),
+            Err(TrySendError::Disconnected(_)) => Err(E::from(closed())),
+        }
+    }
+}
+
+fn closed() -> Error {
+    Error::new(Kind::Closed, "the database is closed")
+}
+
+fn received<T, E: From<Error>>(answer: std::result::Result<Result<T, E>, oneshot::error::RecvError>) -> Result<T, E> {
+    answer.unwrap_or_else(|_| Err(E::from(closed())))
+}
+
+/// The next work of a shared queue; `None` when the store is closed.
+pub(crate) fn next(jobs: &Mutex<Receiver<Box<dyn Work>>>) -> Option<Box<dyn Work>> {
+    jobs.lock().ok()?.recv().ok()
+}

@@ -1,0 +1,261 @@
+//! SQLite: one writer thread with group commit, a few reader threads, and a thread that checkpoints the log.
+//!
+//! The writer takes whatever waits, runs each closure in its own savepoint, seals, commits once with a full
+//! fsync, and only then answers. A full disk inside a savepoint can drop the whole transaction without an error
+//! of its own, so after every closure the writer looks whether the transaction still stands.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::tx::Connection as TxConnection;
+use crate::value::{Param, Row, Value};
+use crate::work::{Committed, Seal, Verdict, Work};
+use crate::{Error, Kind, Result, Tx};
+
+/// How many writes may share one commit, and for how long the first of them may wait for others to run.
+const BATCH_WRITES_MAX: usize = 256;
+const BATCH_TIME_MAX: Duration = Duration::from_millis(2);
+/// A closure that holds the only writer longer than this is worth a line in the log.
+const SLOW_WRITE: Duration = Duration::from_millis(20);
+const STATEMENT_CACHE: usize = 256;
+/// The write-ahead log is copied back in the background after this many commits, and by the writer itself, which
+/// stops for it, when the background copy cannot keep up and the log has this many pages (64 MiB).
+const CHECKPOINT_COMMITS: u32 = 200;
+const CHECKPOINT_PAGES_MAX: u64 = 16_384;
+
+pub(crate) type Queue = SyncSender<Box<dyn Work>>;
+
+pub(crate) fn open_connection(path: &Path, flags: OpenFlags) -> Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+    Ok(connection)
+}
+
+/// Opens the connection that writes, and makes the file what we rely on.
+pub(crate) fn open_writer(path: &Path) -> Result<Connection> {
+    let connection = open_connection(path, OpenFlags::default())?;
+    connection.execute_batch(
+        "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 67108864; \
+         pragma cache_size = -8000; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on;",
+    )?;
+    Ok(connection)
+}
+
+pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
+    let connection = open_connection(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.execute_batch("pragma query_only = on; pragma cache_size = -4000; pragma cell_size_check = on;")?;
+    Ok(connection)
+}
+
+/// Starts the writer thread and the checkpoint thread.
+pub(crate) fn start_writer(
+    connection: Connection,
+    path: &Path,
+    queue_max: usize,
+    seal: Box<dyn Seal>,
+) -> Result<(Queue, Vec<JoinHandle<()>>)> {
+    let (queue, jobs) = sync_channel::<Box<dyn Work>>(queue_max);
+    let (wake, due) = sync_channel::<()>(1);
+    let log_pages = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&log_pages);
+    let copier = open_connection(path, OpenFlags::default())?;
+    let checkpointer = spawn("desk-checkpoint", move || checkpoint_loop(&copier, &due, &counted))?;
+    let mut writer = Writer { connection, seal, log_pages, wake, commits: 0 };
+    let writer = spawn("desk-writer", move || writer.run(&jobs))?;
+    Ok((queue, vec![writer, checkpointer]))
+}
+
+/// Starts reader threads on one shared queue.
+pub(crate) fn start_readers(path: &Path, count: usize, queue_max: usize) -> Result<(Queue, Vec<JoinHandle<()>>)> {
+    let (queue, jobs) = sync_channel::<Box<dyn Work>>(queue_max);
+    let jobs = Arc::new(Mutex::new(jobs));
+    let mut threads = Vec::new();
+    for number in 0..count {
+        let connection = open_reader(path)?;
+        let jobs = Arc::clone(&jobs);
+        threads.push(spawn(&format!("desk-reader-{number}"), move || {
+            while let Some(work) = crate::db::next(&jobs) {
+                read_one(&connection, work);
+            }
+        })?);
+    }
+    Ok((queue, threads))
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map_err(|error| Error::new(Kind::Unavailable, format!("cannot start thread {name}: {error}")))
+}
+
+fn read_one(connection: &Connection, mut work: Box<dyn Work>) {
+    if let Err(error) = connection.execute_batch("begin") {
+        work.answer(Err(error.into()));
+        return;
+    }
+    work.run(&mut Tx::new(TxConnection::Sqlite(connection)));
+    // A read has nothing to lose: ending the snapshot cannot fail in a way that matters to its answer.
+    drop(connection.execute_batch("rollback"));
+    work.answer(Ok(()));
+}
+
+struct Writer {
+    connection: Connection,
+    seal: Box<dyn Seal>,
+    log_pages: Arc<AtomicU64>,
+    wake: SyncSender<()>,
+    commits: u32,
+}
+
+impl Writer {
+    fn run(&mut self, jobs: &Receiver<Box<dyn Work>>) {
+        while let Ok(first) = jobs.recv() {
+            let mut batch = Vec::new();
+            let outcome = self.run_batch(first, jobs, &mut batch);
+            if outcome.is_err() && !self.connection.is_autocommit() {
+                drop(self.connection.execute_batch("rollback"));
+            }
+            self.seal.after_commit(if outcome.is_ok() { Committed::Yes } else { Committed::No });
+            if let Err(error) = &outcome {
+                tracing::error!(writes = batch.len(), %error, "a batch of writes was lost; each caller is told");
+            }
+            for work in batch {
+                work.answer(outcome.clone());
+            }
+            self.after_batch();
+        }
+    }
+
+    /// Runs the first write and whatever waits behind it, and commits them together.
+    fn run_batch(&mut self, first: Box<dyn Work>, jobs: &Receiver<Box<dyn Work>>, batch: &mut Vec<Box<dyn Work>>) -> Result<()> {
+        let started = Instant::now();
+        let mut staged = Vec::new();
+        let mut next = Some(first);
+        if let Err(error) = self.connection.execute_batch("begin immediate") {
+            batch.extend(next);
+            return Err(error.into());
+        }
+        while let Some(mut work) = next {
+            let outcome = self.run_one(&mut work);
+            batch.push(work);
+            staged.extend(outcome?);
+            let room = batch.len() < BATCH_WRITES_MAX && started.elapsed() < BATCH_TIME_MAX;
+            next = if room { jobs.try_recv().ok() } else { None };
+        }
+        let mut tx = Tx::new(TxConnection::Sqlite(&self.connection));
+        self.seal.before_commit(&mut tx, staged)?;
+        self.still_open()?;
+        self.connection.execute_batch("commit")?;
+        Ok(())
+    }
+
+    fn run_one(&mut self, work: &mut Box<dyn Work>) -> Result<Vec<crate::Staged>> {
+        let started = Instant::now();
+        self.connection.prepare_cached("savepoint work")?.execute([])?;
+        let mut tx = Tx::new(TxConnection::Sqlite(&self.connection));
+        let verdict = work.run(&mut tx);
+        let staged = tx.take_staged();
+        self.still_open()?;
+        let kept = match verdict {
+            Verdict::Keep => staged,
+            Verdict::Undo(failure) => {
+                // A failing disk spoils the batch, not only this write.
+                if let Some(error) = failure.filter(|error| !matches!(error.kind(), Kind::Constraint | Kind::Other)) {
+                    return Err(error);
+                }
+                self.connection.prepare_cached("rollback to work")?.execute([])?;
+                Vec::new()
+            }
+        };
+        self.connection.prepare_cached("release work")?.execute([])?;
+        let took = started.elapsed();
+        if took > SLOW_WRITE {
+            tracing::warn!(milliseconds = took.as_millis(), "a write held the only writer for long");
+        }
+        Ok(kept)
+    }
+
+    fn still_open(&self) -> Result<()> {
+        if self.connection.is_autocommit() {
+            return Err(Error::new(Kind::Full, "the database dropped the transaction (the disk may be full); nothing of the batch was written"));
+        }
+        Ok(())
+    }
+
+    /// Keeps the write-ahead log short without making callers wait for it.
+    fn after_batch(&mut self) {
+        self.commits += 1;
+        if self.log_pages.load(Ordering::Relaxed) >= CHECKPOINT_PAGES_MAX {
+            drop(self.connection.execute_batch("pragma wal_checkpoint(restart)"));
+            self.log_pages.store(0, Ordering::Relaxed);
+        } else if self.commits >= CHECKPOINT_COMMITS && self.wake.try_send(()).is_ok() {
+            self.commits = 0;
+        }
+    }
+}
+
+fn checkpoint_loop(connection: &Connection, due: &Receiver<()>, log_pages: &AtomicU64) {
+    while due.recv().is_ok() {
+        let pages = connection.query_row("pragma wal_checkpoint(passive)", [], |row| row.get::<_, i64>(1));
+        match pages {
+            Ok(pages) => log_pages.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed),
+            Err(error) => tracing::warn!(%error, "copying the write-ahead log back failed; it is tried again"),
+        }
+    }
+}
+
+/// SQLite numbers `$3` by its first appearance, not by its number, so parameters are bound by the number in the name.
+fn bind(statement: &mut rusqlite::Statement<'_>, params: &[Param<'_>]) -> Result<()> {
+    for index in 1..=statement.parameter_count() {
+        let number = statement.parameter_name(index).and_then(|name| name.strip_prefix('$')).and_then(|digits| digits.parse::<usize>().ok());
+        let param = number.and_then(|number| params.get(number.checked_sub(1)?));
+        let Some(param) = param else {
+            return Err(Error::new(Kind::Other, format!("parameter {index} has no value")));
+        };
+        match param {
+            Param::Null => statement.raw_bind_parameter(index, rusqlite::types::Null)?,
+            Param::Int(v) => statement.raw_bind_parameter(index, v)?,
+            Param::Bool(v) => statement.raw_bind_parameter(index, v)?,
+            Param::Text(v) => statement.raw_bind_parameter(index, v)?,
+            Param::Bytes(v) => statement.raw_bind_parameter(index, v)?,
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn execute(connection: &Connection, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+    let mut statement = connection.prepare_cached(sql)?;
+    bind(&mut statement, params)?;
+    Ok(statement.raw_execute()? as u64)
+}
+
+pub(crate) fn query(connection: &Connection, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    bind(&mut statement, params)?;
+    let columns = statement.column_count();
+    let mut rows = statement.raw_query();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut values = Vec::with_capacity(columns);
+        for column in 0..columns {
+            values.push(match row.get_ref(column)? {
+                ValueRef::Null => Value::Null,
+                ValueRef::Integer(v) => Value::Int(v),
+                ValueRef::Text(v) => Value::Text(String::from_utf8_lossy(v).into_owned()),
+                ValueRef::Blob(v) => Value::Bytes(v.to_vec()),
+                ValueRef::Real(_) => return Err(Error::new(Kind::Other, format!("column {column} holds a real number"))),
+            });
+        }
+        found.push(Row::new(values));
+    }
+    Ok(found)
+}

@@ -1,0 +1,103 @@
+//! An open transaction on either engine.
+
+use crate::postgres::Session;
+use crate::value::{Param, Row};
+use crate::work::Staged;
+use crate::{Engine, Error, Kind, Result, sqlite};
+
+/// An open transaction. Statements are constants, so that they can be cached, read and checked.
+pub struct Tx<'c> {
+    connection: Connection<'c>,
+    staged: Vec<Staged>,
+    failure: Option<Error>,
+}
+
+pub(crate) enum Connection<'c> {
+    Sqlite(&'c rusqlite::Connection),
+    Postgres(&'c mut Session),
+}
+
+impl<'c> Tx<'c> {
+    pub(crate) fn new(connection: Connection<'c>) -> Self {
+        Self { connection, staged: Vec::new(), failure: None }
+    }
+
+    /// Which engine this is: only for the few statements that need two texts.
+    pub fn engine(&self) -> Engine {
+        match self.connection {
+            Connection::Sqlite(_) => Engine::Sqlite,
+            Connection::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    /// Runs a statement and tells how many rows it changed.
+    pub fn execute(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<u64> {
+        let outcome = match &mut self.connection {
+            Connection::Sqlite(connection) => sqlite::execute(connection, sql, params),
+            Connection::Postgres(session) => session.execute(sql, params),
+        };
+        self.note(outcome)
+    }
+
+    /// All rows of a query. The statement bounds their number.
+    pub fn query(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let outcome = match &mut self.connection {
+            Connection::Sqlite(connection) => sqlite::query(connection, sql, params),
+            Connection::Postgres(session) => session.query(sql, params),
+        };
+        self.note(outcome)
+    }
+
+    /// The first row of a query, if there is one.
+    pub fn optional(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<Option<Row>> {
+        Ok(self.query(sql, params)?.into_iter().next())
+    }
+
+    /// The first row of a query that always has one.
+    pub fn one(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<Row> {
+        self.optional(sql, params)?.ok_or_else(|| Error::new(Kind::Other, format!("no row for: {sql}")))
+    }
+
+    /// Runs several statements that were made at run time: only for moving and checking whole stores.
+    pub fn batch(&mut self, sql: &str) -> Result<()> {
+        let outcome = match &mut self.connection {
+            Connection::Sqlite(connection) => connection.execute_batch(sql).map_err(Error::from),
+            Connection::Postgres(session) => session.batch(sql),
+        };
+        self.note(outcome)
+    }
+
+    /// A query whose text was made at run time: only for moving and checking whole stores.
+    pub fn query_text(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let outcome = match &mut self.connection {
+            Connection::Sqlite(connection) => sqlite::query(connection, sql, params),
+            Connection::Postgres(session) => session.query_text(sql, params),
+        };
+        self.note(outcome)
+    }
+
+    /// Keeps something for the moment of the commit; it is dropped if the transaction is undone.
+    pub fn stage(&mut self, item: Staged) {
+        self.staged.push(item);
+    }
+
+    /// How many things are staged so far.
+    pub fn staged(&self) -> usize {
+        self.staged.len()
+    }
+
+    pub(crate) fn take_staged(&mut self) -> Vec<Staged> {
+        std::mem::take(&mut self.staged)
+    }
+
+    pub(crate) fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take()
+    }
+
+    fn note<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        if let Err(error) = &outcome {
+            self.failure = Some(error.clone());
+        }
+        outcome
+    }
+}

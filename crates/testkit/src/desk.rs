@@ -1,0 +1,236 @@
+//! A desk in a temporary directory or schema, and the callers that tests speak as.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use deskmate_core::call::{Actor, Call, Credential, Desk, Outcome, Registry, Surface};
+use deskmate_core::identity::IdentityProjection;
+use deskmate_core::record::{self, Keyring, Report, Sealer, SigningKey, Stager, Verifier};
+use deskmate_core::{Code, Error, MIGRATIONS, Result, World};
+use deskmate_db::{Db, Engine, Options};
+use serde_json::{Value, json};
+
+use crate::pg::PgSchema;
+use crate::world::TestWorld;
+
+/// Where a test's desk keeps its rows.
+pub enum Backend {
+    /// A file in a temporary directory.
+    Sqlite,
+    /// A schema of its own on this server.
+    Postgres(String),
+}
+
+impl Backend {
+    /// The server of `DESKMATE_TEST_PG`, or `None` when it says `skip`.
+    ///
+    /// # Panics
+    /// If the variable is missing: a test that silently did not run would prove nothing.
+    pub fn postgres() -> Option<Self> {
+        match std::env::var("DESKMATE_TEST_PG").as_deref() {
+            Ok("skip") => None,
+            Ok(url) => Some(Self::Postgres(url.to_owned())),
+            Err(_) => panic!("DESKMATE_TEST_PG is not set: run ./test, or set it to a postgres:// URL or to skip"),
+        }
+    }
+}
+
+/// Who a test speaks as.
+#[derive(Clone)]
+pub enum Caller {
+    /// An agent in open mode.
+    Agent(&'static str),
+    /// Whoever holds this secret; a session counts as proved.
+    Secret(String),
+    /// Nobody.
+    Nobody,
+    /// The desk itself.
+    System,
+}
+
+/// A desk for one test.
+pub struct TestDesk {
+    /// The desk.
+    pub desk: Desk,
+    /// Its clock and chance.
+    pub world: Arc<TestWorld>,
+    key: Arc<SigningKey>,
+    // Dropped last: first the desk lets go of its files.
+    _schema: Option<PgSchema>,
+    _directory: Option<tempfile::TempDir>,
+}
+
+impl TestDesk {
+    /// An empty desk with every operation.
+    pub fn new(backend: Backend) -> Self {
+        Self::with(backend, Registry::new())
+    }
+
+    /// An empty desk with chosen operations.
+    ///
+    /// # Panics
+    /// If the store cannot be opened.
+    pub fn with(backend: Backend, registry: Registry) -> Self {
+        let world = Arc::new(TestWorld::new(7));
+        let key = Arc::new(SigningKey::parse(&SigningKey::generate("deskmate/test", &[7; 32])).expect("a key"));
+        let (url, schema, directory) = match backend {
+            Backend::Sqlite => {
+                let directory = tempfile::tempdir().expect("a temporary directory");
+                (format!("sqlite:{}", directory.path().join("desk.db").display()), None, Some(directory))
+            }
+            Backend::Postgres(server) => {
+                let schema = PgSchema::new(&server);
+                (schema.url(), Some(schema), None)
+            }
+        };
+        let mut options = Options::new(url, MIGRATIONS);
+        options.threads = 2;
+        let db = open(&options, &key);
+        let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
+        let desk = Desk { db, registry: Arc::new(registry), world: world.clone() as Arc<dyn World>, keys, open_allowed: true };
+        Self { desk, world, key, _schema: schema, _directory: directory }
+    }
+
+    /// Calls an operation and seals what it told.
+    pub fn call(&self, caller: &Caller, operation: &str, input: Value) -> Result<Value> {
+        let credential = match caller {
+            Caller::Agent(name) => Credential::Named(Some((*name).to_owned())),
+            Caller::Secret(secret) => Credential::Secret { secret: secret.clone(), proved: true },
+            Caller::Nobody => Credential::Nobody,
+            Caller::System => Credential::System,
+        };
+        let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input };
+        let answer = wait(self.desk.call(call))?;
+        self.seal();
+        match answer.outcome {
+            Outcome::Done(value) | Outcome::NotYet(value) => Ok(value),
+        }
+    }
+
+    /// Calls as an agent in open mode.
+    pub fn agent(&self, name: &'static str, operation: &str, input: Value) -> Result<Value> {
+        self.call(&Caller::Agent(name), operation, input)
+    }
+
+    /// The code of a call that must fail.
+    ///
+    /// # Panics
+    /// If it does not fail.
+    pub fn refused(&self, caller: &Caller, operation: &str, input: Value) -> Error {
+        match self.call(caller, operation, input) {
+            Err(error) => error,
+            Ok(answer) => panic!("{operation} was answered with {answer}"),
+        }
+    }
+
+    /// Claims the desk and answers the owner's session.
+    ///
+    /// # Panics
+    /// If the desk cannot be claimed.
+    pub fn claim(&self) -> Caller {
+        let link = wait(self.desk.act(Surface::System, deskmate_core::identity::issue_claim)).expect("a link");
+        let input = json!({ "code": link.code, "name": "Owner", "passphrase": "correct horse" });
+        let answer = self.call(&Caller::Nobody, "desk_claim", input).expect("the desk is claimed");
+        Caller::Secret(answer["session"].as_str().expect("a session").to_owned())
+    }
+
+    /// Registers an agent and answers its token as a caller.
+    ///
+    /// # Panics
+    /// If it cannot be registered.
+    pub fn register(&self, owner: &Caller, agent: &str) -> Caller {
+        let answer = self.call(owner, "desk_agent_add", json!({ "agent": agent })).expect("the agent is registered");
+        Caller::Secret(answer["token"].as_str().expect("a token").to_owned())
+    }
+
+    /// Seals what waits; on SQLite it is sealed already.
+    ///
+    /// # Panics
+    /// If sealing fails.
+    pub fn seal(&self) {
+        if self.desk.db.engine() == Engine::Postgres {
+            let key = Arc::clone(&self.key);
+            while self.desk.db.write_blocking(move |tx| record::seal_staged(tx, &key.clone())).expect("sealing works").is_some() {
+                return self.seal();
+            }
+        }
+    }
+
+    /// Verifies the whole record and the rows that carry authority.
+    ///
+    /// # Panics
+    /// If verification cannot run.
+    pub fn verify(&self) -> Report {
+        let keys = Arc::clone(&self.desk.keys);
+        let verify = move |tx: &mut deskmate_db::Tx<'_>| -> Result<Report> {
+            let mut verifier = Verifier::new(record::size(tx)?, &keys, &[], vec![Box::new(IdentityProjection::default())]);
+            while verifier.step(tx)? {}
+            verifier.finish(tx, &keys)
+        };
+        self.desk.db.read_blocking(verify).expect("verification runs")
+    }
+
+    /// Runs SQL around the operations, as somebody with the file in hand would.
+    ///
+    /// # Panics
+    /// If the statement fails.
+    pub fn tamper(&self, sql: &'static str) {
+        let run = move |tx: &mut deskmate_db::Tx<'_>| tx.execute(sql, &[]);
+        let changed: Result<u64, deskmate_db::Error> = self.desk.db.write_blocking(run);
+        assert!(changed.expect("the statement runs") > 0, "nothing was changed by {sql}");
+    }
+
+    /// Runs something of the desk's own.
+    pub fn act<T: Send + 'static>(&self, act: impl FnMut(&mut deskmate_core::call::Cx<'_, '_>) -> Result<T> + Send + 'static) -> Result<T> {
+        let done = wait(self.desk.act(Surface::System, act));
+        self.seal();
+        done
+    }
+
+    /// Who acts under a name in open mode.
+    pub fn actor(name: &str) -> Actor {
+        Actor::agent(name, false)
+    }
+}
+
+fn open(options: &Options, key: &Arc<SigningKey>) -> Db {
+    let sqlite = options.url.starts_with("sqlite:");
+    let mut seal = |tx: &mut deskmate_db::Tx<'_>| -> deskmate_db::Result<Box<dyn deskmate_db::Seal>> {
+        if sqlite {
+            let sealer = Sealer::new(tx, Arc::clone(key), Box::new(|_| {}));
+            return Ok(Box::new(sealer.map_err(|error| deskmate_db::Error::new(deskmate_db::Kind::Other, error.to_string()))?));
+        }
+        Ok(Box::new(Stager::new(Box::new(|| {}))))
+    };
+    Db::open(options, &mut seal).expect("the store opens")
+}
+
+/// Waits for a future on this thread.
+pub fn wait<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// Asserts the code of a refusal.
+///
+/// # Panics
+/// If the code differs.
+pub fn assert_code(error: &Error, code: Code) {
+    assert_eq!(error.code, code, "{error}");
+}
