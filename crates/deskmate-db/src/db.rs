@@ -22,6 +22,9 @@ pub enum Engine {
     Postgres,
 }
 
+/// The channel is named after the schema, so that several desks can live in one database.
+const LISTEN: &str = "do $$ begin execute 'listen ' || quote_ident('deskmate_' || current_schema()); end $$";
+
 /// How a store is opened.
 pub struct Options {
     /// `sqlite:PATH` or `postgres://…`.
@@ -146,6 +149,17 @@ impl Db {
         E: From<Error> + Send + 'static,
     {
         received(self.send(&self.inner.writes, closure)?.blocking_recv())
+    }
+
+    /// Calls `told` whenever another node may have written (PostgreSQL), until it answers `false`. On SQLite there is
+    /// no other node, and nothing is called.
+    pub fn listen(&self, told: impl FnMut() -> bool + Send + 'static) -> Result<()> {
+        if self.inner.engine == Engine::Sqlite {
+            return Ok(());
+        }
+        let config: ::postgres::Config = self.inner.url.parse().map_err(Error::from)?;
+        let spawned = std::thread::Builder::new().name("desk-listen".to_owned()).spawn(move || postgres::listen(&config, LISTEN, told));
+        spawned.map(drop).map_err(|error| Error::new(Kind::Unavailable, format!("cannot start a thread: {error}")))
     }
 
     /// Finishes what waits, then closes the connections. Later calls are refused.

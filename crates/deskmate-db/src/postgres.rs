@@ -129,6 +129,34 @@ fn tls() -> Result<tokio_postgres_rustls::MakeRustlsConnect> {
     Ok(tokio_postgres_rustls::MakeRustlsConnect::new(config))
 }
 
+/// Calls `told` for every notification on a channel, and once after each new connection, because some may be missed
+/// in between. Ends when `told` answers `false`.
+pub(crate) fn listen(config: &Config, channel: &str, mut told: impl FnMut() -> bool) {
+    use postgres::fallible_iterator::FallibleIterator;
+    loop {
+        let heard = Session::connect(config).and_then(|mut session| {
+            session.batch(channel)?;
+            let mut open = told();
+            while open && !session.client.is_closed() {
+                let mut waiting = session.client.notifications();
+                // The time-out makes a lost wake-up a matter of a second.
+                drop(waiting.timeout_iter(Duration::from_secs(1)).next()?);
+                open = told();
+            }
+            Ok(open)
+        });
+        match heard {
+            Ok(false) => return,
+            Ok(true) => {}
+            Err(error) => tracing::debug!(%error, "listening for news of the record failed; it is tried again"),
+        }
+        if !told() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
 /// Whether a thread's transactions change anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {

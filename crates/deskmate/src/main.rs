@@ -1,1 +1,8 @@
-fn main(){}
+//! One desk for people and their AI agents.
+
+mod app;
+mod live;
+mod world;
+
+fn main() {
+}

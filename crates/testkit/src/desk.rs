@@ -8,7 +8,7 @@ use std::thread::Thread;
 
 use deskmate_core::call::{Actor, Call, Credential, Desk, Outcome, Registry, Surface};
 use deskmate_core::identity::IdentityProjection;
-use deskmate_core::record::{self, Keyring, Report, Sealer, SigningKey, Stager, Verifier};
+use deskmate_core::record::{self, Keyring, Report, Sealer, Sealing, SigningKey, Stager, Verifier};
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World};
 use deskmate_db::{Db, Engine, Options};
 use serde_json::{Value, json};
@@ -152,9 +152,12 @@ impl TestDesk {
     /// If sealing fails.
     pub fn seal(&self) {
         if self.desk.db.engine() == Engine::Postgres {
-            let key = Arc::clone(&self.key);
-            while self.desk.db.write_blocking(move |tx| record::seal_staged(tx, &key.clone())).expect("sealing works").is_some() {
-                return self.seal();
+            loop {
+                let key = Arc::clone(&self.key);
+                let turn = self.desk.db.write_blocking(move |tx| record::seal_staged(tx, &key)).expect("sealing works");
+                if turn == Sealing::Nothing {
+                    return;
+                }
             }
         }
     }

@@ -25,6 +25,6 @@ pub(crate) use erase::erase;
 pub use key::{Keyring, SigningKey};
 pub use proof::{Proof, check_proof, consistency, prove};
 pub use read::{EventRow, Search, events_after, find_event, newest_checkpoint, search, size};
-pub use seal::{Sealer, Stager, seal_staged};
+pub use seal::{Sealer, Sealing, Stager, seal_staged};
 pub use tree::{Frontier, StoredHashes};
 pub use verify::{Finding, Projection, Report, Verifier};

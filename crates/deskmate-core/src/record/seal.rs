@@ -99,18 +99,29 @@ fn entries(staged: Vec<Staged>) -> Vec<Entry> {
     staged.into_iter().filter_map(|item| item.downcast::<Entry>().ok()).map(|entry| *entry).collect()
 }
 
-/// Seals what waits (PostgreSQL). Answers the new size, or `None` when nothing waited or another node seals.
-pub fn seal_staged(tx: &mut Tx<'_>, key: &SigningKey) -> Result<Option<u64>> {
+/// What a turn of sealing came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sealing {
+    /// Nothing waited.
+    Nothing,
+    /// Another node is sealing.
+    Elsewhere,
+    /// The record grew to this size.
+    Grown(u64),
+}
+
+/// Seals what waits, if no other node does it at this moment (PostgreSQL).
+pub fn seal_staged(tx: &mut Tx<'_>, key: &SigningKey) -> Result<Sealing> {
     let elected: bool = tx.one("select pg_try_advisory_xact_lock(7373, hashtext(current_schema()::text))", &[])?.get(0)?;
     if !elected {
-        return Ok(None);
+        return Ok(Sealing::Elsewhere);
     }
     let rows = tx.query(
         "select position, id, at, actor_kind, actor, kind, subject, body, salt, payload from event_staged order by position limit $1",
         args![SEAL_BATCH],
     )?;
     if rows.is_empty() {
-        return Ok(None);
+        return Ok(Sealing::Nothing);
     }
     let mut waiting = Vec::with_capacity(rows.len());
     for row in &rows {
@@ -133,7 +144,7 @@ pub fn seal_staged(tx: &mut Tx<'_>, key: &SigningKey) -> Result<Option<u64>> {
     append(tx, key, &mut state, &waiting)?;
     let size = state.frontier.size();
     tx.query("select pg_notify('deskmate_' || current_schema(), $1)::text", args![size.to_string()])?;
-    Ok(Some(size))
+    Ok(Sealing::Grown(size))
 }
 
 fn append(tx: &mut Tx<'_>, key: &SigningKey, state: &mut State, entries: &[Entry]) -> Result<()> {

@@ -1,0 +1,140 @@
+//! A running desk: the store, the operations, and the loops behind them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deskmate_core::call::{Answer, Call, Desk, Outcome, Registry, Surface};
+use deskmate_core::desk::STARTED;
+use deskmate_core::limits::WAIT_MAX;
+use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, Stager};
+use deskmate_core::{MIGRATIONS, Result, World};
+use deskmate_db::{Db, Engine, Options, Seal, Tx};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::live::Live;
+use crate::world::Machine;
+
+/// How long the sealer waits when another node is at it.
+const SEAL_RETRY: Duration = Duration::from_millis(20);
+/// How often it looks for what another node may have left behind.
+const SEAL_SWEEP: Duration = Duration::from_millis(500);
+
+/// A running desk. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) desk: Desk,
+    pub(crate) live: Live,
+    staged: Arc<Notify>,
+    key: Arc<SigningKey>,
+}
+
+impl App {
+    /// Opens the store and makes it ready for calls. Blocks; call it before the async world or on a thread.
+    pub(crate) fn open(url: &str, key: SigningKey, registry: Registry, open_allowed: bool) -> Result<Self> {
+        let key = Arc::new(key);
+        let live = Live::new();
+        let staged = Arc::new(Notify::new());
+        let options = Options::new(url, MIGRATIONS);
+        let sqlite = url.starts_with("sqlite:");
+        let mut newest = 0;
+        let mut seal = |tx: &mut Tx<'_>| -> deskmate_db::Result<Box<dyn Seal>> {
+            let fail = |error: deskmate_core::Error| deskmate_db::Error::new(deskmate_db::Kind::Other, error.to_string());
+            live.grown(record::size(tx).map_err(fail)?);
+            newest = newest_time(tx)?;
+            if sqlite {
+                let live = live.clone();
+                return Ok(Box::new(Sealer::new(tx, Arc::clone(&key), Box::new(move |size| live.grown(size))).map_err(fail)?));
+            }
+            let staged = Arc::clone(&staged);
+            Ok(Box::new(Stager::new(Box::new(move || staged.notify_one()))))
+        };
+        let db = Db::open(&options, &mut seal)?;
+        let world: Arc<dyn World> = Arc::new(Machine::new(newest));
+        let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
+        let desk = Desk { db, registry: Arc::new(registry), world, keys, open_allowed };
+        Ok(Self { desk, live, staged, key })
+    }
+
+    /// Starts the loops that belong to a server.
+    pub(crate) async fn start(&self) -> Result<()> {
+        tokio::spawn(self.live.clone().follow(self.desk.clone()));
+        if self.desk.db.engine() == Engine::Postgres {
+            let live = self.live.clone();
+            let db = self.desk.db.clone();
+            // Another node's news: look how far the record has come.
+            self.desk.db.listen(move || match db.read_blocking(|tx| record::size(tx)) {
+                Ok(size) => {
+                    live.grown(size);
+                    true
+                }
+                Err(error) => error.code == deskmate_core::Code::Unavailable && !error.message.contains("closed"),
+            })?;
+            tokio::spawn(self.clone().seal_loop());
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        self.desk.act(Surface::System, move |cx| cx.emit(Event::new(STARTED, "desk").fact("version", version))).await
+    }
+
+    /// Does what a call asks. An operation that waits is asked again whenever something that concerns it happens,
+    /// until it has an answer or its time is over.
+    pub(crate) async fn call(&self, call: Call) -> Result<Answer> {
+        let waits = self.desk.registry.get(&call.operation).is_some_and(|op| op.waits);
+        let first = self.desk.call(call.clone()).await?;
+        if !waits || matches!(first.outcome, Outcome::Done(_)) {
+            return Ok(first);
+        }
+        let asked = call.input.get("timeout_seconds").and_then(Value::as_u64).map_or(WAIT_MAX, Duration::from_secs);
+        let deadline = Instant::now() + asked.min(WAIT_MAX);
+        let mut topics = vec![self.live.topic(&first.actor.id)];
+        for (field, kind) in [("job", "job"), ("task_id", "task")] {
+            if let Some(id) = call.input.get(field).and_then(Value::as_str) {
+                topics.push(self.live.topic(&format!("{kind}:{id}")));
+            }
+        }
+        loop {
+            // Registered before the look, so that nothing between the look and the wait is missed.
+            let mut woken: Vec<_> = topics.iter().map(|topic| Box::pin(topic.notified())).collect();
+            for notified in &mut woken {
+                notified.as_mut().enable();
+            }
+            let answer = self.desk.call(call.clone()).await?;
+            if matches!(answer.outcome, Outcome::Done(_)) {
+                return Ok(answer);
+            }
+            if timeout_at(deadline, futures_util::future::select_all(woken)).await.is_err() {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Seals what operations staged, for ever (PostgreSQL).
+    async fn seal_loop(self) {
+        loop {
+            let key = Arc::clone(&self.key);
+            let turn = self.desk.db.write(move |tx| record::seal_staged(tx, &key)).await;
+            match turn {
+                Ok(Sealing::Grown(size)) => {
+                    self.live.grown(size);
+                    continue;
+                }
+                Ok(Sealing::Nothing) => {}
+                Ok(Sealing::Elsewhere) => {
+                    sleep_until(Instant::now() + SEAL_RETRY).await;
+                    continue;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "sealing failed; it is tried again");
+                    sleep_until(Instant::now() + SEAL_SWEEP).await;
+                }
+            }
+            drop(tokio::time::timeout(SEAL_SWEEP, self.staged.notified()).await);
+        }
+    }
+}
+
+fn newest_time(tx: &mut Tx<'_>) -> deskmate_db::Result<i64> {
+    let row = tx.optional("select at from event order by seq desc limit 1", &[])?;
+    row.map_or(Ok(0), |row| row.get(0))
+}

@@ -1,0 +1,87 @@
+//! What happens as the record grows: waiting calls are woken, streams go on. Everything is read from the record, so a
+//! missed wake-up costs time and nothing else.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use deskmate_core::call::Desk;
+use deskmate_core::record;
+use tokio::sync::{Notify, watch};
+
+/// How many events one look takes.
+const LOOK: u32 = 500;
+
+/// The size of the record, and who waits for news about what.
+#[derive(Clone)]
+pub(crate) struct Live {
+    size: Arc<watch::Sender<u64>>,
+    topics: Arc<Mutex<HashMap<String, Arc<Notify>>>>,
+}
+
+impl Live {
+    pub(crate) fn new() -> Self {
+        Self { size: Arc::new(watch::Sender::new(0)), topics: Arc::default() }
+    }
+
+    /// The record has at least this size.
+    pub(crate) fn grown(&self, size: u64) {
+        self.size.send_if_modified(|known| {
+            let grown = size > *known;
+            *known = size.max(*known);
+            grown
+        });
+    }
+
+    /// The size as it changes.
+    pub(crate) fn size(&self) -> watch::Receiver<u64> {
+        self.size.subscribe()
+    }
+
+    /// Something that is notified when an event concerns one of these topics: an actor's id or a subject.
+    pub(crate) fn topic(&self, name: &str) -> Arc<Notify> {
+        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        topics.retain(|_, notify| Arc::strong_count(notify) > 1);
+        Arc::clone(topics.entry(name.to_owned()).or_default())
+    }
+
+    fn wake(&self, events: &[record::EventRow]) {
+        let topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in events {
+            for name in event.audience.iter().chain([&event.actor, &event.subject]) {
+                if let Some(notify) = topics.get(name) {
+                    notify.notify_waiters();
+                }
+            }
+        }
+    }
+
+    fn nobody_waits(&self) -> bool {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Wakes whoever waits, for ever.
+    pub(crate) async fn follow(self, desk: Desk) {
+        let mut grown = self.size();
+        let mut next = *grown.borrow_and_update();
+        while grown.changed().await.is_ok() {
+            let size = *grown.borrow_and_update();
+            while next < size {
+                if self.nobody_waits() {
+                    next = size;
+                    break;
+                }
+                let from = next;
+                match desk.db.read(move |tx| record::events_after(tx, from, LOOK)).await {
+                    Ok(events) => {
+                        self.wake(&events);
+                        next = events.last().map_or(size, |event| event.seq + 1);
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "following the record failed; it is tried again");
+                        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                    }
+                }
+            }
+        }
+    }
+}
