@@ -17,7 +17,7 @@ pub const INPUT_DEPTH_MAX: usize = 64;
 /// A caller's key for doing something once.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 /// How long such a key is kept.
-pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(7 * 24);
 /// Rows in one page of a list.
 pub const PAGE_MAX: u32 = 200;
 /// Rows in one page when the caller names no number.
@@ -35,9 +35,9 @@ pub const PATHS_MAX: usize = 100;
 /// Leases: the shortest, the usual and the longest time.
 pub const LEASE_MIN: Duration = Duration::from_secs(5);
 /// What a claim gets when the caller names no time.
-pub const LEASE_DEFAULT: Duration = Duration::from_secs(10 * 60);
+pub const LEASE_DEFAULT: Duration = Duration::from_mins(10);
 /// The longest a claim or reservation stands without a sign of life.
-pub const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
+pub const LEASE_MAX: Duration = Duration::from_hours(24);
 /// How often a job is tried.
 pub const JOB_ATTEMPTS_MAX: i64 = 25;
 /// Refusals of one caller that are told one by one in a minute; further ones are counted in a single event.

@@ -7,6 +7,7 @@ mod home;
 mod http;
 mod live;
 mod reference;
+mod refusals;
 #[cfg(test)]
 mod snapshot;
 mod world;

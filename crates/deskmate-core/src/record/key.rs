@@ -88,7 +88,7 @@ impl Keyring {
         let parsed = Note::from_bytes(note.as_bytes()).map_err(|_| bad("is not a signed note".to_owned()))?;
         let (signed, _) = parsed.verify(&VerifierList::new(verifiers)).map_err(|_| bad("carries no valid signature of a known key".to_owned()))?;
         let checkpoint = Checkpoint::from_bytes(parsed.text()).map_err(|_| bad("is not a checkpoint".to_owned()))?;
-        if signed.iter().any(|signature| signature.name().to_string() == checkpoint.origin()) {
+        if signed.iter().any(|signature| *signature.name() == *checkpoint.origin()) {
             Ok(checkpoint)
         } else {
             Err(bad("is not signed in the name of its origin".to_owned()))
