@@ -120,6 +120,7 @@ create table lease (
 );
 create index lease_by_expiry on lease (expires_at);
 
+-- Durable work. The long texts come last: SQLite reads a row from its beginning, and claims and lists need none of them.
 create table job (
     id text primary key,
     kind text not null,
@@ -129,31 +130,38 @@ create table job (
     unique_key text,
     owner_kind text not null,
     owner text not null,
-    input text not null,
-    step text,
-    progress text,
-    result text,
-    error text,
+    if_lost text not null,
     attempt bigint not null,
     attempts_max bigint not null,
     cancel_requested boolean not null,
     created_at bigint not null,
     updated_at bigint not null,
-    finished_at bigint
+    finished_at bigint,
+    progress text,
+    error text,
+    step text,
+    input text not null,
+    result text
 );
-create index job_due on job (priority, run_at, id) where state = 'waiting';
+-- Claims look for each kind and priority alone, so that neither another kind's backlog nor later dates are read through.
+create index job_waiting on job (kind, priority, run_at, id) where state = 'waiting';
+create index job_due on job (run_at, id) where state = 'waiting';
 create index job_running on job (id) where state = 'running';
 create unique index job_unique on job (kind, unique_key) where unique_key is not null and (state = 'waiting' or state = 'running');
-create index job_by_owner on job (owner, created_at, id);
+create index job_by_owner on job (owner_kind, owner, created_at, id);
+create index job_by_state on job (state, created_at, id);
+create index job_by_kind on job (kind, created_at, id);
 create index job_by_age on job (created_at, id);
-create index job_finished on job (finished_at) where finished_at is not null;
+create index job_finished on job (finished_at, id) where finished_at is not null;
 
 create table job_attempt (
     job text not null,
     number bigint not null,
     worker text not null,
+    fence bigint not null,
     started_at bigint not null,
     ended_at bigint,
+    outcome text,
     error text,
     primary key (job, number)
 );
