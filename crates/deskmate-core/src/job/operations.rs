@@ -146,8 +146,7 @@ fn slice(cx: &mut Cx<'_, '_>, input: &List, after: Option<&(i64, String)>) -> Re
 
 /// A job that the caller may see.
 fn visible(cx: &mut Cx<'_, '_>, job: &str) -> Result<JobRow> {
-    // A text that no id can be is not worth a query, and PostgreSQL would refuse some of them.
-    let row = if job.contains('\0') { None } else { rows::find(cx, job)? };
+    let row = rows::find(cx, job)?;
     row.filter(|row| !cx.actor.is_agent() || row.owner.is(&cx.actor)).ok_or_else(|| missing(job))
 }
 
@@ -240,7 +239,7 @@ pub(super) struct Waited {
     /// What came out of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Value>,
-    /// Why it failed, last failed, or what is not known.
+    /// Why it failed, or what is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -251,10 +250,11 @@ pub(super) fn wait(cx: &mut Cx<'_, '_>, input: WaitFor) -> Result<Wait<Waited>> 
         return Err(Error::invalid("timeout_seconds", format!("must be at most {longest}")).hint("ask again for longer waits"));
     }
     let row = visible(cx, &input.job)?;
+    if !row.state.is_end() {
+        return Ok(Wait::NotYet(Waited { ended: false, job: row.into(), result: None, error: None }));
+    }
     let texts = rows::texts(cx, &row.id)?;
-    let ended = row.state.is_end();
-    let waited = Waited { ended, job: row.into(), result: texts.result, error: texts.error };
-    Ok(if ended { Wait::Ready(waited) } else { Wait::NotYet(waited) })
+    Ok(Wait::Ready(Waited { ended: true, job: row.into(), result: texts.result, error: texts.error }))
 }
 
 /// Stop a job. One that waits is cancelled at once; one that runs is asked to stop and learns of it with its next sign of
