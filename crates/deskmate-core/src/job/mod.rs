@@ -33,6 +33,23 @@ pub use steer::{cancel, retry};
 pub const EVENTS: &[Kind] =
     &[events::ENQUEUED, events::STARTED, events::RETRIED, events::RESCUED, events::FINISHED, events::CANCEL_REQUESTED, events::PRUNED];
 
+/// The statements whose cost must not grow with what the tables hold, each with the index that it has to go through: a
+/// test reads their plans on both engines.
+#[doc(hidden)]
+pub const INDEXED: &[(&str, &str)] = &[
+    (queue::NEXT_DUE, "job_due"),
+    (queue::DUE_SQLITE, "job_waiting"),
+    (rows::UNIQUE, "job_unique"),
+    (run::RUNNING, "job_running"),
+    (operations::OF_OWNER, "job_by_owner"),
+    (operations::IN_STATE, "job_by_state"),
+    (operations::OF_KIND, "job_by_kind"),
+    (operations::ALL, "job_by_age"),
+    (prune::JOBS, "job_finished"),
+    (prune::ATTEMPTS, "job_finished"),
+    (prune::LEASES, "job_finished"),
+];
+
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
     vec![

@@ -125,21 +125,23 @@ fn cursor_at(row: JobRow) -> Option<String> {
     Page::cut(vec![row.clone(), row], &PageIn { limit: 1, after: None }, key).next_cursor
 }
 
+pub(super) const OF_OWNER: &str =
+    select_job!("where owner_kind = $4 and owner = $5 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+pub(super) const IN_STATE: &str = select_job!("where state = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+pub(super) const OF_KIND: &str = select_job!("where kind = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+pub(super) const ALL: &str = select_job!("where (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+
 /// The next rows by the index that narrows most; whether the rest fits is seen in the rows themselves.
 fn slice(cx: &mut Cx<'_, '_>, input: &List, after: Option<&(i64, String)>) -> Result<Vec<JobRow>> {
     let (at, id) = after.cloned().unwrap_or((i64::MAX, String::new()));
     let rows = if cx.actor.is_agent() {
-        let (kind, owner) = (cx.actor.kind.name(), cx.actor.id.clone());
-        let sql = select_job!(
-            "where owner_kind = $3 and owner = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $5"
-        );
-        cx.tx.query(sql, args![at, id, kind, owner, PAGE_MAX])?
+        cx.tx.query(OF_OWNER, args![at, id, PAGE_MAX, cx.actor.kind.name(), cx.actor.id])?
     } else if let Some(state) = input.state {
-        cx.tx.query(select_job!("where state = $3 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $4"), args![at, id, state.name(), PAGE_MAX])?
+        cx.tx.query(IN_STATE, args![at, id, PAGE_MAX, state.name()])?
     } else if let Some(kind) = &input.kind {
-        cx.tx.query(select_job!("where kind = $3 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $4"), args![at, id, kind, PAGE_MAX])?
+        cx.tx.query(OF_KIND, args![at, id, PAGE_MAX, kind])?
     } else {
-        cx.tx.query(select_job!("where (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3"), args![at, id, PAGE_MAX])?
+        cx.tx.query(ALL, args![at, id, PAGE_MAX])?
     };
     rows.iter().map(JobRow::read).collect()
 }

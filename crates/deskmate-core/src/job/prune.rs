@@ -16,13 +16,17 @@ macro_rules! slice {
     };
 }
 
+pub(super) const LEASES: &str = slice!("delete from lease where subject", "'job:' || id");
+pub(super) const ATTEMPTS: &str = slice!("delete from job_attempt where job", "id");
+pub(super) const JOBS: &str = slice!("delete from job where id", "id");
+
 /// Deletes jobs that ended before a moment, the oldest first and at most `limit` of them.
 pub fn prune(cx: &mut Cx<'_, '_>, finished_before: i64, limit: u32) -> Result<Pruned> {
     let limit = limit.min(JOB_SLICE_MAX);
     let slice = args![finished_before, limit];
-    cx.tx.execute(slice!("delete from lease where subject", "'job:' || id"), slice)?;
-    cx.tx.execute(slice!("delete from job_attempt where job", "id"), slice)?;
-    let jobs = cx.tx.execute(slice!("delete from job where id", "id"), slice)?;
+    cx.tx.execute(LEASES, slice)?;
+    cx.tx.execute(ATTEMPTS, slice)?;
+    let jobs = cx.tx.execute(JOBS, slice)?;
     if jobs > 0 {
         cx.emit(Event::new(PRUNED, "jobs").fact("jobs", jobs).fact("finished_before", finished_before))?;
     }

@@ -85,15 +85,17 @@ pub fn ensure_scheduled(cx: &mut Cx<'_, '_>, kind: &str, key: &str, every_us: i6
     )
 }
 
+pub(super) const NEXT_DUE: &str = "select run_at from job where state = 'waiting' order by run_at, id limit 1";
+
 /// When the next job is due, in the past or in the future: a worker with nothing to do sleeps until then.
 pub fn next_due(cx: &mut Cx<'_, '_>) -> Result<Option<i64>> {
-    let row = cx.tx.optional("select run_at from job where state = 'waiting' order by run_at, id limit 1", &[])?;
+    let row = cx.tx.optional(NEXT_DUE, &[])?;
     Ok(row.map(|row| row.get(0)).transpose()?)
 }
 
 // Two texts, because on PostgreSQL the nodes of a desk claim at the same time: each passes over the rows that another is
 // just taking, where waiting for them would end in a conflict. SQLite has one writer and does not know the clause.
-const DUE_SQLITE: &str = "select id, run_at from job where state = 'waiting' and kind = $1 and priority = $2 and run_at <= $3 \
+pub(super) const DUE_SQLITE: &str = "select id, run_at from job where state = 'waiting' and kind = $1 and priority = $2 and run_at <= $3 \
      order by run_at, id limit $4";
 const DUE_POSTGRES: &str = "select id, run_at from job where state = 'waiting' and kind = $1 and priority = $2 and run_at <= $3 \
      order by run_at, id limit $4 for update skip locked";

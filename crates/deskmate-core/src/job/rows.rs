@@ -78,12 +78,11 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, job: &str) -> Result<Option<JobRow>> {
     cx.tx.optional(select_job!("where id = $1"), args![job])?.map(|row| JobRow::read(&row)).transpose()
 }
 
+pub(super) const UNIQUE: &str = "select id from job where kind = $1 and unique_key = $2 and unique_key is not null and (state = 'waiting' or state = 'running') limit 1";
+
 /// The job that holds a unique key: there is at most one.
 pub(super) fn find_unique(cx: &mut Cx<'_, '_>, kind: &str, key: &str) -> Result<Option<String>> {
-    let row = cx.tx.optional(
-        "select id from job where kind = $1 and unique_key = $2 and unique_key is not null and (state = 'waiting' or state = 'running') order by id limit 1",
-        args![kind, key],
-    )?;
+    let row = cx.tx.optional(UNIQUE, args![kind, key])?;
     Ok(row.map(|row| row.get(0)).transpose()?)
 }
 

@@ -124,7 +124,7 @@ fn backoff(attempt: i64, chance: u8) -> i64 {
     wait.saturating_add(wait / 4 / 255 * i64::from(chance))
 }
 
-const RUNNING: &str = "select id, (select expires_at from lease where subject = 'job:' || job.id) from job \
+pub(super) const RUNNING: &str = "select id, (select expires_at from lease where subject = 'job:' || job.id) from job \
      where state = 'running' and id > $1 order by id limit $2";
 
 /// Takes jobs from workers that gave no sign of life, at most `limit` of them. The lost attempt is closed; the job waits

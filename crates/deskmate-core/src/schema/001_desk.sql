@@ -144,9 +144,15 @@ create table job (
     result text
 );
 -- Claims look for each kind and priority alone, so that neither another kind's backlog nor later dates are read through.
-create index job_waiting on job (kind, priority, run_at, id) where state = 'waiting';
-create index job_due on job (run_at, id) where state = 'waiting';
-create index job_running on job (id) where state = 'running';
+-- On SQLite the state is a column of these three although it is the same in all their rows: without it another index that
+-- begins with the state is preferred, and the whole backlog is read and sorted. PostgreSQL knows from the condition that
+-- the state fits and then does not use it for seeking, so there it must not come first.
+create index job_waiting on job (state, kind, priority, run_at, id) where state = 'waiting'; -- sqlite
+create index job_waiting on job (kind, priority, run_at, id) where state = 'waiting'; -- postgres
+create index job_due on job (state, run_at, id) where state = 'waiting'; -- sqlite
+create index job_due on job (run_at, id) where state = 'waiting'; -- postgres
+create index job_running on job (state, id) where state = 'running'; -- sqlite
+create index job_running on job (id) where state = 'running'; -- postgres
 create unique index job_unique on job (kind, unique_key) where unique_key is not null and (state = 'waiting' or state = 'running');
 create index job_by_owner on job (owner_kind, owner, created_at, id);
 create index job_by_state on job (state, created_at, id);
