@@ -149,8 +149,11 @@ fn due(cx: &mut Cx<'_, '_>, kinds: &BTreeSet<&str>, priority: Priority, limit: u
 fn start(cx: &mut Cx<'_, '_>, job: &str, worker: &str, ttl_us: i64) -> Result<Option<Claimed>> {
     let now = cx.now();
     let Some(lease) = lease::acquire(cx.tx, &rows::subject(job), worker, ttl_us, now)? else { return Ok(None) };
-    cx.tx.execute("update job set state = 'running', attempt = attempt + 1, updated_at = $2 where id = $1 and state = 'waiting'", args![job, now])?;
-    let Some(row) = find(cx, job)?.filter(|row| row.state == State::Running) else {
+    let texts = cx.tx.optional(
+        "update job set state = 'running', attempt = attempt + 1, updated_at = $2 where id = $1 and state = 'waiting' returning input, step",
+        args![job, now],
+    )?;
+    let (Some(texts), Some(row)) = (texts, find(cx, job)?) else {
         return Err(Error::conflict("the job was taken meanwhile"));
     };
     cx.tx.execute(
@@ -158,7 +161,6 @@ fn start(cx: &mut Cx<'_, '_>, job: &str, worker: &str, ttl_us: i64) -> Result<Op
         args![job, row.attempt, worker, lease.fence, now],
     )?;
     tell(cx, STARTED, &row, State::Running, |event| event.fact("fence", lease.fence))?;
-    let texts = cx.tx.one("select input, step from job where id = $1", args![job])?;
     let step: Option<String> = texts.get(1)?;
     Ok(Some(Claimed {
         input: from_text(&texts.get::<String>(0)?)?,

@@ -45,7 +45,8 @@ fn running(cx: &mut Cx<'_, '_>, job: &str) -> Result<JobRow> {
 }
 
 /// Ends an attempt, and the job with it unless it is to be tried again. Answers the state that the job is in now:
-/// `waiting` if there will be another attempt.
+/// `waiting` if there will be another attempt. Refused after the lease ran out, even if nobody has taken the job yet:
+/// from then on it may be given to somebody else at any moment.
 ///
 /// A result that is too large is `invalid` and changes nothing: the worker then reports a failure that says so.
 pub fn finish(cx: &mut Cx<'_, '_>, job: &str, worker: &str, fence: i64, outcome: Outcome) -> Result<State> {
@@ -119,7 +120,7 @@ fn chance(cx: &Cx<'_, '_>) -> u8 {
 /// How long the next attempt waits: twice as long each time, up to a bound, and up to a quarter more by chance, so that
 /// jobs that failed together do not come back together.
 fn backoff(attempt: i64, chance: u8) -> i64 {
-    let doublings = u32::try_from(attempt.saturating_sub(1)).unwrap_or(0).min(30);
+    let doublings = attempt.saturating_sub(1).clamp(0, 30);
     let wait = micros(JOB_BACKOFF_MIN).saturating_mul(1 << doublings).min(micros(JOB_BACKOFF_MAX));
     wait.saturating_add(wait / 4 / 255 * i64::from(chance))
 }
