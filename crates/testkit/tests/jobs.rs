@@ -1,9 +1,10 @@
 //! The queue on both engines: what workers rely on.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deskmate_core::call::{ActorKind, Cx, Surface};
+use deskmate_core::call::{ActorKind, Cx, Desk, Surface};
 use deskmate_core::job::{self, Beat, Claimed, Enqueued, IfLost, NewJob, Outcome, Owner, Priority, Progress, State};
 use deskmate_core::limits::{INPUT_BYTES_MAX, JOB_ATTEMPTS_MAX, JOB_ERROR_BYTES_MAX, JOB_STEP_BYTES_MAX};
 use deskmate_core::{Code, Result, parse_time};
@@ -56,6 +57,31 @@ fn told(desk: &TestDesk, job: &str) -> Vec<String> {
     let mut kinds: Vec<String> = events["events"].as_array().unwrap().iter().map(|event| event["kind"].as_str().unwrap().to_owned()).collect();
     kinds.reverse();
     kinds
+}
+
+/// A worker that does well, fails or dies in turn, until it is sent home; answers the jobs for which it was told `done`.
+fn unsteady(desk: &Desk, worker: &str, mood: usize, closed: &AtomicBool) -> Vec<String> {
+    let (mut done, mut turn) = (Vec::new(), mood);
+    while !closed.load(Ordering::SeqCst) {
+        let name = worker.to_owned();
+        let claimed = wait(desk.act(Surface::System, move |cx| job::claim(cx, &name, &["work"], TTL, 2))).unwrap();
+        for claimed in claimed {
+            turn += 1;
+            let outcome = match turn % 3 {
+                0 => continue,
+                1 => Outcome::Failed { error: "not today".to_owned(), retry: true },
+                _ => Outcome::Done(json!(worker)),
+            };
+            let (name, job, told) = (worker.to_owned(), claimed.job.clone(), outcome.clone());
+            let ended = wait(desk.act(Surface::System, move |cx| job::finish(cx, &job, &name, claimed.fence, told.clone())));
+            match ended {
+                Ok(State::Done) => done.push(claimed.job),
+                Ok(_) => {}
+                Err(error) => assert_code(&error, Code::Conflict),
+            }
+        }
+    }
+    done
 }
 
 fn sound(desk: &TestDesk) {
@@ -214,6 +240,37 @@ both! {
         assert_eq!(claimed.iter().map(|claimed| claimed.job.clone()).collect::<BTreeSet<_>>(), all);
         assert!(claimed.iter().all(|claimed| claimed.fence == 1 && claimed.attempt == 1));
         desk.seal();
+        sound(desk);
+    }
+
+    fn among_unsteady_workers_each_job_is_done_once(desk: &TestDesk) {
+        let all: BTreeSet<String> = (0..12).map(|_| add(desk, new("work"))).collect();
+        let closed = AtomicBool::new(false);
+        let done: Vec<String> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..3).map(|number| {
+                let (desk, closed) = (desk.desk.clone(), &closed);
+                scope.spawn(move || unsteady(&desk, &format!("w{number}"), number, closed))
+            }).collect();
+            // Time runs so fast that some leases end while their worker is at it.
+            let open = |cx: &mut Cx<'_, '_>| {
+                job::rescue(cx, 10)?;
+                Ok(cx.tx.query("select id from job where finished_at is null order by id limit 1", &[])?.len())
+            };
+            while wait(desk.desk.act(Surface::System, open)).unwrap() > 0 {
+                desk.world.pass(Duration::from_secs(5));
+            }
+            closed.store(true, Ordering::SeqCst);
+            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        });
+        desk.seal();
+        let failed: BTreeSet<String> = all.iter().filter(|job| get(desk, job)["state"] == "failed").cloned().collect();
+        assert_eq!(done.len() + failed.len(), all.len(), "no job was told done twice: {done:?}");
+        assert_eq!(done.into_iter().chain(failed).collect::<BTreeSet<_>>(), all);
+        for job in &all {
+            let attempts = get(desk, job)["attempts"].as_array().unwrap().clone();
+            assert!(attempts.iter().all(|attempt| attempt["outcome"].is_string()), "every attempt was closed: {attempts:?}");
+            assert!(attempts.windows(2).all(|pair| pair[0]["ended_at"].as_str() <= pair[1]["started_at"].as_str()), "no two at a time: {attempts:?}");
+        }
         sound(desk);
     }
 
