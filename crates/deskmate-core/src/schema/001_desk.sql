@@ -120,6 +120,7 @@ create table lease (
 );
 create index lease_by_expiry on lease (expires_at);
 
+-- Durable work. The long texts come last: SQLite reads a row from its beginning, and claims and lists need none of them.
 create table job (
     id text primary key,
     kind text not null,
@@ -129,31 +130,44 @@ create table job (
     unique_key text,
     owner_kind text not null,
     owner text not null,
-    input text not null,
-    step text,
-    progress text,
-    result text,
-    error text,
+    if_lost text not null,
     attempt bigint not null,
     attempts_max bigint not null,
     cancel_requested boolean not null,
     created_at bigint not null,
     updated_at bigint not null,
-    finished_at bigint
+    finished_at bigint,
+    progress text,
+    error text,
+    step text,
+    input text not null,
+    result text
 );
-create index job_due on job (priority, run_at, id) where state = 'waiting';
-create index job_running on job (id) where state = 'running';
+-- Claims look for each kind and priority alone, so that neither another kind's backlog nor later dates are read through.
+-- On SQLite the state is a column of these three although it is the same in all their rows: without it another index that
+-- begins with the state is preferred, and the whole backlog is read and sorted. PostgreSQL knows from the condition that
+-- the state fits and then does not use it for seeking, so there it must not come first.
+create index job_waiting on job (state, kind, priority, run_at, id) where state = 'waiting'; -- sqlite
+create index job_waiting on job (kind, priority, run_at, id) where state = 'waiting'; -- postgres
+create index job_due on job (state, run_at, id) where state = 'waiting'; -- sqlite
+create index job_due on job (run_at, id) where state = 'waiting'; -- postgres
+create index job_running on job (state, id) where state = 'running'; -- sqlite
+create index job_running on job (id) where state = 'running'; -- postgres
 create unique index job_unique on job (kind, unique_key) where unique_key is not null and (state = 'waiting' or state = 'running');
-create index job_by_owner on job (owner, created_at, id);
+create index job_by_owner on job (owner_kind, owner, created_at, id);
+create index job_by_state on job (state, created_at, id);
+create index job_by_kind on job (kind, created_at, id);
 create index job_by_age on job (created_at, id);
-create index job_finished on job (finished_at) where finished_at is not null;
+create index job_finished on job (finished_at, id) where finished_at is not null;
 
 create table job_attempt (
     job text not null,
     number bigint not null,
     worker text not null,
+    fence bigint not null,
     started_at bigint not null,
     ended_at bigint,
+    outcome text,
     error text,
     primary key (job, number)
 );
