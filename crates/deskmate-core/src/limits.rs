@@ -30,8 +30,18 @@ pub const WAIT_MAX: Duration = Duration::from_secs(25);
 pub const RECIPIENTS_MAX: usize = 200;
 /// Tasks that one task may wait for.
 pub const BLOCKERS_MAX: usize = 100;
+/// Tasks that may wait for one task.
+pub const DEPENDENTS_MAX: usize = 1_000;
+/// Groups that one actor may be in.
+pub const GROUPS_OF_MEMBER_MAX: usize = 100;
+/// Messages that one call acknowledges.
+pub const ACKNOWLEDGED_MAX: usize = 200;
 /// Paths or globs in one reservation.
 pub const PATHS_MAX: usize = 100;
+/// A path or a glob.
+pub const PATH_BYTES_MAX: usize = 1_024;
+/// Reservations that stand in one project at once.
+pub const RESERVATIONS_MAX: usize = 1_000;
 /// Leases: the shortest, the usual and the longest time.
 pub const LEASE_MIN: Duration = Duration::from_secs(5);
 /// What a claim gets when the caller names no time.
