@@ -44,7 +44,12 @@ fn pages(desk: &TestDesk, caller: &Caller, mut input: Value) -> Vec<Vec<String>>
 
 /// Whether a wait has its answer.
 fn ready(desk: &TestDesk, agent: &str, job: &str) -> bool {
-    let call = Call { credential: Credential::Named(Some(agent.to_owned())), surface: Surface::Mcp, operation: "desk_job_wait".to_owned(), input: json!({ "job": job, "timeout_seconds": 25 }) };
+    let call = Call {
+        credential: Credential::Named(Some(agent.to_owned())),
+        surface: Surface::Mcp,
+        operation: "desk_job_wait".to_owned(),
+        input: json!({ "job": job, "timeout_seconds": 25 }),
+    };
     matches!(wait(desk.desk.call(call)).unwrap().outcome, Answered::Done(_))
 }
 

@@ -7,7 +7,11 @@ use deskmate_db::{Committed, Db, Error, Kind, Migration, Options, Result, Seal, 
 use testkit::{Backend, PgSchema, wait};
 
 const MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, name: "one", sql: "create table item (n KEY, name text not null, data BYTES, flag boolean not null);\ncreate unique index item_by_name on item (name);" },
+    Migration {
+        version: 1,
+        name: "one",
+        sql: "create table item (n KEY, name text not null, data BYTES, flag boolean not null);\ncreate unique index item_by_name on item (name);",
+    },
     Migration { version: 2, name: "two", sql: "create table total (id KEY, sum bigint not null);\ninsert into total (id, sum) values (1, 0);" },
 ];
 
@@ -207,7 +211,9 @@ fn writes_that_wait_together_share_one_commit() {
     let threads: Vec<_> = (0..400_i64)
         .map(|n| {
             let db = db.clone();
-            std::thread::spawn(move || db.write_blocking(move |tx| tx.execute("insert into item (n, name, flag) values ($1, $2, false)", args![n, n.to_string()])).unwrap())
+            std::thread::spawn(move || {
+                db.write_blocking(move |tx| tx.execute("insert into item (n, name, flag) values ($1, $2, false)", args![n, n.to_string()])).unwrap()
+            })
         })
         .collect();
     for thread in threads {
@@ -232,7 +238,8 @@ fn a_full_disk_loses_the_batch_and_nothing_else() {
             let db = db.clone();
             std::thread::spawn(move || {
                 let data = vec![7_u8; 8_000];
-                let done = db.write_blocking(move |tx| tx.execute("insert into item (n, name, data, flag) values ($1, $2, $3, false)", args![n, n.to_string(), data]));
+                let done =
+                    db.write_blocking(move |tx| tx.execute("insert into item (n, name, data, flag) values ($1, $2, $3, false)", args![n, n.to_string(), data]));
                 done.map_err(|error| assert_eq!(error.kind(), Kind::Full, "{error}")).is_ok()
             })
         })
@@ -251,7 +258,8 @@ fn a_damaged_page_is_an_error_and_not_an_answer() {
     let url = format!("sqlite:{}", path.display());
     let db = open(&url, MIGRATIONS).unwrap();
     for n in 0..500 {
-        db.write_blocking(move |tx| tx.execute("insert into item (n, name, data, flag) values ($1, $2, $3, false)", args![n, n.to_string(), vec![1_u8; 500]])).unwrap();
+        db.write_blocking(move |tx| tx.execute("insert into item (n, name, data, flag) values ($1, $2, $3, false)", args![n, n.to_string(), vec![1_u8; 500]]))
+            .unwrap();
     }
     db.close();
     drop(std::fs::remove_file(directory.path().join("s.db-wal")));

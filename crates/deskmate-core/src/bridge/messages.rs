@@ -113,10 +113,7 @@ pub(super) struct Listing {
 /// Both statements of a list from what comes after their columns; it names a message `m`, a person `p`, a delivery `d`.
 macro_rules! listing {
     ($tail:literal) => {
-        Listing {
-            sizes: concat!("select coalesce(octet_length(m.content), 0) + 512 ", $tail),
-            rows: concat!(message_columns!(), "d.acknowledged_at ", $tail),
-        }
+        Listing { sizes: concat!("select coalesce(octet_length(m.content), 0) + 512 ", $tail), rows: concat!(message_columns!(), "d.acknowledged_at ", $tail) }
     };
 }
 pub(super) use listing;

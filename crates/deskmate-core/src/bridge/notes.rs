@@ -106,6 +106,7 @@ fn read(row: &Row) -> Result<(i64, NoteOut)> {
     let (actor, actor_kind, note): (String, String, Option<String>) = (row.get(1)?, row.get(2)?, row.get(4)?);
     let created_at = row.get(6)?;
     let trust = trust(&actor_kind, &actor, row.get(3)?);
-    let note = NoteOut { note_id: row.get(0)?, actor, actor_kind, trust, erased: note.is_none(), note, percent: row.get(5)?, created_at: format_time(created_at) };
+    let note =
+        NoteOut { note_id: row.get(0)?, actor, actor_kind, trust, erased: note.is_none(), note, percent: row.get(5)?, created_at: format_time(created_at) };
     Ok((created_at, note))
 }

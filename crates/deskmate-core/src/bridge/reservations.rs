@@ -208,7 +208,14 @@ fn insert(cx: &mut Cx<'_, '_>, held: &Held) -> Result<()> {
     cx.tx.execute(
         "insert into reservation (id, project, holder_kind, holder, verified, mode, paths, reason, created_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         args![
-            held.id, held.project, held.holder_kind, held.holder, held.verified, held.mode.name(), json!(held.paths).to_string(), held.reason,
+            held.id,
+            held.project,
+            held.holder_kind,
+            held.holder,
+            held.verified,
+            held.mode.name(),
+            json!(held.paths).to_string(),
+            held.reason,
             held.created_at
         ],
     )?;

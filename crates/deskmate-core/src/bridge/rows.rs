@@ -76,7 +76,17 @@ pub(super) fn insert_message(tx: &mut Tx<'_>, row: &MessageRow) -> Result<()> {
         "insert into message (id, project, sender_kind, sender, verified, origin, to_name, thread, reply_to, rank, content, created_at) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         args![
-            row.id, row.project, row.sender_kind, row.sender, row.verified, row.origin, row.to_name, row.thread, row.reply_to, row.rank, row.content,
+            row.id,
+            row.project,
+            row.sender_kind,
+            row.sender,
+            row.verified,
+            row.origin,
+            row.to_name,
+            row.thread,
+            row.reply_to,
+            row.rank,
+            row.content,
             row.created_at
         ],
     )?;
@@ -230,9 +240,28 @@ pub(super) fn insert_task(tx: &mut Tx<'_>, row: &TaskRow) -> Result<()> {
          thread, result, worker, erased, attempt, version, created_at, updated_at, finished_at) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)",
         args![
-            row.id, row.project, row.sender_kind, row.sender, row.verified, row.origin, row.recipient, row.title, row.description, row.stored.name(),
-            row.rank, row.open_blockers, row.deadline, row.thread, row.result, row.worker, row.erased, row.attempt, row.version, row.created_at,
-            row.updated_at, row.finished_at
+            row.id,
+            row.project,
+            row.sender_kind,
+            row.sender,
+            row.verified,
+            row.origin,
+            row.recipient,
+            row.title,
+            row.description,
+            row.stored.name(),
+            row.rank,
+            row.open_blockers,
+            row.deadline,
+            row.thread,
+            row.result,
+            row.worker,
+            row.erased,
+            row.attempt,
+            row.version,
+            row.created_at,
+            row.updated_at,
+            row.finished_at
         ],
     )?;
     Ok(())
@@ -247,9 +276,7 @@ pub(super) fn update_task(tx: &mut Tx<'_>, row: &mut TaskRow, now: i64) -> Resul
     let changed = tx.execute(
         "update task set state = $3, open_blockers = $4, result = $5, worker = $6, attempt = $7, version = $8, updated_at = $9, finished_at = $10 \
          where id = $1 and version = $2",
-        args![
-            row.id, read_at, row.stored.name(), row.open_blockers, row.result, row.worker, row.attempt, row.version, row.updated_at, row.finished_at
-        ],
+        args![row.id, read_at, row.stored.name(), row.open_blockers, row.result, row.worker, row.attempt, row.version, row.updated_at, row.finished_at],
     )?;
     if changed == 0 {
         return Err(Error::conflict("the task changed meanwhile").hint("read it again"));

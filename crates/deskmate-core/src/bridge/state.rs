@@ -27,8 +27,7 @@ pub(super) enum State {
 
 impl State {
     /// All states.
-    pub(super) const ALL: [Self; 7] =
-        [Self::Pending, Self::InProgress, Self::InputNeeded, Self::Completed, Self::Failed, Self::Rejected, Self::Cancelled];
+    pub(super) const ALL: [Self; 7] = [Self::Pending, Self::InProgress, Self::InputNeeded, Self::Completed, Self::Failed, Self::Rejected, Self::Cancelled];
 
     /// The stable name.
     pub(super) fn name(self) -> &'static str {

@@ -18,7 +18,8 @@ pub(super) const RESCUED: Kind = Kind { name: "job.rescued", says: "A job's work
 /// A job ended.
 pub(super) const FINISHED: Kind = Kind { name: "job.finished", says: "A job ended: done, failed, ambiguous or cancelled." };
 /// Somebody wants a running job to stop.
-pub(super) const CANCEL_REQUESTED: Kind = Kind { name: "job.cancel_requested", says: "A running job was asked to stop; it learns of it with its next sign of life." };
+pub(super) const CANCEL_REQUESTED: Kind =
+    Kind { name: "job.cancel_requested", says: "A running job was asked to stop; it learns of it with its next sign of life." };
 /// Old jobs were deleted.
 pub(super) const PRUNED: Kind = Kind { name: "jobs.pruned", says: "Jobs that ended long ago were deleted, with their attempts and leases." };
 

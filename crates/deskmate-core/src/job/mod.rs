@@ -30,8 +30,7 @@ pub use run::{finish, heartbeat, rescue};
 pub use steer::{cancel, retry};
 
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] =
-    &[events::ENQUEUED, events::STARTED, events::RETRIED, events::RESCUED, events::FINISHED, events::CANCEL_REQUESTED, events::PRUNED];
+pub const EVENTS: &[Kind] = &[events::ENQUEUED, events::STARTED, events::RETRIED, events::RESCUED, events::FINISHED, events::CANCEL_REQUESTED, events::PRUNED];
 
 /// The statements whose cost must not grow with what the tables hold, each with the index that it has to go through: a
 /// test reads their plans on both engines.

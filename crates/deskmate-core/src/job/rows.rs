@@ -78,7 +78,8 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, job: &str) -> Result<Option<JobRow>> {
     cx.tx.optional(select_job!("where id = $1"), args![job])?.map(|row| JobRow::read(&row)).transpose()
 }
 
-pub(super) const UNIQUE: &str = "select id from job where kind = $1 and unique_key = $2 and unique_key is not null and (state = 'waiting' or state = 'running') limit 1";
+pub(super) const UNIQUE: &str =
+    "select id from job where kind = $1 and unique_key = $2 and unique_key is not null and (state = 'waiting' or state = 'running') limit 1";
 
 /// The job that holds a unique key: there is at most one.
 pub(super) fn find_unique(cx: &mut Cx<'_, '_>, kind: &str, key: &str) -> Result<Option<String>> {
@@ -121,14 +122,7 @@ pub(super) fn attempts(cx: &mut Cx<'_, '_>, job: &str) -> Result<Vec<AttemptRow>
         args![job, JOB_RUNS_MAX],
     )?;
     let read = |row: &Row| -> Result<AttemptRow> {
-        Ok(AttemptRow {
-            number: row.get(0)?,
-            worker: row.get(1)?,
-            started_at: row.get(2)?,
-            ended_at: row.get(3)?,
-            outcome: row.get(4)?,
-            error: row.get(5)?,
-        })
+        Ok(AttemptRow { number: row.get(0)?, worker: row.get(1)?, started_at: row.get(2)?, ended_at: row.get(3)?, outcome: row.get(4)?, error: row.get(5)? })
     };
     rows.iter().map(read).collect()
 }
