@@ -10,6 +10,7 @@ mod reference;
 mod refusals;
 #[cfg(test)]
 mod snapshot;
+mod worker;
 mod world;
 
 use std::process::ExitCode;
