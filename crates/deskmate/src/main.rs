@@ -2,6 +2,7 @@
 
 mod app;
 mod live;
+mod mcp;
 mod world;
 
 fn main() {
