@@ -3,6 +3,8 @@
 mod app;
 mod live;
 mod mcp;
+mod shim;
+mod socket;
 mod world;
 
 fn main() {
