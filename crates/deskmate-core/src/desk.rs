@@ -3,10 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Access, Cx, Op, Role, Toolset};
+use deskmate_db::Engine;
+
+use crate::call::{Access, Cx, Mode, Op, Role, Surface, Toolset};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, TITLE_CHARS_MAX};
 use crate::record::{self, EventRow, Kind, Proof, Search};
-use crate::{Error, Result, check_text};
+use crate::{Error, Result, check_text, format_time, identity};
 
 /// What the desk itself tells the record.
 pub(crate) const DESK_EVENTS: &[Kind] = &[record::ERASED, STARTED, SIGNER_ADDED, REFUSED];
@@ -20,6 +22,8 @@ pub const REFUSED: Kind = Kind { name: "call.refused", says: "Calls of an actor 
 
 pub(crate) fn desk_operations() -> Vec<Op> {
     let record = vec![
+        Op::read(Toolset::Desk, "status", status).access(Access::Public),
+        Op::write(Toolset::Desk, "new_claim_link", new_claim_link).access(Access::Public),
         Op::read(Toolset::Desk, "record_list", list).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_get", get).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_prove", prove).access(Access::Anyone),
@@ -28,6 +32,58 @@ pub(crate) fn desk_operations() -> Vec<Op> {
         Op::write(Toolset::Desk, "record_erase", erase).access(Access::Present(Role::Owner)).destructive(),
     ];
     record.into_iter().chain(crate::identity::operations()).chain(crate::job::operations()).collect()
+}
+
+/// Show how the desk stands: mode, agents, whether it has an owner, and the size of its record.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetStatus {}
+
+/// How the desk stands.
+#[derive(Serialize, JsonSchema)]
+struct Status {
+    /// Whether agents may just name themselves (`open`) or need their tokens (`closed`).
+    mode: Mode,
+    /// How many agents are registered.
+    agents: i64,
+    /// Whether the desk has an owner.
+    claimed: bool,
+    /// `sqlite` or `postgres`.
+    engine: String,
+    /// How many events the record has.
+    events: u64,
+}
+
+fn status(cx: &mut Cx<'_, '_>, _: GetStatus) -> Result<Status> {
+    Ok(Status {
+        mode: identity::mode(cx.tx)?,
+        agents: identity::agent_count(cx.tx)?,
+        claimed: identity::is_claimed(cx.tx)?,
+        engine: if cx.tx.engine() == Engine::Sqlite { "sqlite" } else { "postgres" }.to_owned(),
+        events: record::size(cx.tx)?,
+    })
+}
+
+/// Make a new link for the first owner, while the desk has none. Only the server's own terminal asks for it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewClaimLink {}
+
+/// A link for the first owner.
+#[derive(Serialize, JsonSchema)]
+struct ClaimLink {
+    /// Its code.
+    code: String,
+    /// Until when it works.
+    expires_at: String,
+}
+
+fn new_claim_link(cx: &mut Cx<'_, '_>, _: NewClaimLink) -> Result<ClaimLink> {
+    if cx.surface != Surface::Cli {
+        return Err(Error::forbidden("only `deskmate claim` on a terminal makes this link"));
+    }
+    let link = identity::issue_claim(cx)?;
+    Ok(ClaimLink { code: link.code, expires_at: format_time(link.expires_at) })
 }
 
 /// List events of the record, newest first. An agent sees its own acts and what concerns it.
@@ -64,7 +120,8 @@ fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Events> {
     if limit == 0 || limit > PAGE_MAX {
         return Err(Error::invalid("limit", format!("must be between 1 and {PAGE_MAX}")));
     }
-    let before = input.cursor.map(|cursor| cursor.parse::<u64>().map_err(|_| Error::invalid("cursor", "is not a cursor that this operation gave out"))).transpose()?;
+    let before =
+        input.cursor.map(|cursor| cursor.parse::<u64>().map_err(|_| Error::invalid("cursor", "is not a cursor that this operation gave out"))).transpose()?;
     // What an agent may see it did itself or is told of; where it names no other condition, its own acts have an index.
     let mut search = Search { subject: input.subject, actor: input.actor, kind: input.kind, before, limit: PAGE_MAX };
     let mut events = Vec::new();

@@ -3,9 +3,8 @@
 use deskmate_db::Migration;
 
 /// All steps, oldest first.
-pub const MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, name: "the desk: record, identity, leases, jobs, bridge", sql: include_str!("schema/001_desk.sql") },
-];
+pub const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "the desk: record, identity, leases, jobs, bridge", sql: include_str!("schema/001_desk.sql") }];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
 pub const TABLES: &[(&str, &str)] = &[

@@ -25,9 +25,7 @@ pub fn format_time(micros: i64) -> String {
 
 /// RFC 3339 as microseconds since 1970.
 pub fn parse_time(field: &str, text: &str) -> Result<i64> {
-    text.parse::<Timestamp>()
-        .map(Timestamp::as_microsecond)
-        .map_err(|_| Error::invalid(field, "must be a time such as 2026-11-15T09:30:00Z"))
+    text.parse::<Timestamp>().map(Timestamp::as_microsecond).map_err(|_| Error::invalid(field, "must be a time such as 2026-11-15T09:30:00Z"))
 }
 
 /// Bytes as lower-case hexadecimal digits.

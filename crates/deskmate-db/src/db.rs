@@ -91,13 +91,25 @@ impl Db {
             return Err(Error::new(Kind::Other, "the database URL must begin with sqlite: or postgres://"));
         };
         let threads = reads.1.into_iter().chain(writes.1).collect();
-        let inner = Inner {
-            engine,
-            url: options.url.clone(),
-            reads: Mutex::new(Some(reads.0)),
-            writes: Mutex::new(Some(writes.0)),
-            threads: Mutex::new(threads),
+        let inner =
+            Inner { engine, url: options.url.clone(), reads: Mutex::new(Some(reads.0)), writes: Mutex::new(Some(writes.0)), threads: Mutex::new(threads) };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Opens an existing store for reading only. Its schema must be the one that this binary knows.
+    pub fn open_reader(options: &Options) -> Result<Self> {
+        let (engine, reads) = if let Some(path) = options.url.strip_prefix("sqlite:") {
+            let path = PathBuf::from(path);
+            if !path.is_file() {
+                return Err(Error::new(Kind::Unavailable, format!("there is no store at {}", path.display())));
+            }
+            migrate::refuse_newer_file(&path, options.migrations)?;
+            (Engine::Sqlite, sqlite::start_readers(&path, 1, options.queue_max)?)
+        } else {
+            let config = options.url.parse().map_err(Error::from)?;
+            (Engine::Postgres, postgres::start(&config, Mode::Read, 1, options.queue_max, &|| Box::new(NoSeal))?)
         };
+        let inner = Inner { engine, url: options.url.clone(), reads: Mutex::new(Some(reads.0)), writes: Mutex::new(None), threads: Mutex::new(reads.1) };
         Ok(Self { inner: Arc::new(inner) })
     }
 

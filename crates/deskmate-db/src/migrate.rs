@@ -58,10 +58,7 @@ fn run_locked(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<()> {
     for migration in migrations.iter().skip(known.len()) {
         let text = for_engine(migration.sql, tx.engine());
         tx.batch(&text)?;
-        tx.execute(
-            "insert into schema_version (version, name, sql) values ($1, $2, $3)",
-            args![migration.version, migration.name, migration.sql],
-        )?;
+        tx.execute("insert into schema_version (version, name, sql) values ($1, $2, $3)", args![migration.version, migration.name, migration.sql])?;
     }
     Ok(())
 }

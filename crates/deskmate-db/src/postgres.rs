@@ -91,9 +91,7 @@ impl Session {
 
 /// Statements may name fewer parameters than the caller has; SQLite allows it, so this engine does too.
 fn used<'p>(statement: &Statement, params: &'p [Param<'p>]) -> Result<&'p [Param<'p>]> {
-    params
-        .get(..statement.params().len())
-        .ok_or_else(|| Error::new(Kind::Other, "the statement names more parameters than were given"))
+    params.get(..statement.params().len()).ok_or_else(|| Error::new(Kind::Other, "the statement names more parameters than were given"))
 }
 
 fn read_row(row: &postgres::Row) -> Result<Row> {

@@ -56,12 +56,7 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
 }
 
 /// Starts the writer thread and the checkpoint thread.
-pub(crate) fn start_writer(
-    connection: Connection,
-    path: &Path,
-    queue_max: usize,
-    seal: Box<dyn Seal>,
-) -> Result<(Queue, Vec<JoinHandle<()>>)> {
+pub(crate) fn start_writer(connection: Connection, path: &Path, queue_max: usize, seal: Box<dyn Seal>) -> Result<(Queue, Vec<JoinHandle<()>>)> {
     let (queue, jobs) = sync_channel::<Box<dyn Work>>(queue_max);
     let (wake, due) = sync_channel::<()>(1);
     let log_pages = Arc::new(AtomicU64::new(0));
@@ -91,10 +86,7 @@ pub(crate) fn start_readers(path: &Path, count: usize, queue_max: usize) -> Resu
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body)
-        .map_err(|error| Error::new(Kind::Unavailable, format!("cannot start thread {name}: {error}")))
+    std::thread::Builder::new().name(name.to_owned()).spawn(body).map_err(|error| Error::new(Kind::Unavailable, format!("cannot start thread {name}: {error}")))
 }
 
 fn read_one(connection: &Connection, mut work: Box<dyn Work>) {

@@ -117,10 +117,7 @@ impl Row {
 
     /// The value in a column, counted from 0.
     pub fn get<T: FromValue>(&self, column: usize) -> Result<T> {
-        let value = self
-            .values
-            .get(column)
-            .ok_or_else(|| Error::new(Kind::Other, format!("the row has no column {column}")))?;
+        let value = self.values.get(column).ok_or_else(|| Error::new(Kind::Other, format!("the row has no column {column}")))?;
         T::from_value(value).ok_or_else(|| Error::new(Kind::Other, format!("column {column} holds another type: {value:?}")))
     }
 

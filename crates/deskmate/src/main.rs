@@ -1,11 +1,21 @@
-//! One desk for people and their AI agents.
+//! One desk for people and their AI agents: the binary. Surfaces and effects live here; every rule is in the core.
 
 mod app;
+mod cli;
+mod config;
+mod home;
+mod http;
 mod live;
 mod mcp;
+mod reference;
 mod shim;
+#[cfg(test)]
+mod snapshot;
 mod socket;
 mod world;
 
-fn main() {
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
 }

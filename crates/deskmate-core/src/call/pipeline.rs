@@ -171,11 +171,7 @@ fn authorise(op: &Op, actor: &Actor) -> Result<()> {
         Access::Person(role) => need_role(actor, role),
         Access::Present(role) => {
             need_role(actor, role)?;
-            if actor.presence == Presence::Shown {
-                Ok(())
-            } else {
-                Err(Error::forbidden("this needs you to show that you are there").hint(ways))
-            }
+            if actor.presence == Presence::Shown { Ok(()) } else { Err(Error::forbidden("this needs you to show that you are there").hint(ways)) }
         }
     }
 }

@@ -14,7 +14,8 @@ use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, format_time};
 
 /// An agent was registered.
-pub(super) const REGISTERED: Kind = Kind { name: "agent.registered", says: "An agent was registered or registered again; from the first one on the desk is closed." };
+pub(super) const REGISTERED: Kind =
+    Kind { name: "agent.registered", says: "An agent was registered or registered again; from the first one on the desk is closed." };
 /// An agent was revoked.
 pub(super) const REVOKED: Kind = Kind { name: "agent.revoked", says: "An agent was revoked; its tokens no longer work." };
 

@@ -19,7 +19,7 @@ use crate::record::Kind;
 
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
 pub use projection::IdentityProjection;
-pub use sessions::{Link, issue_claim, is_claimed, verify_signature};
+pub use sessions::{Link, has_key, is_claimed, issue_claim, verify_signature};
 pub use token::{Secret, SecretKind};
 
 /// What this capability tells the record.

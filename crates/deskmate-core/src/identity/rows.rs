@@ -97,7 +97,8 @@ pub(super) struct PersonRow {
 
 pub(super) const PERSON: &str = "select id, name, role, domains, factor, state, created_at, failures, locked_until from person where id = $1";
 pub(super) const PERSON_BY_NAME: &str = "select id, name, role, domains, factor, state, created_at, failures, locked_until from person where name = $1";
-pub(super) const PEOPLE: &str = "select id, name, role, domains, factor, state, created_at, failures, locked_until from person order by created_at, id limit 1000";
+pub(super) const PEOPLE: &str =
+    "select id, name, role, domains, factor, state, created_at, failures, locked_until from person order by created_at, id limit 1000";
 
 impl PersonRow {
     pub(super) fn read(row: &Row) -> Result<Self> {

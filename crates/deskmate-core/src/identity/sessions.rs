@@ -139,7 +139,8 @@ pub(super) fn accept(cx: &mut Cx<'_, '_>, input: Accept, factor: &String) -> Res
 }
 
 fn open_link(cx: &mut Cx<'_, '_>, code: &str, kind: SecretKind) -> Result<CredentialRow> {
-    let refused = || Error::new(Code::Unauthenticated, "this link is unknown, expired or used up").hint("`deskmate claim` or an owner's invitation gives a new one");
+    let refused =
+        || Error::new(Code::Unauthenticated, "this link is unknown, expired or used up").hint("`deskmate claim` or an owner's invitation gives a new one");
     let secret = Secret::parse(code).map_err(|_| refused())?;
     let row = cx.tx.optional(CREDENTIAL, args![secret.hash()])?.map(|row| CredentialRow::read(&row)).transpose()?;
     row.filter(|row| row.kind == kind.name() && row.is_good(cx.now())).ok_or_else(refused)
@@ -415,8 +416,15 @@ pub(super) fn whoami(cx: &mut Cx<'_, '_>, _: WhoAmI) -> Result<You> {
     })
 }
 
-/// Whether a request of a session was signed by the browser that signed in. A session without a key needs no
-/// signature when its secret came in the Authorization header, which no page of another origin can send.
+/// Whether a session belongs to a browser that made a key at sign-in. One without a key belongs to the command line,
+/// which keeps its secret in memory and sends it in the Authorization header, as no page of another origin can.
+pub fn has_key(tx: &mut Tx<'_>, session: &str) -> Result<bool> {
+    let secret = Secret::parse(session)?;
+    let row = tx.optional("select k.credential from credential c join session_key k on k.credential = c.id where c.hash = $1", args![secret.hash()])?;
+    Ok(row.is_some())
+}
+
+/// Whether a request of a session was signed by the browser that signed in.
 pub fn verify_signature(tx: &mut Tx<'_>, session: &str, signed: &[u8], signature: Option<&[u8]>) -> Result<bool> {
     let secret = Secret::parse(session)?;
     let row = tx.optional("select k.public_key from credential c join session_key k on k.credential = c.id where c.hash = $1", args![secret.hash()])?;

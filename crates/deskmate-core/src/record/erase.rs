@@ -12,10 +12,7 @@ pub const ERASED: Kind = Kind { name: "record.payload.erased", says: "A person e
 
 /// Erases the payload of one event and says so in the record. What else holds the text is the caller's to erase.
 pub(crate) fn erase(cx: &mut Cx<'_, '_>, seq: u64, reason: &str) -> Result<()> {
-    let changed = cx.tx.execute(
-        "update event_payload set salt = null, payload = null where seq = $1 and payload is not null",
-        args![signed(seq)],
-    )?;
+    let changed = cx.tx.execute("update event_payload set salt = null, payload = null where seq = $1 and payload is not null", args![signed(seq)])?;
     if changed == 0 {
         return Err(Error::not_found(format!("event {seq} has no payload, or it was erased before")));
     }

@@ -18,7 +18,7 @@ impl SigningKey {
     /// Makes the text of a new key from 32 unguessable bytes.
     pub fn generate(origin: &str, seed: &[u8; 32]) -> String {
         let public = public_key(origin, seed);
-        let id = public.rsplit('+').nth(1).unwrap_or_default();
+        let id = public.split('+').nth(1).unwrap_or_default();
         let mut key = vec![1_u8];
         key.extend_from_slice(seed);
         format!("PRIVATE+KEY+{origin}+{id}+{}", BASE64.encode(&key))
@@ -29,7 +29,8 @@ impl SigningKey {
         let text = text.trim();
         let malformed = || Error::new(Code::Internal, "the record's signing key is malformed").hint("restore record.key from a backup");
         let signer = StandardSigner::new(text).map_err(|_| malformed())?;
-        let key = text.rsplit('+').next().and_then(|key| BASE64.decode(key.as_bytes()).ok()).ok_or_else(malformed)?;
+        // The base64 of the key may itself hold a plus sign.
+        let key = text.splitn(5, '+').nth(4).and_then(|key| BASE64.decode(key.as_bytes()).ok()).ok_or_else(malformed)?;
         let seed: [u8; 32] = key.get(1..).and_then(|seed| seed.try_into().ok()).ok_or_else(malformed)?;
         let origin = signer.name().to_string();
         let public = public_key(&origin, &seed);

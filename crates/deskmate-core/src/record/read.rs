@@ -91,10 +91,7 @@ pub fn events_after(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Vec<EventR
 
 /// One event by its place.
 pub fn find_event(tx: &mut Tx<'_>, seq: u64) -> Result<Option<EventRow>> {
-    let rows = tx.query(
-        "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq = $1",
-        args![signed(seq)],
-    )?;
+    let rows = tx.query("select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq = $1", args![signed(seq)])?;
     rows.first().map(EventRow::read).transpose()
 }
 

@@ -168,10 +168,7 @@ fn append(tx: &mut Tx<'_>, key: &SigningKey, state: &mut State, entries: &[Entry
         newest = newest.max(entry.at);
     }
     let note = key.checkpoint(state.frontier.size(), state.frontier.root())?;
-    tx.execute(
-        "insert into desk (key, value) values ('checkpoint', $1) on conflict (key) do update set value = excluded.value",
-        args![note],
-    )?;
+    tx.execute("insert into desk (key, value) values ('checkpoint', $1) on conflict (key) do update set value = excluded.value", args![note])?;
     if newest - state.kept_at >= CHECKPOINT_EVERY {
         tx.execute("insert into checkpoint (size, at, note) values ($1, $2, $3)", args![signed(state.frontier.size()), newest, note])?;
         state.kept_at = newest;

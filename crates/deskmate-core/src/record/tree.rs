@@ -68,8 +68,7 @@ fn read_hash(tx: &mut Tx<'_>, position: u64) -> Result<Hash> {
 }
 
 fn broken(position: u64) -> crate::Error {
-    crate::Error::new(crate::Code::Internal, format!("the record's tree has no sound node at {position}"))
-        .hint("run `deskmate audit verify`")
+    crate::Error::new(crate::Code::Internal, format!("the record's tree has no sound node at {position}")).hint("run `deskmate audit verify`")
 }
 
 /// The crate's reader is shared, a transaction is not, so the nodes that a proof needs are collected first.

@@ -69,8 +69,15 @@ const FINDINGS_MAX: usize = 100;
 impl Verifier {
     /// Starts over a store that now has `size` events. `kept` are checkpoints that were kept elsewhere.
     pub fn new(size: u64, keys: &Keyring, kept: &[String], projections: Vec<Box<dyn Projection>>) -> Self {
-        let mut verifier =
-            Self { frontier: Frontier::default(), size, findings: Vec::new(), gone: BTreeSet::new(), erased: BTreeSet::new(), expected: Vec::new(), projections };
+        let mut verifier = Self {
+            frontier: Frontier::default(),
+            size,
+            findings: Vec::new(),
+            gone: BTreeSet::new(),
+            erased: BTreeSet::new(),
+            expected: Vec::new(),
+            projections,
+        };
         for note in kept {
             verifier.expect(keys, note, "a checkpoint that was kept elsewhere");
         }
@@ -82,7 +89,11 @@ impl Verifier {
             Err(error) => self.find(None, format!("{whose} {error}")),
             Ok(checkpoint) if checkpoint.size() > self.size => self.find(
                 Some(self.size),
-                format!("{whose} vouches for {} events, but the store ends after {}: entries were cut off or an older copy was put back", checkpoint.size(), self.size),
+                format!(
+                    "{whose} vouches for {} events, but the store ends after {}: entries were cut off or an older copy was put back",
+                    checkpoint.size(),
+                    self.size
+                ),
             ),
             Ok(checkpoint) => {
                 if checkpoint.size() == 0 && *checkpoint.hash() != tlog_tiles::EMPTY_HASH {
@@ -161,7 +172,12 @@ impl Verifier {
             Err(_) => misfit = misfit.or(Some("its sealed text is unreadable")),
             Ok(body) => {
                 let fits = columns.is_none_or(|(at, [id, actor_kind, actor, kind, subject])| {
-                    at == body.at && *id == body.id && *actor_kind == body.actor.kind && *actor == body.actor.id && *kind == body.kind && *subject == body.subject
+                    at == body.at
+                        && *id == body.id
+                        && *actor_kind == body.actor.kind
+                        && *actor == body.actor.id
+                        && *kind == body.kind
+                        && *subject == body.subject
                 });
                 if !fits {
                     misfit = misfit.or(Some("a column differs from the sealed text"));
@@ -254,12 +270,6 @@ impl Verifier {
     }
 
     pub(crate) fn report(self, checkpoint: Option<String>) -> Report {
-        Report {
-            sound: self.findings.is_empty(),
-            events: self.frontier.size(),
-            root: hex(&self.frontier.root().0),
-            checkpoint,
-            findings: self.findings,
-        }
+        Report { sound: self.findings.is_empty(), events: self.frontier.size(), root: hex(&self.frontier.root().0), checkpoint, findings: self.findings }
     }
 }

@@ -14,6 +14,6 @@ mod tasks;
 mod tools;
 
 pub(crate) use caller::Caller;
-pub(crate) use handler::{Endpoint, Server};
+pub(crate) use handler::Server;
 pub(crate) use http::{Allowed, router};
 pub(crate) use mount::{Mount, Shelf};

@@ -3,6 +3,8 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::config;
+
 /// The name under which children of an existing host are told the same in milliseconds.
 const ENVIRONMENT: &str = "COS_MCP_IDLE_EXIT_MS";
 
@@ -43,26 +45,6 @@ impl Idle {
 
 /// The environment's wish; anything that is not a finite number above zero is none.
 pub(super) fn from_environment() -> Option<Duration> {
-    let milliseconds: f64 = std::env::var(ENVIRONMENT).ok()?.trim().parse().ok()?;
+    let milliseconds: f64 = config::env(ENVIRONMENT)?.trim().parse().ok()?;
     Duration::try_from_secs_f64(milliseconds / 1_000.0).ok().filter(|after| !after.is_zero())
-}
-
-/// Reads `300ms`, `5m` or `1h 30m`.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let said = text.parse::<jiff::SignedDuration>().map_err(|_| "write a time such as 300ms, 30s or 5m".to_owned())?;
-    Duration::try_from(said).ok().filter(|after| !after.is_zero()).ok_or_else(|| "must be longer than nothing".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read_as_people_write_them() {
-        assert_eq!(parse_duration("300ms"), Ok(Duration::from_millis(300)));
-        assert_eq!(parse_duration("5m"), Ok(Duration::from_secs(300)));
-        assert!(parse_duration("0s").is_err());
-        assert!(parse_duration("-5m").is_err());
-        assert!(parse_duration("soon").is_err());
-    }
 }

@@ -1,9 +1,9 @@
 //! Finding the server, or starting one, and saying hello to it.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read as _, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ShimArgs, line};
+use super::{ShimArgs, line, note};
+use crate::config;
 
 /// How long a server may take to start.
 const START_TIME: Duration = Duration::from_secs(10);
@@ -26,6 +27,8 @@ const HELLO_TIME: Duration = Duration::from_secs(10);
 const WELCOME_BYTES_MAX: u64 = 64 * 1024;
 /// How often to look whether the server is there.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// A log that is larger begins anew.
+const LOG_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// What is mounted when nothing is named.
 const USUAL_TOOLSETS: &[&str] = &["cowork", "bridge"];
 
@@ -173,12 +176,24 @@ impl Target {
             .arg(&self.home)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(self.log().map_err(cannot)?)
             .env_remove("DESKMATE_TOKEN")
             .process_group(0)
             .spawn()
             .map_err(cannot)?;
         Ok(Some(Starting { child: Some(child), since: Instant::now(), _lock: lock }))
+    }
+}
+
+impl Target {
+    /// Where a server that was started here writes: at the end of its log, which begins anew when it has grown large.
+    fn log(&self) -> io::Result<File> {
+        let path = self.home.join("server.log");
+        let large = fs::metadata(&path).is_ok_and(|file| file.len() > LOG_BYTES_MAX);
+        let mut options = OpenOptions::new();
+        options.create(true).mode(0o600);
+        if large { options.write(true).truncate(true) } else { options.append(true) };
+        options.open(&path)
     }
 }
 
@@ -206,8 +221,8 @@ impl Drop for Starting {
 
 fn welcome(answer: &[u8]) -> Result<(), Fault> {
     let welcome: Welcome = serde_json::from_slice(answer).map_err(|error| Fault::unavailable(format!("the desk's server answered what cannot be read: {error}")))?;
-    for note in &welcome.notes {
-        eprintln!("deskmate: {note}");
+    for said in &welcome.notes {
+        note(said);
     }
     match (welcome.ok, welcome.error) {
         (true, _) => Ok(()),
@@ -219,7 +234,7 @@ fn welcome(answer: &[u8]) -> Result<(), Fault> {
 /// The agent's token: from the environment, else from its file. A file that was named and cannot be read is a fault;
 /// going on without it would be another caller.
 fn token(args: &ShimArgs) -> Result<Option<String>, Fault> {
-    if let Some(token) = std::env::var("DESKMATE_TOKEN").ok().filter(|token| !token.is_empty()) {
+    if let Some(token) = config::env("DESKMATE_TOKEN") {
         return Ok(Some(token));
     }
     let Some(path) = &args.token_file else { return Ok(None) };

@@ -12,7 +12,7 @@ mod session;
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,8 +21,6 @@ use idle::Idle;
 use line::{Head, Lines, Read as LineRead};
 use link::{Fault, Target};
 use session::Session;
-
-pub(crate) use idle::parse_duration;
 
 /// How long the last answers may take once the client has closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
@@ -66,11 +64,13 @@ struct Shim {
     session: Mutex<Session>,
     answered: Condvar,
     idle: Option<Idle>,
+    over: Sender<()>,
 }
 
 /// Runs until stdin closes, or until nothing was asked for as long as it was told.
-pub(crate) fn run(args: ShimArgs) -> ExitCode {
+pub(crate) fn run(args: ShimArgs) {
     let idle = args.idle_exit.or_else(idle::from_environment).map(Idle::new);
+    let (over, is_over) = channel();
     let shim = Arc::new(Shim {
         target: Target::new(args),
         link: Mutex::new(Link::Connecting),
@@ -78,36 +78,38 @@ pub(crate) fn run(args: ShimArgs) -> ExitCode {
         session: Mutex::default(),
         answered: Condvar::new(),
         idle,
+        over,
     });
-    if shim.idle.is_some() {
+    for work in [Shim::follow_client as fn(&Shim), Shim::follow_server, Shim::follow_idle] {
         let shim = Arc::clone(&shim);
-        thread::spawn(move || {
-            if let Some(idle) = &shim.idle {
-                idle.wait_until_over();
-            }
-            std::process::exit(0);
-        });
+        thread::spawn(move || work(&shim));
     }
-    let server_side = Arc::clone(&shim);
-    thread::spawn(move || server_side.follow_server());
-    shim.follow_client(io::stdin().lock());
-    shim.wait_for_last_answers();
-    ExitCode::SUCCESS
+    // The first that is done ends all: the process goes, and with it the other threads.
+    let _ = is_over.recv();
 }
 
 impl Shim {
     /// Takes lines from the client until it closes its end.
-    fn follow_client(&self, client: impl Read) {
-        let mut lines = Lines::new(client);
+    fn follow_client(&self) {
+        let mut lines = Lines::new(io::stdin().lock());
         loop {
             match lines.next() {
                 LineRead::Line(line) => self.send(line),
                 LineRead::TooLong(start) => {
                     let message = format!("a message of more than {} bytes was dropped", line::LINE_BYTES_MAX);
-                    say(&line::error(line::id_in_prefix(start).as_deref(), -32600, &message, &serde_json::Value::Null));
+                    self.say(&line::error(line::id_in_prefix(start).as_deref(), -32600, &message, &serde_json::Value::Null));
                 }
-                LineRead::End => return,
+                LineRead::End => break,
             }
+        }
+        self.wait_for_last_answers();
+        let _ = self.over.send(());
+    }
+
+    fn follow_idle(&self) {
+        if let Some(idle) = &self.idle {
+            idle.wait_until_over();
+            let _ = self.over.send(());
         }
     }
 
@@ -122,7 +124,7 @@ impl Shim {
                 Link::Down(fault) => {
                     // Only a request can be told, and only a request is worth another attempt.
                     if let Some(id) = head.request_id() {
-                        say(&fault.answer(id));
+                        self.say(&fault.answer(id));
                         *link = Link::Wanted;
                         self.changed.notify_all();
                     }
@@ -152,17 +154,17 @@ impl Shim {
                     }
                     self.set_link(Link::Connecting);
                     let lost = self.with_session(Session::lost);
-                    eprintln!("deskmate: the server went away; connecting again");
-                    lost.iter().for_each(|line| say(line));
+                    note(&"the server went away; connecting again");
+                    lost.iter().for_each(|line| self.say(line));
                     before = true;
                     if since.elapsed() < SHORT_LIVED {
                         thread::sleep(BREATHER);
                     }
                 }
                 Err(fault) => {
-                    eprintln!("deskmate: {fault}");
+                    note(&fault);
                     let lost = self.with_session(|session| session.given_up(&fault, before));
-                    lost.iter().for_each(|line| say(line));
+                    lost.iter().for_each(|line| self.say(line));
                     self.set_link(Link::Down(fault));
                     self.wait_until_wanted();
                 }
@@ -177,12 +179,20 @@ impl Shim {
                 LineRead::Line(line) => {
                     let head = Head::of(line);
                     if self.with_session(|session| session.to_client(&head)) {
-                        say(line);
+                        self.say(line);
                     }
                 }
-                LineRead::TooLong(_) => eprintln!("deskmate: an answer of more than {} bytes was dropped", line::LINE_BYTES_MAX),
+                LineRead::TooLong(_) => note(&format!("an answer of more than {} bytes was dropped", line::LINE_BYTES_MAX)),
                 LineRead::End => return,
             }
+        }
+    }
+
+    /// Gives a line to the client. When the client no longer listens there is nothing left to do.
+    fn say(&self, line: &[u8]) {
+        let mut stdout = io::stdout().lock();
+        if stdout.write_all(line).and_then(|()| stdout.flush()).is_err() {
+            let _ = self.over.send(());
         }
     }
 
@@ -227,10 +237,7 @@ fn write_line(mut stream: &std::os::unix::net::UnixStream, line: &[u8]) -> io::R
     stream.write_all(line)
 }
 
-/// Gives a line to the client. When the client no longer listens there is nothing left to do.
-fn say(line: &[u8]) {
-    let mut stdout = io::stdout().lock();
-    if stdout.write_all(line).and_then(|()| stdout.flush()).is_err() {
-        std::process::exit(0);
-    }
+/// Tells whoever reads the client's log.
+fn note(text: &dyn std::fmt::Display) {
+    drop(writeln!(io::stderr(), "deskmate: {text}"));
 }

@@ -1,0 +1,210 @@
+//! The record from the command line: verifying, proving, exporting. These open the store themselves and only read,
+//! so they work with and without a running server.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clap::Subcommand;
+use data_encoding::BASE64;
+use deskmate_core::identity::IdentityProjection;
+use deskmate_core::record::{self, BundleHeader, BundleLine, Keyring, Report, Verifier};
+use deskmate_core::{Error, MIGRATIONS};
+use deskmate_db::{Db, Options, Tx, args};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use super::output::{print, say};
+use super::{Failure, Global};
+use crate::config;
+use crate::home::Home;
+
+#[derive(Subcommand)]
+pub(super) enum AuditCommand {
+    /// Derive the whole record again from its stored rows and name the first thing that does not fit
+    Verify {
+        /// An export to verify offline instead of this desk's store
+        bundle: Option<PathBuf>,
+        /// A checkpoint that was kept elsewhere; may be repeated
+        #[arg(long, value_name = "FILE")]
+        checkpoint: Vec<PathBuf>,
+        /// A public key to believe instead of the ones that are there; may be repeated
+        #[arg(long, value_name = "KEY")]
+        key: Vec<String>,
+    },
+    /// Prove that an event is in the record
+    Prove {
+        /// The event's sequence number
+        seq: u64,
+    },
+    /// Print the newest signed checkpoint: keep it somewhere else
+    Checkpoint,
+    /// Write the whole record to a file that can be verified anywhere
+    Export {
+        /// The file to write
+        file: PathBuf,
+    },
+}
+
+pub(super) fn run(global: &Global, command: AuditCommand) -> Result<(), Failure> {
+    match command {
+        AuditCommand::Verify { bundle: Some(bundle), checkpoint, key } => verify_bundle(global, &bundle, &checkpoint, key),
+        AuditCommand::Verify { bundle: None, checkpoint, key } => verify_store(global, &checkpoint, key),
+        AuditCommand::Prove { seq } => prove(global, seq),
+        AuditCommand::Checkpoint => checkpoint(global),
+        AuditCommand::Export { file } => export(global, &file),
+    }
+}
+
+/// The store, opened for reading, and the keys that are believed.
+struct Store {
+    db: Db,
+    keys: Keyring,
+    kept: Vec<String>,
+}
+
+fn open(global: &Global, keys: Vec<String>) -> Result<Store, Failure> {
+    let settings = config::load(&global.given())?;
+    let home = Home::new(settings.home.clone());
+    let keys = if keys.is_empty() { vec![home.signing_key()?.public().to_owned()] } else { keys };
+    let db = Db::open_reader(&Options::new(&settings.database_url, MIGRATIONS))?;
+    let kept = match settings.checkpoint_copy.filter(|file| file.is_file()) {
+        None => Vec::new(),
+        Some(file) => kept_checkpoints(&file)?,
+    };
+    Ok(Store { db, keys: Keyring::new(keys), kept })
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::Other(format!("{}: {error}", path.display())))
+}
+
+/// The checkpoints of a file to which they were appended, one JSON line each, or of a file that is one.
+fn kept_checkpoints(path: &Path) -> Result<Vec<String>, Failure> {
+    let text = read(path)?;
+    let lines: Vec<String> = text.lines().filter_map(|line| serde_json::from_str::<String>(line).ok()).collect();
+    Ok(if lines.is_empty() { vec![text] } else { lines })
+}
+
+fn verify_store(global: &Global, checkpoints: &[PathBuf], keys: Vec<String>) -> Result<(), Failure> {
+    let mut store = open(global, keys)?;
+    for file in checkpoints {
+        store.kept.extend(kept_checkpoints(file)?);
+    }
+    let size = store.db.read_blocking(|tx| record::size(tx))?;
+    let bar = progress(size);
+    let verifier = Verifier::new(size, &store.keys, &store.kept, vec![Box::new(IdentityProjection::default())]);
+    let shared = Arc::new(Mutex::new(Some(verifier)));
+    loop {
+        let step = Arc::clone(&shared);
+        let (more, done) = store.db.read_blocking(move |tx| {
+            let mut verifier = step.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(verifier) = verifier.as_mut() else { return Ok::<_, Error>((false, 0)) };
+            Ok((verifier.step(tx)?, verifier.done()))
+        })?;
+        bar.set_position(done);
+        if !more {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    let keys = store.keys.clone();
+    let report = store.db.read_blocking(move |tx| {
+        let verifier = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        verifier.map(|verifier| verifier.finish(tx, &keys)).transpose()
+    })?;
+    tell(global, report.ok_or_else(|| Failure::Other("verification did not finish".to_owned()))?)
+}
+
+fn verify_bundle(global: &Global, bundle: &Path, checkpoints: &[PathBuf], keys: Vec<String>) -> Result<(), Failure> {
+    let mut kept = Vec::new();
+    for file in checkpoints {
+        kept.extend(kept_checkpoints(file)?);
+    }
+    let file = File::open(bundle).map_err(|error| Failure::Other(format!("{}: {error}", bundle.display())))?;
+    let own = !keys.is_empty();
+    let report = record::verify_bundle(BufReader::new(file).lines(), own.then(|| Keyring::new(keys)), &kept)?;
+    if !own && !global.json {
+        say("The keys were taken from the bundle itself: this shows that it is consistent, not who made it (give --key for that).")?;
+    }
+    tell(global, report)
+}
+
+fn tell(global: &Global, report: Report) -> Result<(), Failure> {
+    if global.json {
+        print(&json!(report), true)?;
+    } else if report.sound {
+        say(&format!("The record is sound: {} events, root {}.", report.events, report.root))?;
+    } else {
+        say(&format!("THE RECORD IS NOT SOUND. {} events were checked.", report.events))?;
+        for finding in &report.findings {
+            let seq = finding.seq.map_or(String::new(), |seq| format!("event {seq}: "));
+            say(&format!("  {seq}{}", finding.what))?;
+        }
+    }
+    if report.sound { Ok(()) } else { Err(Failure::NotSound) }
+}
+
+fn prove(global: &Global, seq: u64) -> Result<(), Failure> {
+    let store = open(global, Vec::new())?;
+    let keys = store.keys.clone();
+    let proof = store.db.read_blocking(move |tx| record::prove(tx, seq, &keys))?;
+    record::check_proof(&proof, &store.keys)?;
+    say(&serde_json::to_string_pretty(&proof).unwrap_or_default())
+}
+
+fn checkpoint(global: &Global) -> Result<(), Failure> {
+    let store = open(global, Vec::new())?;
+    let note = store.db.read_blocking(|tx| record::newest_checkpoint(tx))?.ok_or_else(|| Error::not_found("the record is empty"))?;
+    if global.json {
+        return print(&json!({ "checkpoint": note, "keys": store.keys.keys() }), true);
+    }
+    write!(std::io::stdout(), "{note}").map_err(Failure::from)
+}
+
+fn export(global: &Global, path: &Path) -> Result<(), Failure> {
+    let store = open(global, Vec::new())?;
+    let note = store.db.read_blocking(|tx| record::newest_checkpoint(tx))?.ok_or_else(|| Error::not_found("the record is empty"))?;
+    let size = store.keys.open(&note)?.size();
+    let file = File::create_new(path).map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+    let mut out = BufWriter::new(file);
+    let header = BundleHeader::new(size, store.keys.keys().to_vec(), note);
+    writeln!(out, "{}", json!(header))?;
+    let bar = progress(size);
+    let mut from = 0;
+    while from < size {
+        let until = size.min(from + 2_000);
+        for line in store.db.read_blocking(move |tx| bundle_lines(tx, from, until))? {
+            writeln!(out, "{}", json!(line))?;
+        }
+        from = until;
+        bar.set_position(from);
+    }
+    bar.finish_and_clear();
+    let file = out.into_inner().map_err(|error| Failure::Other(error.to_string()))?;
+    file.sync_all()?;
+    if global.json { print(&json!({ "file": path, "events": size }), true) } else { say(&format!("{size} events were written to {}.", path.display())) }
+}
+
+fn bundle_lines(tx: &mut Tx<'_>, from: u64, until: u64) -> Result<Vec<BundleLine>, Error> {
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let rows = tx.query(
+        "select e.body, p.salt, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq >= $1 and e.seq < $2 order by e.seq",
+        args![number(from), number(until)],
+    )?;
+    let line = |row: &deskmate_db::Row| {
+        let salt: Option<Vec<u8>> = row.get(1)?;
+        Ok(BundleLine { body: row.get(0)?, salt: salt.map(|salt| BASE64.encode(&salt)), payload: row.get(2)? })
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress(total: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} events, {eta} left");
+    ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

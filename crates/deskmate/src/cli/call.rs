@@ -1,0 +1,82 @@
+//! Calling any operation.
+
+use std::io::Read;
+
+use clap::Args;
+use deskmate_core::Error;
+use deskmate_core::call::{Access, Op, Registry, parse_strict};
+use serde_json::{Map, Value, json};
+
+use super::client::{As, Client};
+use super::output::{print, say};
+use super::{Failure, Global};
+
+#[derive(Args)]
+pub(super) struct CallArgs {
+    /// The operation, for example bridge_send_message
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// Fields of the input: to=cowork content=Hello
+    #[arg(value_name = "FIELD=VALUE")]
+    fields: Vec<String>,
+    /// The whole input as JSON; - reads it from standard input
+    #[arg(long, value_name = "JSON", conflicts_with = "fields")]
+    input: Option<String>,
+    /// Call as this agent (open mode; in closed mode its token is needed)
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// List all operations
+    #[arg(long)]
+    list: bool,
+}
+
+pub(super) fn run(global: &Global, args: CallArgs) -> Result<(), Failure> {
+    let registry = Registry::new();
+    let Some(name) = args.name.filter(|_| !args.list) else { return list(global, &registry) };
+    let op = registry.find(&name).ok_or_else(|| Error::not_found(format!("there is no operation {name}")).hint("`deskmate call --list` shows all"))?;
+    let input = match args.input.as_deref() {
+        Some("-") => {
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes)?;
+            parse_strict(&bytes)?
+        }
+        Some(text) => parse_strict(text.as_bytes())?,
+        None => fields(op, &args.fields)?,
+    };
+    let client = Client::new(global)?;
+    let client = match (args.agent, client.has_token(), op.access) {
+        (_, true, _) => client,
+        (Some(agent), false, _) => client.with(As::Agent(agent)),
+        (None, false, Access::Public) => client,
+        (None, false, _) => Client::present(global)?,
+    };
+    print(&client.call(&op.full_name(), &input)?, global.json)
+}
+
+/// Reads `name=value` by the operation's schema; what is not a text there is read as JSON.
+fn fields(op: &Op, pairs: &[String]) -> Result<Value, Error> {
+    let mut fields = Map::new();
+    for pair in pairs {
+        let (name, value) = pair.split_once('=').ok_or_else(|| Error::invalid("field", format!("{pair:?} must be name=value")))?;
+        let is_text = op.input.pointer(&format!("/properties/{name}/type")).is_none_or(|kind| kind == "string");
+        let value = if is_text {
+            Value::String(value.to_owned())
+        } else {
+            parse_strict(value.as_bytes()).map_err(|_| Error::invalid(name, "must be JSON of the field's type"))?
+        };
+        fields.insert(name.to_owned(), value);
+    }
+    Ok(Value::Object(fields))
+}
+
+fn list(global: &Global, registry: &Registry) -> Result<(), Failure> {
+    if global.json {
+        return print(&crate::reference::operations(registry), true);
+    }
+    let rows: Vec<Value> = registry
+        .all()
+        .map(|op| json!({ "operation": op.full_name(), "effect": op.effect, "for": op.access.describe(), "does": op.description.split_inclusive('.').next().unwrap_or_default().replace('\n', " ") }))
+        .collect();
+    print(&json!({ "operations": rows }), false)?;
+    say("\ndeskmate call NAME field=value …   calls one; /api/openapi.json has every schema")
+}

@@ -1,0 +1,168 @@
+//! Speaking to the running server over its local socket, as whoever the caller can show to be.
+
+use std::io::{BufRead, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use deskmate_core::{Code, Error};
+use serde_json::{Value, json};
+
+use super::{Failure, Global};
+use crate::config;
+use crate::home::Home;
+
+/// Longer than any wait of an operation.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Whom a command speaks as.
+pub(super) enum As {
+    /// Whoever the token belongs to.
+    Token(String),
+    /// An agent by name, in open mode.
+    Agent(String),
+    /// Nobody yet.
+    Nobody,
+}
+
+/// A connection to the server.
+pub(super) struct Client {
+    home: Home,
+    who: As,
+}
+
+impl Client {
+    pub(super) fn new(global: &Global) -> Result<Self, Failure> {
+        let home = Home::new(config::home(global.home.clone())?);
+        let who = token(global)?.map_or(As::Nobody, As::Token);
+        Ok(Self { home, who })
+    }
+
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    pub(super) fn has_token(&self) -> bool {
+        matches!(self.who, As::Token(_))
+    }
+
+    #[must_use]
+    pub(super) fn with(mut self, who: As) -> Self {
+        self.who = who;
+        self
+    }
+
+    /// A client that speaks as a person who has just shown that they are there. Nothing of it is kept on disk.
+    pub(super) fn present(global: &Global) -> Result<Self, Failure> {
+        let client = Self::new(global)?.with(As::Nobody);
+        let passphrase = passphrase(global, "Passphrase: ")?;
+        let mut input = json!({ "passphrase": passphrase });
+        if let (Some(name), Some(fields)) = (config::env("DESKMATE_PERSON"), input.as_object_mut()) {
+            fields.insert("name".to_owned(), Value::String(name));
+        }
+        let answer = client.call("desk_sign_in", &input)?;
+        match answer.get("session").and_then(Value::as_str) {
+            Some(session) => Ok(client.with(As::Token(session.to_owned()))),
+            None => Err(Error::new(Code::Unauthenticated, "the passphrase is wrong").into()),
+        }
+    }
+
+    /// Calls an operation.
+    pub(super) fn call(&self, operation: &str, input: &Value) -> Result<Value, Failure> {
+        self.request("POST", &format!("/api/{operation}"), &input.to_string())
+    }
+
+    pub(super) fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.request("GET", path, "")
+    }
+
+    /// One request on one connection. The server is ours and local, so a few lines are enough.
+    fn request(&self, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
+        let mut stream = UnixStream::connect(self.home.http_socket()).map_err(|_| self.not_running())?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        let who = match &self.who {
+            As::Token(token) => format!("Authorization: Bearer {token}\r\n"),
+            As::Agent(agent) => format!("X-Deskmate-Agent: {agent}\r\n"),
+            As::Nobody => String::new(),
+        };
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Deskmate-Surface: cli\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{who}\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body.as_bytes())?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        read_answer(&answer)
+    }
+
+    fn not_running(&self) -> Failure {
+        let error = Error::new(Code::Unavailable, format!("no desk runs in {}", self.home.path().display()));
+        error.hint("start it with `deskmate up`, or name another data directory with --home").into()
+    }
+}
+
+fn read_answer(answer: &[u8]) -> Result<Value, Failure> {
+    let unreadable = || Failure::Other("the server's answer is unreadable".to_owned());
+    let text = std::str::from_utf8(answer).map_err(|_| unreadable())?;
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(unreadable)?;
+    let status: u16 = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(unreadable)?;
+    let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+    let body = if chunked { dechunk(body).ok_or_else(unreadable)? } else { body.to_owned() };
+    let value: Value = serde_json::from_str(&body).map_err(|_| unreadable())?;
+    if status < 400 {
+        return Ok(value);
+    }
+    let error = value.get("error").cloned().unwrap_or_default();
+    let part = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
+    let code = match part("code").as_deref() {
+        Some("invalid") => Code::Invalid,
+        Some("unauthenticated") => Code::Unauthenticated,
+        Some("forbidden") => Code::Forbidden,
+        Some("not_found") => Code::NotFound,
+        Some("conflict") => Code::Conflict,
+        Some("limited") => Code::Limited,
+        Some("unavailable") => Code::Unavailable,
+        _ => Code::Internal,
+    };
+    let mut told = Error::new(code, part("message").unwrap_or_else(|| "the server refused".to_owned()));
+    (told.hint, told.field, told.incident) = (part("hint"), part("field"), part("incident"));
+    told.retry_after_ms = error.get("retry_after_ms").and_then(Value::as_u64);
+    Err(told.into())
+}
+
+fn dechunk(mut body: &str) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        let (size, rest) = body.split_once("\r\n")?;
+        let size = usize::from_str_radix(size.trim(), 16).ok()?;
+        if size == 0 {
+            return Some(text);
+        }
+        text.push_str(rest.get(..size)?);
+        body = rest.get(size..)?.strip_prefix("\r\n")?;
+    }
+}
+
+/// The token to use: a file that the caller names, or the environment.
+pub(super) fn token(global: &Global) -> Result<Option<String>, Failure> {
+    match &global.token_file {
+        Some(file) => {
+            let text = std::fs::read_to_string(file).map_err(|error| Failure::Other(format!("{}: {error}", file.display())))?;
+            Ok(Some(text.trim().to_owned()))
+        }
+        None => Ok(config::env("DESKMATE_TOKEN")),
+    }
+}
+
+/// Asks for the passphrase: on the terminal, without showing it, or on standard input if the caller says so.
+pub(super) fn passphrase(global: &Global, prompt: &str) -> Result<String, Failure> {
+    if global.passphrase_stdin {
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line)?;
+        return Ok(line.trim_end_matches(['\r', '\n']).to_owned());
+    }
+    if !std::io::stderr().is_terminal() {
+        return Err(Failure::Other("this needs your passphrase, and there is no terminal to ask on: use --passphrase-stdin".to_owned()));
+    }
+    rpassword::prompt_password(prompt).map_err(Failure::from)
+}

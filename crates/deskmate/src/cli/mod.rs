@@ -1,0 +1,158 @@
+//! The command line. Commands translate: they read arguments, call the server or open the store, and print.
+
+mod audit;
+mod call;
+mod client;
+mod identity;
+mod mcp;
+mod output;
+mod server;
+mod up;
+mod wait;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::config::Given;
+
+pub(crate) use output::Failure;
+
+/// One desk for people and their AI agents.
+///
+/// Agents propose, message, plan and work; people decide in one inbox; everything that happened can be proved.
+/// Start with `deskmate up`, then follow what it prints.
+#[derive(Parser)]
+#[command(name = "deskmate", version, max_term_width = 100, propagate_version = false)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Clone)]
+pub(crate) struct Global {
+    /// The data directory; ~/.deskmate if not given
+    #[arg(long, global = true, env = "DESKMATE_HOME", value_name = "DIR")]
+    home: Option<PathBuf>,
+    /// Print JSON for programs instead of text for people
+    #[arg(long, global = true)]
+    json: bool,
+    /// The file that holds the token to use; DESKMATE_TOKEN works too
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Read the passphrase from standard input instead of asking on the terminal
+    #[arg(long, global = true)]
+    passphrase_stdin: bool,
+}
+
+impl Global {
+    fn given(&self) -> Given {
+        Given { home: self.home.clone(), ..Given::default() }
+    }
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start the desk in the foreground
+    Up(up::UpArgs),
+    /// Speak MCP on standard input and output: what an MCP client starts
+    Mcp(mcp::McpArgs),
+    /// Show whether the desk runs, in which mode, and how large its record is
+    Status,
+    /// Stop the running desk
+    Stop,
+    /// Print a new link for the first owner, while the desk has none
+    Claim,
+    /// Call any operation by its name
+    Call(call::CallArgs),
+    /// Wait until a message for an agent arrives: one line for hooks and scripts
+    Wait(wait::WaitArgs),
+    /// Register agents and manage their tokens
+    #[command(subcommand)]
+    Agent(identity::AgentCommand),
+    /// Invite and list people
+    #[command(subcommand)]
+    Person(identity::PersonCommand),
+    /// Make tokens for your own scripts
+    #[command(subcommand)]
+    Token(identity::TokenCommand),
+    /// Verify, prove and export the record
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print a schema or a catalogue: config, openapi, events or operations
+    Schema {
+        /// Which one
+        #[arg(value_parser = ["config", "openapi", "events", "operations"])]
+        which: String,
+    },
+}
+
+/// Runs the command line and answers the exit code.
+pub(crate) fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let global = cli.global;
+    let done = match cli.command {
+        Command::Up(args) => up::run(&global, &args),
+        Command::Mcp(args) => mcp::run(&global, args),
+        Command::Status => server::status(&global),
+        Command::Stop => server::stop(&global),
+        Command::Claim => server::claim(&global),
+        Command::Call(args) => call::run(&global, args),
+        Command::Wait(args) => wait::run(&global, &args),
+        Command::Agent(command) => identity::agent(&global, command),
+        Command::Person(command) => identity::person(&global, command),
+        Command::Token(command) => identity::token(&global, command),
+        Command::Audit(command) => audit::run(&global, command),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "deskmate", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Schema { which } => output::print_schema(&which),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(global.json),
+    }
+}
+
+/// The whole help text, for the snapshot of the command line.
+#[cfg(test)]
+fn help() -> String {
+    fn add(command: &mut clap::Command, path: &str, text: &mut String) {
+        let path = format!("{path} {}", command.get_name());
+        text.push_str(&format!("==={path}\n{}\n", command.render_long_help()));
+        for sub in command.get_subcommands_mut().filter(|sub| sub.get_name() != "help") {
+            add(sub, &path, text);
+        }
+    }
+    let mut command = Cli::command().term_width(100);
+    command.build();
+    let mut text = String::new();
+    add(&mut command, "", &mut text);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_is_what_it_was() {
+        crate::snapshot::check("cli-help.txt", &help());
+    }
+}

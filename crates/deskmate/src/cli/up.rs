@@ -1,0 +1,120 @@
+//! Starting the server.
+
+use std::io::{IsTerminal, Write};
+
+use clap::Args;
+use deskmate_core::call::{Mode, Registry, Surface};
+use deskmate_core::identity;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::{Failure, Global};
+use crate::app::App;
+use crate::config::{self, Given, LogFormat, Settings};
+use crate::home::{Home, Lock};
+use crate::http::{self, Allowed, Bound};
+use crate::{mcp, socket};
+
+#[derive(Args)]
+pub(super) struct UpArgs {
+    /// Where to listen; 127.0.0.1:7373 if not given
+    #[arg(long, env = "DESKMATE_LISTEN", value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// postgres://… for a team; SQLite in the data directory if not given
+    #[arg(long, env = "DESKMATE_DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    database_url: Option<String>,
+    /// What is logged: error, warn, info, debug or trace
+    #[arg(long, env = "DESKMATE_LOG", value_name = "LEVEL")]
+    log: Option<String>,
+    /// Started by a program: print no link and nothing else on standard output
+    #[arg(long)]
+    background: bool,
+}
+
+pub(super) fn run(global: &Global, args: &UpArgs) -> Result<(), Failure> {
+    let given = Given { listen: args.listen.clone(), database_url: args.database_url.clone(), log: args.log.clone(), ..global.given() };
+    let settings = config::load(&given)?;
+    start_log(&settings);
+    let home = Home::new(settings.home.clone());
+    home.create()?;
+    let lock = home.lock(args.background)?;
+    let key = home.signing_key()?;
+    let app = App::open(&settings.database_url, key, Registry::new(), settings.is_loopback())?;
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    let db = app.desk.db.clone();
+    let done = runtime.block_on(serve(app, settings, home, lock, args.background));
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    db.close();
+    done
+}
+
+async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, background: bool) -> Result<(), Failure> {
+    let (mode, agents, claimed) =
+        app.desk.db.read(|tx| Ok::<_, deskmate_core::Error>((identity::mode(tx)?, identity::agent_count(tx)?, identity::is_claimed(tx)?))).await?;
+    settings.check_exposure(mode == Mode::Closed)?;
+    let bound = Bound::new(settings.listen, settings.tls.as_ref())
+        .await
+        .map_err(|error| Failure::Other(format!("cannot listen on {}: {error}; give another address with --listen", settings.listen)))?;
+    let address = bound.address()?;
+    let url = bound.url()?;
+    app.start().await?;
+    let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some());
+    let stop = CancellationToken::new();
+    let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
+    let router = http::router(app.clone(), allowed, mcp);
+    let desk = tokio::spawn({
+        let (app, path, stop) = (app.clone(), home.socket(), stop.clone());
+        async move { socket::serve(app, &path, stop).await }
+    });
+    let unix = tokio::spawn({
+        let (path, router, stop) = (home.http_socket(), router.clone(), stop.clone());
+        async move { http::serve_unix(&path, router, stop).await }
+    });
+    let tcp = tokio::spawn(http::serve_tcp(bound, router, stop.clone()));
+    lock.listening(&url)?;
+    if background {
+        tracing::info!(%url, "listening, started by a program");
+    } else {
+        greet(&app, &url, &settings, mode, agents, claimed).await?;
+    }
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+    tracing::info!("stopping: requests under way are finished");
+    stop.cancel();
+    let finished = tokio::time::timeout(std::time::Duration::from_secs(5), async { (tcp.await, unix.await, desk.await) }).await;
+    if finished.is_err() {
+        tracing::warn!("some connections were still open and are closed");
+    }
+    drop(std::fs::remove_file(home.http_socket()));
+    Ok(())
+}
+
+/// Tells a newcomer where things are and what comes next.
+async fn greet(app: &App, url: &str, settings: &Settings, mode: Mode, agents: i64, claimed: bool) -> Result<(), Failure> {
+    let mode = match mode {
+        Mode::Open => "open: no agent is registered yet, so agents on this machine may just name themselves".to_owned(),
+        Mode::Closed => format!("closed: {agents} registered agent{}", if agents == 1 { "" } else { "s" }),
+    };
+    let mut text = format!("Deskmate {} listens on {url}\n  data       {}\n  mode       {mode}\n", env!("CARGO_PKG_VERSION"), settings.home.display());
+    if !claimed {
+        let link = app.desk.act(Surface::System, identity::issue_claim).await?;
+        text.push_str(&format!("\nClaim this desk within ten minutes (`deskmate claim` gives a new link):\n  {url}/claim?code={}\n", link.code));
+    }
+    text.push_str("\nConnect an agent, for example Claude Code:\n  claude mcp add desk -- deskmate mcp --agent code\n");
+    text.push_str("\nStop with Ctrl-C.\n");
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn start_log(settings: &Settings) {
+    let filter = tracing_subscriber::EnvFilter::new(format!("warn,deskmate={0},deskmate_core={0},deskmate_db={0}", settings.log_level.name()));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    match settings.log_format {
+        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => builder.json().init(),
+    }
+}

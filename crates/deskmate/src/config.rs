@@ -1,0 +1,423 @@
+//! Settings: flags, then environment, then `deskmate.yaml` in the data directory. This is the only reader of the
+//! environment and of that file. A setting that cannot be understood stops the start; nothing is guessed.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_saphyr::{Location, Spanned};
+
+/// Where the desk listens unless told otherwise.
+pub(crate) const LISTEN: &str = "127.0.0.1:7373";
+/// The name of the configuration file in the data directory.
+pub(crate) const FILE: &str = "deskmate.yaml";
+
+/// What flags and environment say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) listen: Option<String>,
+    pub(crate) database_url: Option<String>,
+    pub(crate) log: Option<String>,
+}
+
+/// The settings in force.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) home: PathBuf,
+    pub(crate) listen: SocketAddr,
+    pub(crate) database_url: String,
+    pub(crate) log_level: LogLevel,
+    pub(crate) log_format: LogFormat,
+    pub(crate) policy_mode: PolicyMode,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) proxy: Option<String>,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) retention: Retention,
+    pub(crate) bridge_file: BridgeFile,
+    pub(crate) checkpoint_copy: Option<PathBuf>,
+}
+
+/// `deskmate.yaml`. Every key is optional.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct File {
+    /// Where to listen, for example `127.0.0.1:7373`.
+    #[schemars(with = "Option<String>")]
+    listen: Option<Spanned<String>>,
+    /// `postgres://…` for a team; without it SQLite in the data directory.
+    #[schemars(with = "Option<String>")]
+    database_url: Option<Spanned<String>>,
+    /// What is logged, and how.
+    log: Log,
+    /// Whether what no policy names is held (`strict`) or let through (`permissive`).
+    policy_mode: PolicyMode,
+    /// Certificate files, needed for listening beyond this machine unless a proxy does it.
+    #[schemars(with = "Option<Tls>")]
+    tls: Option<Spanned<Tls>>,
+    /// The https address under which a reverse proxy, which you run, serves this desk.
+    #[schemars(with = "Option<String>")]
+    proxy: Option<Spanned<String>>,
+    /// Further host names under which this desk may be called.
+    #[schemars(with = "Vec<String>")]
+    hosts: Vec<Spanned<String>>,
+    /// How long each kind of data is kept.
+    retention: RetentionFile,
+    /// The file that people write with `sqlite3`.
+    bridge: BridgeSection,
+    /// Where signed checkpoints are copied to.
+    checkpoints: Checkpoints,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Log {
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    level: LogLevel,
+    /// `text` or `json`.
+    format: LogFormat,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogLevel {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+impl LogLevel {
+    /// The name that the logger takes.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// What happens to what no policy names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PolicyMode {
+    #[default]
+    Strict,
+    Permissive,
+}
+
+/// Certificate files.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tls {
+    /// The certificate chain, PEM.
+    pub(crate) certificate: PathBuf,
+    /// The private key, PEM.
+    pub(crate) key: PathBuf,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct RetentionFile {
+    /// Acknowledged messages; kept for ever if not given.
+    #[schemars(with = "Option<String>")]
+    messages: Option<Spanned<String>>,
+    /// Ended tasks; kept for ever if not given.
+    #[schemars(with = "Option<String>")]
+    tasks: Option<Spanned<String>>,
+    /// Ended jobs; 7d if not given.
+    #[schemars(with = "Option<String>")]
+    jobs: Option<Spanned<String>>,
+    /// Kept checkpoints besides the newest; 365d if not given.
+    #[schemars(with = "Option<String>")]
+    checkpoints: Option<Spanned<String>>,
+}
+
+/// How long each kind of data is kept, in microseconds; `None` is for ever.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retention {
+    pub(crate) messages: Option<i64>,
+    pub(crate) tasks: Option<i64>,
+    pub(crate) jobs: Option<i64>,
+    pub(crate) checkpoints: Option<i64>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct BridgeSection {
+    /// A path, or `off`. Without it an existing `~/.cowork-code-mcp/messages.db`, else `messages.db` in the data directory.
+    file: Option<String>,
+}
+
+/// Where the bridge file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BridgeFile {
+    /// Nowhere.
+    Off,
+    /// Here.
+    At(PathBuf),
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Checkpoints {
+    /// A file outside the data directory to which each minute's checkpoint is appended.
+    copy_to: Option<PathBuf>,
+}
+
+/// A setting that stops the start.
+#[derive(Debug)]
+pub(crate) struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+type Result<T> = std::result::Result<T, ConfigError>;
+
+/// Reads one environment variable; an empty one counts as not set.
+pub(crate) fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The data directory: flag, environment, or `~/.deskmate`.
+pub(crate) fn home(given: Option<PathBuf>) -> Result<PathBuf> {
+    let home = given.or_else(|| env("DESKMATE_HOME").map(PathBuf::from));
+    let home = match home {
+        Some(home) => home,
+        None => user_home().ok_or_else(|| ConfigError("there is no home directory: set DESKMATE_HOME or give --home".to_owned()))?.join(".deskmate"),
+    };
+    std::path::absolute(&home).map_err(|error| ConfigError(format!("{}: {error}", home.display())))
+}
+
+/// The user's home directory.
+pub(crate) fn user_home() -> Option<PathBuf> {
+    env("HOME").or_else(|| env("USERPROFILE")).map(PathBuf::from)
+}
+
+/// Puts flags, environment and file together.
+pub(crate) fn load(given: &Given) -> Result<Settings> {
+    let home = home(given.home.clone())?;
+    let path = home.join(FILE);
+    let file = match std::fs::read_to_string(&path) {
+        Ok(text) => parse(&path, &text)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
+        Err(error) => return Err(ConfigError(format!("{}: {error}", path.display()))),
+    };
+    settle(given, home, &path, file)
+}
+
+/// Reads the file's text. An error names file, line and what was expected.
+fn parse(path: &Path, text: &str) -> Result<File> {
+    if text.trim().is_empty() {
+        return Ok(File::default());
+    }
+    serde_saphyr::from_str(text).map_err(|error| ConfigError(format!("{}: {error}", path.display())))
+}
+
+fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Settings> {
+    let at = |location: Location| format!("{}:{}:{}", path.display(), location.line(), location.column());
+    let from_file = |setting: Option<Spanned<String>>| setting.map(|setting| (setting.value, at(setting.referenced)));
+    let listen = source(given.listen.clone(), "--listen", "DESKMATE_LISTEN", from_file(file.listen), LISTEN);
+    let listen_at: SocketAddr =
+        listen.0.parse().map_err(|_| ConfigError(format!("{}: {:?} is not an address: write for example {LISTEN}", listen.1, listen.0)))?;
+    let default_url = format!("sqlite:{}", home.join("desk.db").display());
+    let database = source(given.database_url.clone(), "--database-url", "DESKMATE_DATABASE_URL", from_file(file.database_url), &default_url);
+    if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| database.0.starts_with(scheme)) {
+        return Err(ConfigError(format!("{}: the database URL must begin with postgres:// or sqlite:", database.1)));
+    }
+    let log_level = match given.log.clone().or_else(|| env("DESKMATE_LOG")) {
+        None => file.log.level,
+        Some(name) => parse_level(&name)?,
+    };
+    if let Some(tls) = &file.tls {
+        for file in [&tls.value.certificate, &tls.value.key] {
+            if !file.is_file() {
+                return Err(ConfigError(format!("{}: {} does not exist: name a PEM file", at(tls.referenced), file.display())));
+            }
+        }
+    }
+    let proxy = match file.proxy {
+        Some(proxy) if !proxy.value.starts_with("https://") => {
+            return Err(ConfigError(format!("{}: proxy must be the https:// address that your proxy serves", at(proxy.referenced))));
+        }
+        proxy => proxy.map(|proxy| proxy.value),
+    };
+    let mut hosts = Vec::new();
+    for host in file.hosts {
+        if host.value.is_empty() || host.value.contains(['/', ':', '*', ' ']) {
+            return Err(ConfigError(format!("{}: {:?} is not a host name: write for example desk.example.org", at(host.referenced), host.value)));
+        }
+        hosts.push(host.value.to_ascii_lowercase());
+    }
+    if let Some(host) = proxy.as_deref().and_then(|url| url.strip_prefix("https://")).and_then(|rest| rest.split(['/', ':']).next()) {
+        hosts.push(host.to_ascii_lowercase());
+    }
+    let kept = |setting: Option<Spanned<String>>, default: Option<i64>| match setting {
+        None => Ok(default),
+        Some(text) => parse_duration(&text.value)
+            .map(Some)
+            .ok_or_else(|| ConfigError(format!("{}: {:?} is not a time: write for example 90d or 12h", at(text.referenced), text.value))),
+    };
+    let retention = Retention {
+        messages: kept(file.retention.messages, None)?,
+        tasks: kept(file.retention.tasks, None)?,
+        jobs: kept(file.retention.jobs, Some(7 * DAY))?,
+        checkpoints: kept(file.retention.checkpoints, Some(365 * DAY))?,
+    };
+    let bridge_file = bridge_file(&home, file.bridge.file);
+    Ok(Settings {
+        listen: listen_at,
+        database_url: database.0,
+        log_level,
+        log_format: file.log.format,
+        policy_mode: file.policy_mode,
+        tls: file.tls.map(|tls| tls.value),
+        proxy,
+        hosts,
+        retention,
+        bridge_file,
+        checkpoint_copy: file.checkpoints.copy_to,
+        home,
+    })
+}
+
+const DAY: i64 = 86_400_000_000;
+
+/// A value and where it came from, for messages.
+fn source(flag: Option<String>, flag_name: &str, env_name: &str, file: Option<(String, String)>, default: &str) -> (String, String) {
+    flag.map(|value| (value, flag_name.to_owned()))
+        .or_else(|| env(env_name).map(|value| (value, env_name.to_owned())))
+        .or(file)
+        .unwrap_or_else(|| (default.to_owned(), "the default".to_owned()))
+}
+
+fn parse_level(name: &str) -> Result<LogLevel> {
+    let levels = [LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug, LogLevel::Trace];
+    levels
+        .into_iter()
+        .find(|level| level.name() == name)
+        .ok_or_else(|| ConfigError(format!("the log level {name:?} is not known: write error, warn, info, debug or trace")))
+}
+
+/// A time such as `90d`, `12h` or `1d 12h`, in microseconds.
+pub(crate) fn parse_duration(text: &str) -> Option<i64> {
+    let span: jiff::Span = text.parse().ok()?;
+    let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
+    i64::try_from(duration.as_micros()).ok().filter(|micros| *micros > 0)
+}
+
+fn bridge_file(home: &Path, named: Option<String>) -> BridgeFile {
+    match named.as_deref() {
+        Some("off") => BridgeFile::Off,
+        Some(path) => BridgeFile::At(PathBuf::from(path)),
+        None => {
+            let existing = user_home().map(|user| user.join(".cowork-code-mcp").join("messages.db")).filter(|path| path.is_file());
+            BridgeFile::At(existing.unwrap_or_else(|| home.join("messages.db")))
+        }
+    }
+}
+
+impl Settings {
+    /// Whether only this machine can reach the desk.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.listen.ip().is_loopback()
+    }
+
+    /// Refuses to listen where others can reach the desk without protection.
+    pub(crate) fn check_exposure(&self, closed: bool) -> Result<()> {
+        if self.is_loopback() {
+            return Ok(());
+        }
+        let listen = self.listen;
+        if self.tls.is_none() && self.proxy.is_none() {
+            return Err(ConfigError(format!(
+                "listening on {listen} is reachable from other machines, so it needs TLS: set tls.certificate and tls.key in {FILE}, \
+                 or proxy: https://… if a reverse proxy serves this desk"
+            )));
+        }
+        if !closed {
+            return Err(ConfigError(format!(
+                "listening on {listen} is reachable from other machines, and this desk is open (no agent is registered): \
+                 start it on {LISTEN} first and register an agent with `deskmate agent add NAME`"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The schema of the file, for editors and for the documentation.
+pub(crate) fn schema() -> serde_json::Value {
+    schemars::schema_for!(File).to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load_text(text: &str) -> std::result::Result<Settings, String> {
+        let path = Path::new("/desk/deskmate.yaml");
+        let given = Given { home: Some("/desk".into()), ..Given::default() };
+        parse(path, text).and_then(|file| settle(&given, "/desk".into(), path, file)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_empty_file_gives_the_defaults() {
+        let settings = load_text("").unwrap();
+        assert_eq!(settings.listen.to_string(), LISTEN);
+        assert_eq!(settings.database_url, "sqlite:/desk/desk.db");
+        assert_eq!(settings.policy_mode, PolicyMode::Strict);
+        assert_eq!(settings.retention.jobs, Some(7 * DAY));
+    }
+
+    #[test]
+    fn mistakes_name_the_file_the_line_and_what_to_write() {
+        for (text, line, says) in [
+            ("listen: 127.0.0.1:7373\nlisten_on: x\n", "2", "listen_on"),
+            ("log:\n  level: verbose\n", "2", "verbose"),
+            ("policy_mode: strickt\n", "1", "strickt"),
+            ("\n\nlisten: here\n", "3", "127.0.0.1:7373"),
+            ("hosts:\n  - desk.example.org\n  - '*'\n", "3", "host name"),
+            ("retention:\n  jobs: soon\n", "2", "90d"),
+            ("tls:\n  certificate: /nowhere.pem\n  key: /nowhere.key\n", "2", "does not exist"),
+            ("proxy: http://desk.example.org\n", "1", "https://"),
+            ("listen: [\n", "", "deskmate.yaml"),
+        ] {
+            let error = load_text(text).expect_err(text);
+            assert!(error.contains("/desk/deskmate.yaml"), "{error}");
+            assert!(error.contains(line), "{error}");
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn listening_beyond_this_machine_needs_tls_and_closed_mode() {
+        let open = load_text("listen: 0.0.0.0:7373\n").unwrap();
+        assert!(open.check_exposure(true).unwrap_err().to_string().contains("TLS"));
+        let proxied = load_text("listen: 0.0.0.0:7373\nproxy: https://desk.example.org\n").unwrap();
+        assert!(proxied.check_exposure(false).unwrap_err().to_string().contains("open"));
+        assert!(proxied.check_exposure(true).is_ok());
+        assert_eq!(proxied.hosts, ["desk.example.org"]);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a request brought to show who sent it.
+//!
+//! A token comes in the Authorization header. A browser's session comes in a cookie, which alone only reads; what it
+//! decides is signed with the key that the browser made at sign-in, over the method, the path, the body and the time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::{HeaderMap, Method, Uri};
+use data_encoding::BASE64;
+use deskmate_core::call::Credential;
+use deskmate_core::{Error, Result, hex, identity};
+use sha2::{Digest, Sha256};
+
+use super::Shared;
+
+/// The session's cookie.
+pub(crate) const COOKIE_NAME: &str = "deskmate_session";
+const AGENT_HEADER: &str = "x-deskmate-agent";
+const SIGNATURE_HEADER: &str = "deskmate-signature";
+const SIGNED_AT_HEADER: &str = "deskmate-signed-at";
+/// How far the browser's clock may be off, in milliseconds.
+const SIGNED_WITHIN_MS: i64 = 60_000;
+
+/// Signatures of the last minutes: each is good once.
+#[derive(Clone, Default)]
+pub(crate) struct Seen {
+    by_signature: Arc<Mutex<HashMap<Vec<u8>, i64>>>,
+}
+
+impl Seen {
+    fn first_time(&self, signature: &[u8], now_ms: i64) -> bool {
+        let mut seen = self.by_signature.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|_, at| now_ms - *at <= 2 * SIGNED_WITHIN_MS);
+        seen.insert(signature.to_vec(), now_ms).is_none()
+    }
+}
+
+/// Finds the credential of a request.
+pub(super) async fn of(shared: &Shared, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<Credential> {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(value) = headers.get(AUTHORIZATION) {
+        let secret = value.to_str().ok().and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let secret = secret.map(|(_, secret)| secret.trim().to_owned());
+        let secret = secret.ok_or_else(|| Error::new(deskmate_core::Code::Unauthenticated, "the Authorization header must be: Bearer TOKEN"))?;
+        let proved = !has_key(shared, &secret).await?;
+        return Ok(Credential::Secret { secret, proved });
+    }
+    if let Some(secret) = cookie(headers) {
+        let proved = match (header(SIGNATURE_HEADER), header(SIGNED_AT_HEADER)) {
+            (Some(signature), Some(at)) => is_signed(shared, &secret, method, uri, body, signature, at).await?,
+            _ => false,
+        };
+        return Ok(Credential::Secret { secret, proved });
+    }
+    Ok(Credential::Named(header(AGENT_HEADER).map(str::to_owned)))
+}
+
+fn cookie(headers: &HeaderMap) -> Option<String> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
+    cookies.filter_map(|pair| pair.trim().split_once('=')).find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value.to_owned())
+}
+
+/// A session that a browser opened is proved by its key only, also when its secret comes as a token.
+async fn has_key(shared: &Shared, secret: &str) -> Result<bool> {
+    if !secret.starts_with("dms_") {
+        return Ok(false);
+    }
+    let secret = secret.to_owned();
+    shared.app.desk.db.read(move |tx| identity::has_key(tx, &secret)).await
+}
+
+async fn is_signed(shared: &Shared, secret: &str, method: &Method, uri: &Uri, body: &[u8], signature: &str, at: &str) -> Result<bool> {
+    let now_ms = shared.app.desk.world.now() / 1_000;
+    let fresh = at.parse::<i64>().is_ok_and(|at| (now_ms - at).abs() <= SIGNED_WITHIN_MS);
+    let Ok(signature) = BASE64.decode(signature.as_bytes()) else { return Ok(false) };
+    if !fresh || !shared.signatures.first_time(&signature, now_ms) {
+        return Ok(false);
+    }
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let signed = format!("{method}\n{path}\n{}\n{at}", hex(&Sha256::digest(body)));
+    let secret = secret.to_owned();
+    shared.app.desk.db.read(move |tx| identity::verify_signature(tx, &secret, signed.as_bytes(), Some(&signature))).await
+}

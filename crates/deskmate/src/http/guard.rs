@@ -1,0 +1,97 @@
+//! Who may talk to this server at all: requests must name it by one of its own names, and pages must be its own.
+//! This is what keeps a web page on another site, or a name that was made to point here, out.
+
+use axum::extract::{Request, State};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use deskmate_core::Error;
+
+use super::Shared;
+use super::rest::Failure;
+
+/// The names and origins under which the desk may be called.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowed {
+    hosts: Vec<String>,
+    port: u16,
+    tls: bool,
+}
+
+impl Allowed {
+    /// Loopback names always, and the configured ones.
+    pub(crate) fn new(hosts: &[String], port: u16, tls: bool) -> Self {
+        let mut all: Vec<String> = ["localhost", "127.0.0.1", "[::1]", "deskmate.localhost"].map(str::to_owned).into();
+        all.extend(hosts.iter().cloned());
+        Self { hosts: all, port, tls }
+    }
+
+    /// Whether pages come over TLS.
+    pub(super) fn is_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// The host names, for the MCP endpoint's own check.
+    pub(crate) fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// The origins that our own pages have.
+    pub(crate) fn origins(&self) -> Vec<String> {
+        let scheme = if self.tls { "https" } else { "http" };
+        let with_port = self.hosts.iter().map(|host| format!("{scheme}://{host}:{}", self.port));
+        with_port.chain(self.hosts.iter().map(|host| format!("https://{host}"))).collect()
+    }
+
+    fn host_is_ours(&self, host: &str) -> bool {
+        let name = if host.starts_with('[') { host.split_inclusive(']').next().unwrap_or(host) } else { host.split(':').next().unwrap_or(host) };
+        self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    fn origin_is_ours(&self, origin: &str) -> bool {
+        self.origins().iter().any(|own| own.eq_ignore_ascii_case(origin))
+    }
+}
+
+/// Refuses requests that name another host, or that a page of another origin sent.
+pub(super) async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let host = request.uri().host().or_else(|| text(headers, &HOST));
+    // HTTP over the local socket has no host of its own; the command line sends `localhost`.
+    if !host.is_some_and(|host| shared.allowed.host_is_ours(host)) {
+        return Failure(Error::forbidden("this desk is not called by that host name").hint("add it to `hosts` in deskmate.yaml")).into_response();
+    }
+    if headers.contains_key(ORIGIN) && !text(headers, &ORIGIN).is_some_and(|origin| shared.allowed.origin_is_ours(origin)) {
+        return Failure(Error::forbidden("pages of another origin may not call this desk")).into_response();
+    }
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+    headers.entry("cache-control").or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &axum::http::HeaderName) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_names_and_origins_pass() {
+        let allowed = Allowed::new(&["desk.example.org".to_owned()], 7373, false);
+        for good in ["localhost", "LOCALHOST:7373", "127.0.0.1:7373", "[::1]:7373", "desk.example.org"] {
+            assert!(allowed.host_is_ours(good), "{good}");
+        }
+        for bad in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:7373", "", "[::2]"] {
+            assert!(!allowed.host_is_ours(bad), "{bad}");
+        }
+        assert!(allowed.origin_is_ours("http://localhost:7373"));
+        assert!(!allowed.origin_is_ours("http://localhost:3000"));
+        assert!(!allowed.origin_is_ours("null"));
+    }
+}

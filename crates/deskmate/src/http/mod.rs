@@ -1,0 +1,47 @@
+//! The HTTP surface: REST and OpenAPI made from the registry, the live stream, health, the first pages, and MCP.
+//! It parses, finds the credential, calls, and renders; it holds no rules.
+
+mod credential;
+mod guard;
+mod listen;
+mod openapi;
+mod pages;
+mod rest;
+mod stream;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use axum::routing::get;
+use deskmate_core::limits::INPUT_BYTES_MAX;
+
+use crate::app::App;
+
+pub(crate) use guard::Allowed;
+pub(crate) use listen::{Bound, serve_tcp, serve_unix};
+pub(crate) use openapi::document as openapi_document;
+
+/// What the handlers share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) app: App,
+    pub(crate) allowed: std::sync::Arc<Allowed>,
+    pub(crate) signatures: credential::Seen,
+}
+
+/// All routes. `mcp` is mounted beside them.
+pub(crate) fn router(app: App, allowed: Allowed, mcp: Router) -> Router {
+    let shared = Shared { app, allowed: std::sync::Arc::new(allowed), signatures: credential::Seen::default() };
+    Router::new()
+        .route("/healthz", get(rest::healthz))
+        .route("/readyz", get(rest::readyz))
+        .route("/api/openapi.json", get(openapi::serve))
+        .route("/api/stream", get(stream::serve))
+        .route("/api/{operation}", get(rest::call_get).post(rest::call_post))
+        .merge(pages::routes())
+        .fallback(rest::not_found)
+        .with_state(shared.clone())
+        .layer(DefaultBodyLimit::max(INPUT_BYTES_MAX))
+        .merge(mcp)
+        .layer(middleware::from_fn_with_state(shared, guard::check))
+}

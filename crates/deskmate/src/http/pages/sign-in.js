@@ -1,0 +1,83 @@
+// Makes the browser's key and opens a session with it. The private half cannot be exported and is kept per origin,
+// port included, so that a page of another port with our cookie still cannot decide anything.
+
+const KEY = "signing-key";
+
+function store(mode, act) {
+  return new Promise((resolve, reject) => {
+    const open = indexedDB.open("deskmate", 1);
+    open.onupgradeneeded = () => open.result.createObjectStore("keys");
+    open.onerror = () => reject(open.error);
+    open.onsuccess = () => {
+      const request = act(open.result.transaction("keys", mode).objectStore("keys"));
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(request.error);
+    };
+  });
+}
+
+function base64(bytes) {
+  return btoa(String.fromCharCode(...new Uint8Array(bytes)));
+}
+
+async function newKey() {
+  const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"]);
+  await store("readwrite", (keys) => keys.put(pair.privateKey, KEY));
+  return base64(await crypto.subtle.exportKey("raw", pair.publicKey));
+}
+
+// Calls an operation as the person who is signed in here, signed over what is sent.
+export async function call(operation, input) {
+  const path = `/api/${operation}`;
+  const body = JSON.stringify(input);
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(body));
+  const hex = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const at = String(Date.now());
+  const key = await store("readonly", (keys) => keys.get(KEY));
+  const text = new TextEncoder().encode(`POST\n${path}\n${hex}\n${at}`);
+  const signature = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, key, text);
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", "deskmate-signature": base64(signature), "deskmate-signed-at": at },
+    body,
+  });
+  return response.json();
+}
+
+async function submit(form) {
+  const alert = form.querySelector("[role=alert]");
+  const button = form.querySelector("button");
+  const input = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
+  const code = new URLSearchParams(location.search).get("code");
+  if (code) input.code = code;
+  button.disabled = true;
+  alert.textContent = "";
+  try {
+    input.public_key = await newKey();
+    const response = await fetch(form.dataset.open, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(input),
+    });
+    const answer = await response.json();
+    if (!response.ok) throw new Error(answer.error.hint ? `${answer.error.message} (${answer.error.hint})` : answer.error.message);
+    location.replace("/");
+  } catch (error) {
+    alert.textContent = error.message;
+    button.disabled = false;
+  }
+}
+
+for (const form of document.querySelectorAll("form[data-open]")) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit(form);
+  });
+}
+
+const who = document.querySelector("[data-who]");
+if (who) {
+  const response = await fetch("/api/desk_whoami");
+  const you = await response.json();
+  who.textContent = response.ok && you.kind === "person" ? `You are signed in as ${you.role}.` : "You are not signed in.";
+}

@@ -1,0 +1,150 @@
+//! Every operation as a route: `POST /api/NAME` with the input as JSON, and `GET` for those that only look.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use deskmate_core::call::{Call, Effect, Op, Outcome, Surface, parse_strict};
+use deskmate_core::{Code, Error, Result};
+use serde_json::{Map, Value, json};
+
+use super::{Shared, credential};
+
+/// An error on its way out.
+pub(super) struct Failure(pub(super) Error);
+
+/// The status that stands for a code.
+fn status_of(code: Code) -> StatusCode {
+    match code {
+        Code::Invalid => StatusCode::BAD_REQUEST,
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::Conflict => StatusCode::CONFLICT,
+        Code::Limited => StatusCode::TOO_MANY_REQUESTS,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = (status_of(self.0.code), Json(json!({ "error": self.0 }))).into_response();
+        let headers = response.headers_mut();
+        if self.0.code == Code::Unauthenticated {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"deskmate\""));
+        }
+        if let Some(wait) = self.0.retry_after_ms {
+            headers.insert(RETRY_AFTER, HeaderValue::from(wait.div_ceil(1_000)));
+        }
+        response
+    }
+}
+
+/// The process answers.
+pub(super) async fn healthz() -> Json<Value> {
+    Json(json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }))
+}
+
+/// The store answers.
+pub(super) async fn readyz(State(shared): State<Shared>) -> Response {
+    let read = shared.app.desk.db.read(|tx| deskmate_core::record::size(tx)).await;
+    match read {
+        Ok(size) => Json(json!({ "ready": true, "events": size })).into_response(),
+        Err(error) => Failure(Error { code: Code::Unavailable, ..error }).into_response(),
+    }
+}
+
+pub(super) async fn not_found(uri: Uri) -> Failure {
+    Failure(Error::not_found(format!("there is nothing at {}", uri.path())))
+}
+
+pub(super) async fn call_post(
+    State(shared): State<Shared>,
+    Path(operation): Path<String>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let answer = async {
+        let op = find(&shared, &operation)?;
+        // Forms of other pages can send text without asking; JSON needs a question that our answer refuses.
+        if !is_json(&headers) && !body.is_empty() {
+            return Err(Error::invalid("content-type", "must be application/json"));
+        }
+        let input = if body.is_empty() { json!({}) } else { parse_strict(&body)? };
+        let credential = credential::of(&shared, &method, &uri, &headers, &body).await?;
+        run(&shared, op, credential, surface(&headers), input).await
+    };
+    render(answer.await)
+}
+
+pub(super) async fn call_get(State(shared): State<Shared>, Path(operation): Path<String>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let answer = async {
+        let op = find(&shared, &operation)?;
+        if op.effect == Effect::Write {
+            return Err(Error::invalid("method", format!("{operation} changes something: use POST")));
+        }
+        let input = query(op, uri.query().unwrap_or_default())?;
+        let credential = credential::of(&shared, &method, &uri, &headers, &[]).await?;
+        run(&shared, op, credential, surface(&headers), input).await
+    };
+    render(answer.await)
+}
+
+fn find<'s>(shared: &'s Shared, operation: &str) -> Result<&'s Op> {
+    let found = shared.app.desk.registry.get(operation);
+    found.ok_or_else(|| Error::not_found(format!("there is no operation {operation}")).hint("/api/openapi.json lists all"))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    given.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// The command line says so itself; it proves nothing and is only told to the record.
+fn surface(headers: &HeaderMap) -> Surface {
+    match headers.get("x-deskmate-surface").map(HeaderValue::as_bytes) {
+        Some(b"cli") => Surface::Cli,
+        _ if headers.contains_key("origin") => Surface::Web,
+        _ => Surface::Rest,
+    }
+}
+
+/// Reads a query string by the operation's own schema: numbers and booleans where it asks for them.
+fn query(op: &Op, text: &str) -> Result<Value> {
+    let pairs: Vec<(String, String)> = serde_urlencoded::from_str(text).map_err(|error| Error::invalid("query", error.to_string()))?;
+    let mut fields = Map::new();
+    for (name, value) in pairs {
+        let kind = op.input.pointer(&format!("/properties/{name}/type")).and_then(Value::as_str);
+        let read = match kind {
+            Some("integer" | "number" | "boolean") => {
+                parse_strict(value.as_bytes()).map_err(|_| Error::invalid(&name, format!("must be of the type {}", kind.unwrap_or_default())))?
+            }
+            Some("array" | "object") => parse_strict(value.as_bytes()).map_err(|_| Error::invalid(&name, "must be JSON"))?,
+            _ => Value::String(value),
+        };
+        if fields.insert(name.clone(), read).is_some() {
+            return Err(Error::invalid(&name, "was given twice"));
+        }
+    }
+    Ok(Value::Object(fields))
+}
+
+async fn run(shared: &Shared, op: &Op, credential: deskmate_core::call::Credential, surface: Surface, input: Value) -> Result<Value> {
+    let call = Call { credential, surface, operation: op.full_name(), input };
+    let answer = shared.app.call(call).await?;
+    Ok(match answer.outcome {
+        Outcome::Done(value) | Outcome::NotYet(value) => value,
+    })
+}
+
+fn render(answer: Result<Value>) -> Response {
+    match answer {
+        Ok(value) => Json(value).into_response(),
+        Err(error) => Failure(error).into_response(),
+    }
+}

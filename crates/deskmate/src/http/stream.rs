@@ -1,0 +1,96 @@
+//! The record as it grows: server-sent events from any sequence number on. The stream reads the record itself, so a
+//! reconnect goes on exactly where it ended, and nothing is lost or told twice.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use deskmate_core::call::{Actor, Credential, Desk};
+use deskmate_core::record::{self, EventRow};
+use deskmate_core::{Error, Result, identity};
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::rest::Failure;
+use super::{Shared, credential};
+
+/// How many events one look takes, and how many wait for a slow reader.
+const LOOK: u32 = 200;
+const WAITING_MAX: usize = 64;
+/// A sign of life when nothing happens.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+#[derive(Deserialize)]
+pub(super) struct From {
+    /// The first sequence number wanted; without it, what happens from now on.
+    from: Option<u64>,
+}
+
+pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let opened = async {
+        let credential = credential::of(&shared, &method, &uri, &headers, &[]).await?;
+        look(&shared.app.desk, &credential, u64::MAX).await?;
+        Ok::<_, Error>(credential)
+    };
+    let credential = match opened.await {
+        Ok(credential) => credential,
+        Err(error) => return Failure(error).into_response(),
+    };
+    let mut grown = shared.app.live.size();
+    let now = *grown.borrow_and_update();
+    let mut next = last.map_or_else(|| query.from.unwrap_or(now), |last| last + 1);
+    let (sender, events) = mpsc::channel::<std::result::Result<Event, Infallible>>(WAITING_MAX);
+    let desk = shared.app.desk.clone();
+    tokio::spawn(async move {
+        loop {
+            // The credential is looked at each time: a revoked one ends the stream.
+            let (visible, reached) = match look(&desk, &credential, next).await {
+                Ok(found) => found,
+                Err(error) => {
+                    drop(sender.send(Ok(Event::default().event("error").data(error.to_string()))).await);
+                    return;
+                }
+            };
+            for event in visible {
+                let message = Event::default().id(event.seq.to_string()).event(event.kind.clone()).json_data(&event);
+                if sender.send(Ok(message.unwrap_or_default())).await.is_err() {
+                    return;
+                }
+            }
+            if reached > next {
+                next = reached;
+                continue;
+            }
+            tokio::select! {
+                changed = grown.changed() => if changed.is_err() { return },
+                () = sender.closed() => return,
+                () = tokio::time::sleep(HEARTBEAT) => {}
+            }
+        }
+    });
+    let keep_alive = KeepAlive::new().interval(HEARTBEAT).text("alive");
+    let mut response = Sse::new(ReceiverStream::new(events)).keep_alive(keep_alive).into_response();
+    response.headers_mut().insert("x-accel-buffering", axum::http::HeaderValue::from_static("no"));
+    response
+}
+
+/// The events from a place on that the caller may see, and the place after the last one looked at.
+async fn look(desk: &Desk, credential: &Credential, from: u64) -> Result<(Vec<EventRow>, u64)> {
+    let (credential, world, open_allowed) = (credential.clone(), desk.world.clone(), desk.open_allowed);
+    desk.db
+        .read(move |tx| {
+            let actor: Actor = identity::authenticate(tx, &credential, &identity::Claims::default(), world.now(), open_allowed)?;
+            if from == u64::MAX {
+                return Ok((Vec::new(), from));
+            }
+            let events = record::events_after(tx, from, LOOK)?;
+            let reached = events.last().map_or(from, |event| event.seq + 1);
+            Ok((events.into_iter().filter(|event| event.visible_to(&actor)).collect(), reached))
+        })
+        .await
+}
