@@ -122,7 +122,8 @@ async fn attend(shelf: Shelf, mut read: BufReader<OwnedReadHalf>, mut write: Own
         Err(_) => return refuse(&mut write, &Error::invalid("hello", "did not come in time")).await,
     };
     let transport = Patient { inner: AsyncRwTransport::new_server(read, write).with_max_line_length(LINE_BYTES_MAX), opened: false };
-    match serve_server_with_ct(server, transport, stop).await {
+    // A token of its own: rmcp cancels the one it was given when the connection ends.
+    match serve_server_with_ct(server, transport, stop.child_token()).await {
         Ok(running) => drop(running.waiting().await),
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
         Err(error) => tracing::info!(%error, "a caller on the local socket left before it began"),

@@ -4,6 +4,8 @@
 //! `rmcp` is known here and in `socket.rs`, and nowhere else.
 
 mod caller;
+#[cfg(feature = "conformance")]
+mod conformance;
 mod handler;
 mod http;
 mod mount;
