@@ -1,6 +1,6 @@
 //! What the fixtures say, read from `fixtures.json`. A mistake there shows as a missing fixture in the suite.
 
-use rmcp::model::{CallToolResult, ElicitRequestParams, JsonObject, Prompt, PromptMessage, Resource, ResourceContents, ResourceTemplate, Tool};
+use rmcp::model::{CallToolResult, ElicitRequestParams, JsonObject, Prompt, PromptMessage, Resource, ResourceContents, ResourceTemplate, ResultType, Tool};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -39,7 +39,9 @@ impl Data {
 
     /// The fixed answer of a tool.
     pub(super) fn answer(&self, tool: &str) -> Option<CallToolResult> {
-        read(self.at("answers", tool))
+        let mut answer: CallToolResult = read(self.at("answers", tool))?;
+        answer.result_type = Some(ResultType::COMPLETE);
+        Some(answer)
     }
 
     /// The form that a tool shows.

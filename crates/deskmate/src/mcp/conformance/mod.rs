@@ -12,7 +12,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::any;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo, DiscoverResult, GetPromptRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo, DiscoverResult, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig, SetLevelRequestParams,
     SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
@@ -143,7 +143,7 @@ impl ServerHandler for Fixtures {
 
     async fn read_resource(&self, request: ReadResourceRequestParams, context: RequestContext<RoleServer>) -> Result<ReadResourceResponse, ErrorData> {
         match self.shared.data.contents(&request.uri) {
-            Some(contents) => Ok(ReadResourceResponse::Complete(ReadResourceResult::new(vec![contents]).with_ttl_ms(0))),
+            Some(contents) => Ok(ReadResourceResponse::Complete(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Public))),
             None => self.real.read_resource(request, context).await,
         }
     }
