@@ -114,14 +114,13 @@ impl From<deskmate_db::Error> for Error {
             Kind::Unavailable | Kind::Closed => {
                 Self { retry_after_ms: Some(1_000), ..Self::new(Code::Unavailable, format!("the store cannot be reached: {text}")) }
             }
-            Kind::Unknown => Self::new(Code::Unavailable, text),
+            Kind::Unknown | Kind::Newer => Self::new(Code::Unavailable, text),
             Kind::Full => {
                 Self::new(Code::Unavailable, format!("the disk is full, nothing was written: {text}")).hint("free some space; the desk goes on by itself")
             }
             Kind::ReadOnly => Self::new(Code::Unavailable, format!("the store cannot be written: {text}"))
                 .hint("check who owns the data directory and whether it is mounted read-only"),
             Kind::Busy => Self::limited(format!("the store is busy: {text}"), 200),
-            Kind::Newer => Self::new(Code::Unavailable, text),
             Kind::Corrupt => {
                 Self::new(Code::Internal, format!("the store is damaged: {text}")).hint("stop the desk, run `deskmate audit verify`, and restore a backup")
             }

@@ -130,7 +130,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        received(self.send(&self.inner.reads, closure)?.await)
+        received(send(&self.inner.reads, closure)?.await)
     }
 
     /// Runs a closure in a transaction and answers after the commit is on disk. It may run more than once.
@@ -140,7 +140,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        received(self.send(&self.inner.writes, closure)?.await)
+        received(send(&self.inner.writes, closure)?.await)
     }
 
     /// [`Db::read`] for threads that may block.
@@ -150,7 +150,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        received(self.send(&self.inner.reads, closure)?.blocking_recv())
+        received(send(&self.inner.reads, closure)?.blocking_recv())
     }
 
     /// [`Db::write`] for threads that may block.
@@ -160,7 +160,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        received(self.send(&self.inner.writes, closure)?.blocking_recv())
+        received(send(&self.inner.writes, closure)?.blocking_recv())
     }
 
     /// Calls `told` whenever another node may have written (PostgreSQL), until it answers `false`. On SQLite there is
@@ -186,20 +186,20 @@ impl Db {
             drop(thread.join());
         }
     }
+}
 
-    fn send<T, E, F>(&self, queue: &Mutex<Option<Queue>>, closure: F) -> Result<oneshot::Receiver<Result<T, E>>, E>
-    where
-        F: FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        let (call, answer) = Call::new(closure);
-        let queue = queue.lock().ok().and_then(|queue| queue.clone()).ok_or_else(|| E::from(closed()))?;
-        match queue.try_send(Box::new(call)) {
-            Ok(()) => Ok(answer),
-            Err(TrySendError::Full(_)) => Err(E::from(Error::new(Kind::Busy, "too many calls wait for the database"))),
-            Err(TrySendError::Disconnected(_)) => Err(E::from(closed())),
-        }
+fn send<T, E, F>(queue: &Mutex<Option<Queue>>, closure: F) -> Result<oneshot::Receiver<Result<T, E>>, E>
+where
+    F: FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    let (call, answer) = Call::new(closure);
+    let queue = queue.lock().ok().and_then(|queue| queue.clone()).ok_or_else(|| E::from(closed()))?;
+    match queue.try_send(Box::new(call)) {
+        Ok(()) => Ok(answer),
+        Err(TrySendError::Full(_)) => Err(E::from(Error::new(Kind::Busy, "too many calls wait for the database"))),
+        Err(TrySendError::Disconnected(_)) => Err(E::from(closed())),
     }
 }
 

@@ -5,7 +5,7 @@
 //! repeated; one that breaks during the commit leaves its outcome unknown, and the caller is told so.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use postgres::types::ToSql;
 use postgres::{Client, Config, Statement};
 
+use crate::sqlite::Queue;
 use crate::tx::Connection;
 use crate::value::{Param, Row, Value};
 use crate::work::{Committed, Seal, Verdict, Work};
@@ -172,13 +173,7 @@ impl Mode {
 }
 
 /// Starts `count` threads on one shared queue. `seal` makes one seal for each.
-pub(crate) fn start(
-    config: &Config,
-    mode: Mode,
-    count: usize,
-    queue_max: usize,
-    seal: &dyn Fn() -> Box<dyn Seal>,
-) -> Result<(SyncSender<Box<dyn Work>>, Vec<JoinHandle<()>>)> {
+pub(crate) fn start(config: &Config, mode: Mode, count: usize, queue_max: usize, seal: &dyn Fn() -> Box<dyn Seal>) -> Result<(Queue, Vec<JoinHandle<()>>)> {
     let (queue, jobs) = sync_channel::<Box<dyn Work>>(queue_max);
     let jobs = Arc::new(Mutex::new(jobs));
     let mut threads = Vec::new();

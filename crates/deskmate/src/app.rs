@@ -7,13 +7,14 @@ use deskmate_core::call::{Answer, Call, Desk, Outcome, Registry, Surface};
 use deskmate_core::desk::STARTED;
 use deskmate_core::limits::WAIT_MAX;
 use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, Stager};
-use deskmate_core::{MIGRATIONS, Result, World};
+use deskmate_core::{Code, Error, MIGRATIONS, Result, World};
 use deskmate_db::{Db, Engine, Options, Seal, Tx};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::live::Live;
+use crate::refusals::Refusals;
 use crate::world::Machine;
 
 /// How long the sealer waits when another node is at it.
@@ -28,6 +29,7 @@ pub(crate) struct App {
     pub(crate) live: Live,
     staged: Arc<Notify>,
     key: Arc<SigningKey>,
+    refusals: Arc<Refusals>,
 }
 
 impl App {
@@ -54,7 +56,7 @@ impl App {
         let world: Arc<dyn World> = Arc::new(Machine::new(newest));
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
         let desk = Desk { db, registry: Arc::new(registry), world, keys, open_allowed };
-        Ok(Self { desk, live, staged, key })
+        Ok(Self { desk, live, staged, key, refusals: Arc::default() })
     }
 
     /// Starts the loops that belong to a server.
@@ -80,6 +82,31 @@ impl App {
     /// Does what a call asks. An operation that waits is asked again whenever something that concerns it happens,
     /// until it has an answer or its time is over.
     pub(crate) async fn call(&self, call: Call) -> Result<Answer> {
+        let started = Instant::now();
+        let answer = self.hold(&call).await;
+        let micros = started.elapsed().as_micros();
+        let (operation, surface) = (call.operation.as_str(), call.surface.name());
+        match &answer {
+            Ok(answer) => tracing::debug!(actor = %answer.actor.id, verified = answer.actor.verified, operation, surface, micros, "done"),
+            Err(error) => {
+                tracing::info!(operation, surface, code = ?error.code, message = %error.message, micros, "refused");
+                self.refusals.note(&self.desk, &call, error).await;
+            }
+        }
+        answer.map_err(|error| self.disclose(error))
+    }
+
+    /// A fault of ours is told by a number that is also in the log, not by its text.
+    fn disclose(&self, error: Error) -> Error {
+        if error.code != Code::Internal || error.incident.is_some() {
+            return error;
+        }
+        let incident = self.desk.world.opaque_id();
+        tracing::error!(%incident, %error, "a call failed by a fault of the desk");
+        Error { incident: Some(incident), hint: error.hint, ..Error::new(Code::Internal, "something went wrong inside the desk; nothing was changed") }
+    }
+
+    async fn hold(&self, call: &Call) -> Result<Answer> {
         let waits = self.desk.registry.get(&call.operation).is_some_and(|op| op.waits);
         let first = self.desk.call(call.clone()).await?;
         if !waits || matches!(first.outcome, Outcome::Done(_)) {

@@ -8,6 +8,7 @@ mod http;
 mod live;
 mod mcp;
 mod reference;
+mod refusals;
 mod shim;
 #[cfg(test)]
 mod snapshot;

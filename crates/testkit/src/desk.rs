@@ -33,7 +33,7 @@ impl Backend {
         match std::env::var("DESKMATE_TEST_PG").as_deref() {
             Ok("skip") => None,
             Ok(url) => Some(Self::Postgres(url.to_owned())),
-            Err(_) => panic!("DESKMATE_TEST_PG is not set: run ./test, or set it to a postgres:// URL or to skip"),
+            Err(error) => panic!("DESKMATE_TEST_PG: {error}: run ./test, or set it to a postgres:// URL or to skip"),
         }
     }
 }

@@ -3,14 +3,6 @@
 //! [`both!`] writes a test once and runs it as `sqlite::name` and `postgres::name`. PostgreSQL is the server whose URL
 //! is in `DESKMATE_TEST_PG`; without it those tests fail loudly, unless it says `skip`.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "a failing helper must fail its test at once"
-)]
-
 mod desk;
 mod pg;
 mod world;

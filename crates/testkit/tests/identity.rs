@@ -2,7 +2,7 @@
 
 use deskmate_core::Code;
 use serde_json::json;
-use testkit::{Caller, TestDesk, assert_code, both};
+use testkit::{Caller, assert_code, both};
 
 both! {
     fn claiming_and_registering_close_the_desk(desk: &TestDesk) {

@@ -110,6 +110,11 @@ impl Actor {
         Self { kind: ActorKind::Agent, id: id.into(), verified, role: None, presence: Presence::NotShown, scopes: None, credential: None }
     }
 
+    /// A person whose passphrase or link was just checked.
+    pub fn person(id: impl Into<String>) -> Self {
+        Self { kind: ActorKind::Person, presence: Presence::Shown, ..Self::agent(id, true) }
+    }
+
     /// Whether this is a person.
     pub fn is_person(&self) -> bool {
         self.kind == ActorKind::Person

@@ -39,7 +39,7 @@ pub(super) struct Add {
 
 /// A new token.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Token {
+pub(super) struct AgentToken {
     /// The agent's name.
     agent: String,
     /// The token. It is shown only here.
@@ -50,7 +50,7 @@ pub(super) struct Token {
     expires_at: String,
 }
 
-pub(super) fn add(cx: &mut Cx<'_, '_>, input: Add) -> Result<Token> {
+pub(super) fn add(cx: &mut Cx<'_, '_>, input: Add) -> Result<AgentToken> {
     check_name("agent", &input.agent)?;
     check_text("note", &input.note, TITLE_CHARS_MAX)?;
     let now = cx.now();
@@ -72,14 +72,14 @@ pub(super) fn add(cx: &mut Cx<'_, '_>, input: Add) -> Result<Token> {
     new_token(cx, input.agent, input.expires_in_days)
 }
 
-fn new_token(cx: &mut Cx<'_, '_>, agent: String, days: Option<u32>) -> Result<Token> {
+fn new_token(cx: &mut Cx<'_, '_>, agent: String, days: Option<u32>) -> Result<AgentToken> {
     let days = days.unwrap_or(TOKEN_DAYS);
     if days == 0 || days > TOKEN_DAYS_MAX {
         return Err(Error::invalid("expires_in_days", format!("must be between 1 and {TOKEN_DAYS_MAX}")));
     }
     let ttl = i64::from(days) * DAY;
     let (credential, secret) = rows::issue(cx, SecretKind::Agent, &agent, &[], ttl)?;
-    Ok(Token { agent, token: secret.reveal().to_owned(), credential, expires_at: format_time(cx.now() + ttl) })
+    Ok(AgentToken { agent, token: secret.reveal().to_owned(), credential, expires_at: format_time(cx.now() + ttl) })
 }
 
 /// List the registered agents.
@@ -144,7 +144,7 @@ pub(super) struct Rotate {
     grace_minutes: Option<u32>,
 }
 
-pub(super) fn rotate(cx: &mut Cx<'_, '_>, input: Rotate) -> Result<Token> {
+pub(super) fn rotate(cx: &mut Cx<'_, '_>, input: Rotate) -> Result<AgentToken> {
     need_active(cx, &input.agent)?;
     let grace = i64::from(input.grace_minutes.unwrap_or(0));
     if grace > 24 * 60 {

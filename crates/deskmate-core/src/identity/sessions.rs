@@ -13,7 +13,7 @@ use super::people::{self, factor_digest};
 use super::rows::{self, CREDENTIAL, CREDENTIALS_OF, CredentialRow, PERSON, PERSON_BY_NAME, PersonRow};
 use super::token::{Secret, SecretKind};
 use super::{factor, mode};
-use crate::call::{Cx, Mode, Presence, Role};
+use crate::call::{Actor, Cx, Mode, Presence, Role};
 use crate::record::{Event, Kind};
 use crate::{Code, Error, Result, format_time};
 
@@ -77,6 +77,9 @@ pub(super) struct Claim {
     public_key: Option<String>,
 }
 
+/// The hash of a new passphrase, made before the transaction that stores it.
+pub(super) struct FactorHash(String);
+
 /// You are signed in.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SignedIn {
@@ -94,19 +97,19 @@ pub(super) struct SignedIn {
     present_until: String,
 }
 
-pub(super) fn hash_factor_of_claim(cx: &mut Cx<'_, '_>, input: &Claim) -> Result<String> {
+pub(super) fn hash_factor_of_claim(cx: &mut Cx<'_, '_>, input: &Claim) -> Result<FactorHash> {
     open_link(cx, &input.code, SecretKind::Claim)?;
-    factor::hash(&input.passphrase, &cx.secret())
+    factor::hash(&input.passphrase, &cx.secret()).map(FactorHash)
 }
 
-pub(super) fn claim(cx: &mut Cx<'_, '_>, input: Claim, factor: &String) -> Result<SignedIn> {
+pub(super) fn claim(cx: &mut Cx<'_, '_>, input: Claim, factor: &FactorHash) -> Result<SignedIn> {
     let link = open_link(cx, &input.code, SecretKind::Claim)?;
     if is_claimed(cx.tx)? {
         return Err(Error::conflict("this desk has an owner already").hint("ask them for an invitation"));
     }
     let now = cx.now();
     rows::end(cx, &link.id, now, "used")?;
-    let person = people::insert(cx, &input.name, Role::Owner, &["*".to_owned()], factor)?;
+    let person = people::insert(cx, &input.name, Role::Owner, &["*".to_owned()], &factor.0)?;
     cx.emit(Event::new(CLAIMED, "desk").fact("person", person.as_str()))?;
     open_session(cx, &person, input.public_key.as_deref())
 }
@@ -123,18 +126,18 @@ pub(super) struct Accept {
     public_key: Option<String>,
 }
 
-pub(super) fn hash_factor_of_invited(cx: &mut Cx<'_, '_>, input: &Accept) -> Result<String> {
+pub(super) fn hash_factor_of_invited(cx: &mut Cx<'_, '_>, input: &Accept) -> Result<FactorHash> {
     open_link(cx, &input.code, SecretKind::Invitation)?;
-    factor::hash(&input.passphrase, &cx.secret())
+    factor::hash(&input.passphrase, &cx.secret()).map(FactorHash)
 }
 
-pub(super) fn accept(cx: &mut Cx<'_, '_>, input: Accept, factor: &String) -> Result<SignedIn> {
+pub(super) fn accept(cx: &mut Cx<'_, '_>, input: Accept, factor: &FactorHash) -> Result<SignedIn> {
     let link = open_link(cx, &input.code, SecretKind::Invitation)?;
     let now = cx.now();
     rows::end(cx, &link.id, now, "used")?;
     let scopes: Vec<String> = serde_json::from_str(&link.scopes).unwrap_or_default();
     let (role, domains) = scopes.split_first().ok_or_else(|| Error::new(Code::Internal, "the invitation names no role"))?;
-    let person = people::insert(cx, &link.owner, Role::from_name(role), domains, factor)?;
+    let person = people::insert(cx, &link.owner, Role::from_name(role), domains, &factor.0)?;
     open_session(cx, &person, input.public_key.as_deref())
 }
 
@@ -166,15 +169,14 @@ pub(super) struct Checked {
 }
 
 pub(super) fn check_factor(cx: &mut Cx<'_, '_>, input: &SignIn) -> Result<Checked> {
-    let row = match &input.name {
-        Some(name) => cx.tx.optional(PERSON_BY_NAME, args![name])?,
-        None => {
-            let rows = cx.tx.query(rows::PEOPLE, &[])?;
-            if rows.len() > 1 {
-                return Err(Error::invalid("name", "is needed, because this desk has several people"));
-            }
-            rows.into_iter().next()
+    let row = if let Some(name) = &input.name {
+        cx.tx.optional(PERSON_BY_NAME, args![name])?
+    } else {
+        let rows = cx.tx.query(rows::PEOPLE, &[])?;
+        if rows.len() > 1 {
+            return Err(Error::invalid("name", "is needed, because this desk has several people"));
         }
+        rows.into_iter().next()
     };
     let person = row.map(|row| PersonRow::read(&row)).transpose()?.ok_or_else(wrong)?;
     check(cx, person, &input.passphrase)
@@ -250,6 +252,8 @@ pub(super) fn sign_in(cx: &mut Cx<'_, '_>, input: SignIn, checked: &Checked) -> 
 }
 
 fn open_session(cx: &mut Cx<'_, '_>, person: &str, public_key: Option<&str>) -> Result<SignedIn> {
+    // From here on it is known who acts, and the record says so.
+    cx.actor = Actor::person(person);
     let (id, secret) = rows::issue(cx, SecretKind::Session, person, &[], SESSION_TTL)?;
     if let Some(key) = public_key {
         let bytes = data_encoding::BASE64.decode(key.as_bytes()).ok().filter(|bytes| VerifyingKey::from_sec1_bytes(bytes).is_ok());
@@ -300,13 +304,11 @@ pub(super) fn check_own_factor(cx: &mut Cx<'_, '_>, input: &ShowPresence) -> Res
 
 pub(super) fn show_presence(cx: &mut Cx<'_, '_>, _: ShowPresence, checked: &Checked) -> Result<Shown> {
     let credential = own_session(cx)?;
-    match settle(cx, checked)? {
-        None => Ok(Shown { shown: false, present_until: None }),
-        Some(_) => {
-            let until = present(cx, &credential)?;
-            Ok(Shown { shown: true, present_until: Some(format_time(until)) })
-        }
+    if settle(cx, checked)?.is_none() {
+        return Ok(Shown { shown: false, present_until: None });
     }
+    let until = present(cx, &credential)?;
+    Ok(Shown { shown: true, present_until: Some(format_time(until)) })
 }
 
 fn own_session(cx: &Cx<'_, '_>) -> Result<String> {

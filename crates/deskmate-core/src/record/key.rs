@@ -88,10 +88,63 @@ impl Keyring {
         let parsed = Note::from_bytes(note.as_bytes()).map_err(|_| bad("is not a signed note".to_owned()))?;
         let (signed, _) = parsed.verify(&VerifierList::new(verifiers)).map_err(|_| bad("carries no valid signature of a known key".to_owned()))?;
         let checkpoint = Checkpoint::from_bytes(parsed.text()).map_err(|_| bad("is not a checkpoint".to_owned()))?;
-        if signed.iter().any(|signature| signature.name().to_string() == checkpoint.origin()) {
+        if signed.iter().any(|signature| *signature.name() == *checkpoint.origin()) {
             Ok(checkpoint)
         } else {
             Err(bad("is not signed in the name of its origin".to_owned()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example checkpoint of C2SP tlog-checkpoint.
+    const EXAMPLE: &str = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n";
+
+    #[test]
+    fn the_key_id_of_the_specification_comes_out() {
+        let key = data_encoding::HEXLOWER.decode(b"e932791ae6e7a840a46164c904786426d5e7821dd8b29a00d61cae72afdd4da4").unwrap();
+        let key = ed25519_dalek::VerifyingKey::from_bytes(&key.try_into().unwrap()).unwrap();
+        let text = signed_note::new_ed25519_verifier_key("example.com/foo", &key);
+        assert!(text.starts_with("example.com/foo+530d903a+"), "{text}");
+    }
+
+    #[test]
+    fn the_signature_of_the_note_formats_own_example_comes_out() {
+        let key = SigningKey::parse("PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz").unwrap();
+        assert_eq!(key.public(), "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW");
+        let text = "If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n";
+        let mut note = Note::new(text.as_bytes(), &[]).unwrap();
+        note.add_sigs(&[&key.signer]).unwrap();
+        let line = "\n— PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n";
+        assert_eq!(String::from_utf8(note.to_bytes()).unwrap(), format!("{text}{line}"));
+    }
+
+    #[test]
+    fn the_checkpoint_of_the_specification_is_read_and_written_byte_for_byte() {
+        let checkpoint = Checkpoint::from_bytes(EXAMPLE.as_bytes()).unwrap();
+        assert_eq!((checkpoint.origin(), checkpoint.size()), ("example.com/behind-the-sofa", 20_852_163));
+        assert_eq!(checkpoint.to_bytes(), EXAMPLE.as_bytes());
+        let key = SigningKey::parse(&SigningKey::generate("example.com/behind-the-sofa", &[9; 32])).unwrap();
+        let note = key.checkpoint(checkpoint.size(), *checkpoint.hash()).unwrap();
+        assert!(note.starts_with(&format!("{EXAMPLE}\n— example.com/behind-the-sofa ")), "{note}");
+        let opened = Keyring::new(vec![key.public().to_owned()]).open(&note).unwrap();
+        assert_eq!(opened.hash(), checkpoint.hash());
+    }
+
+    #[test]
+    fn a_changed_note_or_a_foreign_key_is_refused() {
+        let key = SigningKey::parse(&SigningKey::generate("desk/one", &[1; 32])).unwrap();
+        let other = SigningKey::parse(&SigningKey::generate("desk/two", &[2; 32])).unwrap();
+        let note = key.checkpoint(3, Hash([7; 32])).unwrap();
+        let keys = Keyring::new(vec![key.public().to_owned()]);
+        assert!(keys.open(&note).is_ok());
+        assert!(keys.open(&note.replacen("\n3\n", "\n4\n", 1)).is_err());
+        assert!(Keyring::new(vec![other.public().to_owned()]).open(&note).is_err());
+        assert!(Keyring::default().open(&note).is_err());
+        assert!(keys.open("").is_err());
+        assert!(keys.open("no note at all").is_err());
     }
 }

@@ -151,7 +151,7 @@ fn append(tx: &mut Tx<'_>, key: &SigningKey, state: &mut State, entries: &[Entry
     let mut newest = 0;
     for entry in entries {
         let seq = signed(state.frontier.size());
-        let mut position = signed(stored_hash_count(state.frontier.size()));
+        let first = signed(stored_hash_count(state.frontier.size()));
         tx.execute(
             "insert into event (seq, id, at, actor_kind, actor, kind, subject, body) values ($1, $2, $3, $4, $5, $6, $7, $8)",
             args![seq, entry.id, entry.at, entry.actor_kind, entry.actor, entry.kind, entry.subject, entry.body],
@@ -161,9 +161,8 @@ fn append(tx: &mut Tx<'_>, key: &SigningKey, state: &mut State, entries: &[Entry
         }
         let mut nodes: Vec<Hash> = Vec::new();
         state.frontier.append(record_hash(entry.body.as_bytes()), |node| nodes.push(node));
-        for node in nodes {
+        for (position, node) in (first..).zip(nodes) {
             tx.execute("insert into record_hash (position, hash) values ($1, $2)", args![position, node.0])?;
-            position += 1;
         }
         newest = newest.max(entry.at);
     }

@@ -93,3 +93,51 @@ impl HashReader for StoredHashes<'_, '_> {
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hex;
+    use tlog_tiles::record_hash;
+
+    /// The leaves and roots that Certificate Transparency implementations test with.
+    const LEAVES: [&str; 8] = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"];
+    const ROOTS: [&str; 8] = [
+        "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+        "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
+        "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
+        "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+        "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
+        "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
+        "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
+        "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
+    ];
+
+    #[test]
+    fn the_roots_are_those_of_rfc_6962() {
+        let mut frontier = Frontier::default();
+        assert_eq!(hex(&frontier.root().0), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        for (leaf, root) in LEAVES.iter().zip(ROOTS) {
+            let leaf = data_encoding::HEXLOWER.decode(leaf.as_bytes()).unwrap();
+            frontier.append(record_hash(&leaf), |_| {});
+            assert_eq!(hex(&frontier.root().0), root);
+        }
+    }
+
+    #[test]
+    fn the_frontier_agrees_with_the_stored_tree_at_every_size() {
+        struct Stored(Vec<Hash>);
+        impl HashReader for Stored {
+            fn read_hashes(&self, positions: &[u64]) -> std::result::Result<Vec<Hash>, tlog_tiles::Error> {
+                Ok(positions.iter().map(|position| self.0[usize::try_from(*position).unwrap()]).collect())
+            }
+        }
+        let mut frontier = Frontier::default();
+        let mut stored = Stored(Vec::new());
+        for leaf in 0..300_u64 {
+            frontier.append(record_hash(&leaf.to_be_bytes()), |node| stored.0.push(node));
+            assert_eq!(stored.0.len() as u64, tlog_tiles::stored_hash_count(leaf + 1));
+            assert_eq!(frontier.root(), tlog_tiles::tree_hash(leaf + 1, &stored).unwrap());
+        }
+    }
+}

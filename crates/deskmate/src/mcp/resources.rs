@@ -93,17 +93,17 @@ impl Resources {
     /// The fixed ones.
     pub(super) fn list(&self) -> ListResourcesResult {
         let fixed = self.declared.iter().filter(|declared| !declared.uri.ends_with(VARIABLE));
-        let resources = fixed.map(|declared| {
-            Resource::new(declared.uri, declared.name).with_title(declared.title).with_description(declared.says).with_mime_type(JSON)
-        });
+        let resources =
+            fixed.map(|declared| Resource::new(declared.uri, declared.name).with_title(declared.title).with_description(declared.says).with_mime_type(JSON));
         ListResourcesResult::with_all_items(resources.collect()).with_ttl_ms(LIST_FRESH_MS).with_cache_scope(CacheScope::Public)
     }
 
     /// The templates.
     pub(super) fn templates(&self) -> ListResourceTemplatesResult {
-        let templates = self.declared.iter().filter(|declared| declared.uri.ends_with(VARIABLE)).map(|declared| {
-            ResourceTemplate::new(declared.uri, declared.name).with_title(declared.title).with_description(declared.says).with_mime_type(JSON)
-        });
+        let templates =
+            self.declared.iter().filter(|declared| declared.uri.ends_with(VARIABLE)).map(|declared| {
+                ResourceTemplate::new(declared.uri, declared.name).with_title(declared.title).with_description(declared.says).with_mime_type(JSON)
+            });
         ListResourceTemplatesResult::with_all_items(templates.collect()).with_ttl_ms(LIST_FRESH_MS).with_cache_scope(CacheScope::Public)
     }
 

@@ -192,7 +192,11 @@ impl Target {
         let large = fs::metadata(&path).is_ok_and(|file| file.len() > LOG_BYTES_MAX);
         let mut options = OpenOptions::new();
         options.create(true).mode(0o600);
-        if large { options.write(true).truncate(true) } else { options.append(true) };
+        if large {
+            options.write(true).truncate(true)
+        } else {
+            options.append(true)
+        };
         options.open(&path)
     }
 }
@@ -220,7 +224,8 @@ impl Drop for Starting {
 }
 
 fn welcome(answer: &[u8]) -> Result<(), Fault> {
-    let welcome: Welcome = serde_json::from_slice(answer).map_err(|error| Fault::unavailable(format!("the desk's server answered what cannot be read: {error}")))?;
+    let welcome: Welcome =
+        serde_json::from_slice(answer).map_err(|error| Fault::unavailable(format!("the desk's server answered what cannot be read: {error}")))?;
     for said in &welcome.notes {
         note(said);
     }

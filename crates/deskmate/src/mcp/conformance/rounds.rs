@@ -72,7 +72,11 @@ fn supported(asked: &Map<String, Value>, client: Option<&ClientCapabilities>) ->
         (Some(client), "sampling/createMessage") => client.sampling.is_some(),
         (Some(client), _) => client.roots.is_some(),
     };
-    asked.iter().filter(|(_, request)| request.get("method").and_then(Value::as_str).is_some_and(can)).map(|(key, request)| (key.clone(), request.clone())).collect()
+    asked
+        .iter()
+        .filter(|(_, request)| request.get("method").and_then(Value::as_str).is_some_and(can))
+        .map(|(key, request)| (key.clone(), request.clone()))
+        .collect()
 }
 
 /// Whether an answer has the shape that its question asks for.
