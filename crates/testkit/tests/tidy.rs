@@ -161,10 +161,8 @@ fn links_in_the_documents_lead_somewhere() {
 
 #[test]
 fn decisions_are_numbered_without_gaps() {
-    let numbers: BTreeSet<usize> = files("docs/decisions", &[".md"])
-        .iter()
-        .filter_map(|path| path.file_name()?.to_string_lossy().split('-').next()?.parse().ok())
-        .collect();
+    let numbers: BTreeSet<usize> =
+        files("docs/decisions", &[".md"]).iter().filter_map(|path| path.file_name()?.to_string_lossy().split('-').next()?.parse().ok()).collect();
     assert!(!numbers.is_empty());
     assert_eq!(numbers, (1..=numbers.len()).collect());
 }

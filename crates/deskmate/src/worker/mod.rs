@@ -80,11 +80,8 @@ impl Running {
         let outcome = self.with_heartbeat(work).await;
         let outcome = outcome.unwrap_or_else(|error| Outcome::Failed { error: error.to_string(), retry: true });
         let (running, kept) = (self.clone(), outcome);
-        let done = self
-            .app
-            .desk
-            .act(Surface::System, move |cx| job::finish(cx, &running.claimed.job, &running.worker, running.claimed.fence, kept.clone()))
-            .await;
+        let done =
+            self.app.desk.act(Surface::System, move |cx| job::finish(cx, &running.claimed.job, &running.worker, running.claimed.fence, kept.clone())).await;
         match done {
             Ok(state) => tracing::info!(job = %self.claimed.job, kind = %self.claimed.kind, state = state.name(), "a job ended"),
             Err(error) => tracing::warn!(job = %self.claimed.job, %error, "the end of a job could not be reported; it will be taken again"),
@@ -112,9 +109,10 @@ impl Running {
     /// Tells how far the work has come, and learns whether it should stop.
     async fn beat(&self, progress: Option<Progress>) -> Result<()> {
         let running = self.clone();
-        let beat = self.app.desk.act(Surface::System, move |cx| {
-            job::heartbeat(cx, &running.claimed.job, &running.worker, running.claimed.fence, progress.clone(), None)
-        });
+        let beat = self
+            .app
+            .desk
+            .act(Surface::System, move |cx| job::heartbeat(cx, &running.claimed.job, &running.worker, running.claimed.fence, progress.clone(), None));
         if beat.await?.cancel_requested {
             self.cancelled.store(true, Ordering::Relaxed);
         }
