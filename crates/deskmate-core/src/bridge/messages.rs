@@ -191,7 +191,7 @@ pub(super) fn read(cx: &mut Cx<'_, '_>, input: ReadMessages) -> Result<Messages>
 
 fn waiting(cx: &mut Cx<'_, '_>, me: &str, project: &str, page: &PageIn) -> Result<Page<MessageRow>> {
     let bad = || Error::invalid("cursor", "is not a cursor that this operation gave out");
-    let (rank, created_at, message) = match &page.after {
+    let (rank, created_at, message): (i64, i64, &str) = match &page.after {
         None => (-1, 0, ""),
         Some((rank, rest)) => {
             let (created_at, message) = rest.split_once(' ').ok_or_else(bad)?;
