@@ -29,6 +29,16 @@ both! {
         sound(desk);
     }
 
+    fn a_token_for_reading_peeks_and_does_not_acknowledge(desk: &TestDesk) {
+        let owner = desk.claim();
+        send(desk, &CODE, "Owner", "hello");
+        let token = desk.call(&owner, "desk_token_create", json!({ "note": "a script", "scopes": ["bridge:read"] })).unwrap();
+        let reader = Caller::Secret(text(&token, "token"));
+        assert_eq!(each(&ok(desk, &reader, "read_messages", json!({})), "messages", "content"), ["hello"]);
+        assert_code(&no(desk, &reader, "read_messages", json!({ "mark_read": true })), Code::Forbidden);
+        assert_code(&no(desk, &reader, "send_message", json!({ "to": "code", "content": "x" })), Code::Forbidden);
+    }
+
     fn mark_read_acknowledges_exactly_what_was_returned(desk: &TestDesk) {
         let ids: Vec<String> = (0..5).map(|n| send(desk, &CODE, "cowork", &format!("{n}"))).collect();
         let read = ok(desk, &COWORK, "read_messages", json!({ "mark_read": true, "limit": 2 }));
@@ -148,6 +158,34 @@ both! {
         assert_eq!(each(&got, "messages", "message_id"), [second.as_str()]);
         assert_code(&no(desk, &COWORK, "wait_for_messages", json!({ "timeout_seconds": 26 })), Code::Invalid);
         assert_code(&no(desk, &EVE, "wait_for_messages", json!({ "after": first })), Code::NotFound);
+    }
+
+    fn many_send_and_read_at_once_and_nothing_is_lost(desk: &TestDesk) {
+        let call = |name: &str, operation: &str, input: Value| {
+            let credential = Credential::Named(Some(name.to_owned()));
+            wait(desk.desk.call(Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input })).expect("the call is answered")
+        };
+        let read = std::thread::scope(|scope| {
+            let senders: Vec<_> = ["a", "b", "c"]
+                .into_iter()
+                .map(|name| scope.spawn(move || (0..10).for_each(|n| drop(call(name, "bridge_send_message", json!({ "to": "cowork", "content": format!("{name}{n}") }))))))
+                .collect();
+            let reader = scope.spawn(move || {
+                let mut read = Vec::new();
+                while read.len() < 30 {
+                    let Outcome::Done(page) = call("cowork", "bridge_read_messages", json!({ "mark_read": true, "limit": 4 })).outcome else { continue };
+                    read.extend(each(&page, "messages", "content"));
+                }
+                read
+            });
+            senders.into_iter().for_each(|sender| sender.join().expect("the sender ends"));
+            reader.join().expect("the reader ends")
+        });
+        let distinct: std::collections::BTreeSet<&String> = read.iter().collect();
+        assert_eq!((read.len(), distinct.len()), (30, 30));
+        desk.seal();
+        assert_eq!(ok(desk, &COWORK, "read_messages", json!({}))["messages"], json!([]));
+        sound(desk);
     }
 
     fn erased_content_is_gone_and_says_so(desk: &TestDesk) {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use deskmate_core::call::{Call, Credential, Surface};
 use deskmate_core::{Code, bridge};
 use serde_json::json;
-use testkit::{assert_code, both};
+use testkit::{assert_code, both, wait};
 
 use crate::{CODE, COWORK, each, events, no, ok, sound, text};
 
@@ -89,6 +90,36 @@ both! {
         assert_code(&no(desk, &CODE, "reserve_paths", json!({ "paths": [] })), Code::Invalid);
         assert_code(&no(desk, &CODE, "reserve_paths", json!({ "paths": ["a"], "lease_seconds": 4 })), Code::Invalid);
         assert_code(&no(desk, &CODE, "reserve_paths", json!({ "paths": vec!["a"; 101] })), Code::Invalid);
+    }
+
+    fn a_project_holds_a_bounded_number_of_paths(desk: &TestDesk) {
+        for n in 0..20 {
+            let paths: Vec<String> = (0..100).map(|m| format!("d{n}/f{m}.*")).collect();
+            ok(desk, &CODE, "reserve_paths", json!({ "paths": paths }));
+        }
+        assert_code(&no(desk, &COWORK, "reserve_paths", json!({ "paths": ["free"] })), Code::Limited);
+        ok(desk, &COWORK, "reserve_paths", json!({ "paths": ["free"], "project": "another" }));
+    }
+
+    fn two_at_once_and_one_gets_the_paths(desk: &TestDesk) {
+        for round in 0..5 {
+            let start = std::sync::Barrier::new(2);
+            let won: usize = std::thread::scope(|scope| {
+                let callers = ["code", "cowork"].map(|name| {
+                    let start = &start;
+                    scope.spawn(move || {
+                        let (credential, input) = (Credential::Named(Some(name.to_owned())), json!({ "paths": [format!("f{round}")] }));
+                        start.wait();
+                        let call = Call { credential, surface: Surface::Mcp, operation: "bridge_reserve_paths".to_owned(), input };
+                        usize::from(wait(desk.desk.call(call)).is_ok())
+                    })
+                });
+                callers.into_iter().map(|caller| caller.join().expect("the caller ends")).sum()
+            });
+            assert_eq!(won, 1);
+        }
+        desk.seal();
+        sound(desk);
     }
 
     fn an_erased_reservation_holds_nothing(desk: &TestDesk) {
