@@ -33,7 +33,7 @@ pub(super) async fn cancel(app: &App, credential: Credential, id: &str) -> Resul
 
 async fn call(app: &App, credential: Credential, operation: &str, id: &str) -> Result<Value, ErrorData> {
     let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input: json!({ "job": id }) };
-    let answer = app.desk.call(call).await.map_err(|error| unknown_is_a_bad_parameter(&error))?;
+    let answer = app.call(call).await.map_err(|error| unknown_is_a_bad_parameter(&error))?;
     let (Outcome::Done(value) | Outcome::NotYet(value)) = answer.outcome;
     Ok(value)
 }
@@ -46,16 +46,15 @@ fn unknown_is_a_bad_parameter(error: &Error) -> ErrorData {
     }
 }
 
-/// A job row as a task. States that this version does not know are shown as still working.
+/// A job as a task. States that this version does not know are shown as still working.
 fn task_of(id: &str, job: &Value) -> DetailedTask {
-    let text = |field: &str| job.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |field: &str| job.get(field).and_then(Value::as_str).unwrap_or_default();
     let state = text("state");
-    let created = text("created_at");
-    let updated = [text("ended_at"), text("updated_at"), created.clone()].into_iter().find(|time| !time.is_empty()).unwrap_or_default();
-    let mut task = Task::new(id, TaskStatus::Working, created, updated).with_status_message(state.clone());
-    let payload = match state.as_str() {
+    let says = job.pointer("/progress/text").and_then(Value::as_str).unwrap_or(state);
+    let mut task = Task::new(id, TaskStatus::Working, text("created_at"), text("updated_at")).with_status_message(says);
+    let payload = match state {
         "done" => TaskPayload::Completed { result: result_of(job.get("result")) },
-        "failed" | "dead" | "ambiguous" => TaskPayload::Failed { error: failure_of(&state, job.get("error")) },
+        "failed" | "ambiguous" => TaskPayload::Failed { error: failure_of(state, job.get("error").and_then(Value::as_str)) },
         "cancelled" => TaskPayload::Cancelled,
         _ => {
             task = task.with_poll_interval_ms(ASK_AGAIN_MS);
@@ -76,15 +75,43 @@ fn result_of(result: Option<&Value>) -> JsonObject {
     object
 }
 
-/// A JSON-RPC error.
-fn failure_of(state: &str, error: Option<&Value>) -> JsonObject {
-    let said = error.and_then(|error| error.as_str().or_else(|| error.get("message").and_then(Value::as_str)));
-    let message = match said {
-        Some(said) => format!("{state}: {said}"),
+/// A JSON-RPC error. An outcome that is not known is not shown as a plain failure.
+fn failure_of(state: &str, error: Option<&str>) -> JsonObject {
+    let message = match error {
+        Some(error) if state == "ambiguous" => format!("it is not known whether this was done: {error}"),
+        Some(error) => error.to_owned(),
         None => state.to_owned(),
     };
     let mut object = JsonObject::new();
     object.insert("code".to_owned(), json!(-32603));
     object.insert("message".to_owned(), Value::String(message));
+    object.insert("data".to_owned(), json!({ "state": state }));
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_of_a_job_is_a_state_of_a_task() {
+        let job =
+            |state: &str| json!({ "state": state, "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:01Z", "result": 7, "error": "no" });
+        for (state, status) in [
+            ("waiting", TaskStatus::Working),
+            ("running", TaskStatus::Working),
+            ("done", TaskStatus::Completed),
+            ("failed", TaskStatus::Failed),
+            ("ambiguous", TaskStatus::Failed),
+            ("cancelled", TaskStatus::Cancelled),
+            ("something newer", TaskStatus::Working),
+        ] {
+            let task = task_of("j", &job(state));
+            assert_eq!(task.status(), status, "{state}");
+            assert_eq!(task.task.last_updated_at, "2026-01-01T00:00:01Z");
+        }
+        let wire = json!(task_of("j", &job("done")));
+        assert_eq!(wire.pointer("/result/structuredContent"), Some(&json!(7)));
+        assert!(json!(task_of("j", &job("ambiguous"))).pointer("/error/message").unwrap().as_str().unwrap().contains("not known"));
+    }
 }

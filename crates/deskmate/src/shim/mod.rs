@@ -116,6 +116,10 @@ impl Shim {
     /// Hands one line of the client to the server.
     fn send(&self, line: &[u8]) {
         let head = Head::of(line);
+        if line::too_deep(line) {
+            let message = format!("a message that nests more than {} deep was dropped", line::DEPTH_MAX);
+            return self.say(&line::error(head.request_id(), -32600, &message, &serde_json::Value::Null));
+        }
         let mut link = self.lock_link();
         let stream = loop {
             match &*link {
