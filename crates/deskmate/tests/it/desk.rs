@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,9 @@ use tempfile::TempDir;
 
 /// How long anything may take on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+/// Tells the logs of clients apart.
+static STARTED: AtomicU64 = AtomicU64::new(0);
 
 /// A desk of its own. Its server is stopped at the end, whoever started it.
 pub(crate) struct Desk {
@@ -130,7 +134,7 @@ impl Client {
     }
 
     pub(crate) fn of(desk: &Desk, mut command: Command) -> Self {
-        let stderr = desk.path().join(format!("stderr-{}", uuid::Uuid::new_v4()));
+        let stderr = desk.path().join(format!("stderr-{}", STARTED.fetch_add(1, Ordering::Relaxed)));
         let log = std::fs::File::create(&stderr).expect("a file");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().expect("the shim starts");
         let stdout = BufReader::new(child.stdout.take().expect("piped"));

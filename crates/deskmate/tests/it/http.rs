@@ -28,11 +28,11 @@ pub(crate) fn post(url: &str, path: &str, headers: &[(&str, &str)], body: &str) 
     let mut request = format!("POST {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     for (name, value) in [("Host", host), ("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")] {
         if !given(name) {
-            request.push_str(&format!("{name}: {value}\r\n"));
+            request.extend([name, ": ", value, "\r\n"]);
         }
     }
     for (name, value) in headers {
-        request.push_str(&format!("{name}: {value}\r\n"));
+        request.extend([name, ": ", value, "\r\n"]);
     }
     request.push_str("\r\n");
     request.push_str(body);

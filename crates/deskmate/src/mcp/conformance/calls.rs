@@ -71,7 +71,6 @@ fn rounds(shared: &Shared, name: &str, request: CallToolRequestParams, context: 
     })
 }
 
-#[expect(deprecated, reason = "the suite still tests logging")]
 async fn log(context: &Context) -> CallToolResult {
     for said in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
         let message = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(said)).with_logger("conformance");
@@ -91,7 +90,6 @@ async fn progress(context: &Context) -> CallToolResult {
     text("Progress was reported.")
 }
 
-#[expect(deprecated, reason = "the suite still tests sampling")]
 async fn sample(context: &Context, prompt: &str) -> Result<CallToolResult, ErrorData> {
     let request = serde_json::from_value(json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": prompt } }], "maxTokens": 100 }));
     let request = request.map_err(|error| broken(&error.to_string()))?;
