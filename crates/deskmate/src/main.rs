@@ -13,6 +13,7 @@ mod shim;
 #[cfg(test)]
 mod snapshot;
 mod socket;
+mod worker;
 mod world;
 
 use std::process::ExitCode;

@@ -25,7 +25,7 @@ pub(super) struct MessageRow {
     pub(super) acknowledged_at: Option<i64>,
 }
 
-/// The columns of a message `m`; the last one is the statement's own.
+/// The columns of a message `m` and its sender `p`; when the reader acknowledged it is the last one, and the statement's own.
 macro_rules! message_columns {
     () => {
         "select m.id, m.project, m.sender_kind, m.sender, m.verified, m.origin, m.to_name, m.thread, m.reply_to, m.rank, m.content, m.created_at, p.name, "
@@ -65,9 +65,11 @@ pub(super) fn find_message(tx: &mut Tx<'_>, id: &str, reader: &str) -> Result<Op
     tx.optional(MESSAGE, args![id, reader])?.map(|row| MessageRow::read(&row)).transpose()
 }
 
-/// Whether a message was delivered to somebody.
-pub(super) fn is_delivered(tx: &mut Tx<'_>, message: &str, recipient: &str) -> Result<bool> {
-    Ok(tx.optional("select message from delivery where message = $1 and recipient = $2", args![message, recipient])?.is_some())
+/// Who sent a message, if it was delivered to this recipient.
+pub(super) fn sender_to(tx: &mut Tx<'_>, message: &str, recipient: &str) -> Result<Option<String>> {
+    let row =
+        tx.optional("select m.sender from delivery d join message m on m.id = d.message where d.message = $1 and d.recipient = $2", args![message, recipient])?;
+    Ok(row.map(|row| row.get(0)).transpose()?)
 }
 
 /// Writes a message.
@@ -112,8 +114,9 @@ pub(super) fn deliver(tx: &mut Tx<'_>, message: &MessageRow, recipient: &str) ->
 
 /// Marks a message as acknowledged by one recipient. `false`: it was before, or was never sent to them.
 pub(super) fn acknowledge(tx: &mut Tx<'_>, message: &str, recipient: &str, now: i64) -> Result<bool> {
+    // Written with `coalesce`, so that no planner walks the index of waiting messages to find this one by its key.
     let changed = tx.execute(
-        "update delivery set acknowledged_at = $3 where message = $1 and recipient = $2 and acknowledged_at is null",
+        "update delivery set acknowledged_at = $3 where message = $1 and recipient = $2 and coalesce(acknowledged_at, 0) = 0",
         args![message, recipient, now],
     )?;
     if changed > 0 {
@@ -134,6 +137,11 @@ pub(super) fn fitting(sizes: &[i64]) -> u32 {
         count += 1;
     }
     count
+}
+
+/// The size of a list of texts in an answer.
+pub(super) fn size_of_all(texts: &[String]) -> i64 {
+    texts.iter().map(|text| i64::try_from(text.len()).unwrap_or(i64::MAX)).fold(0, |sum: i64, size| sum.saturating_add(size).saturating_add(4))
 }
 
 /// A stored task with the lease on it.

@@ -303,6 +303,9 @@ impl Transform for Plain {
                 }
             }
         }
+        if let Some(Value::Array(choices)) = schema.get("oneOf").cloned() {
+            name_choices(schema, &choices);
+        }
         if matches!(schema.get("format"), Some(Value::String(format)) if format.starts_with("uint") || format.starts_with("int") || format == "double") {
             schema.remove("format");
         }
@@ -311,6 +314,22 @@ impl Transform for Plain {
         }
         transform_subschemas(self, schema);
     }
+}
+
+/// Choices with a description each become a plain `enum`, which every client understands, with the descriptions in words.
+fn name_choices(schema: &mut Schema, choices: &[Value]) {
+    let names: Vec<Value> = choices.iter().filter_map(|choice| choice.get("const").cloned()).collect();
+    if names.len() != choices.len() || !names.iter().all(Value::is_string) {
+        return;
+    }
+    let explained = choices.iter().filter_map(|choice| Some(format!("`{}`: {}", choice.get("const")?.as_str()?, choice.get("description")?.as_str()?)));
+    let explained = explained.collect::<Vec<_>>().join(" ");
+    let own = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let description = format!("{own} {explained}").trim().to_owned();
+    schema.remove("oneOf");
+    schema.insert("type".to_owned(), json!("string"));
+    schema.insert("enum".to_owned(), Value::Array(names));
+    schema.insert("description".to_owned(), Value::String(description));
 }
 
 fn take_description(schema: &mut Value) -> String {

@@ -71,6 +71,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, backgro
         let (path, router, stop) = (home.http_socket(), router.clone(), stop.clone());
         async move { http::serve_unix(&path, router, stop).await }
     });
+    tokio::spawn(crate::worker::run(app.clone(), stop.clone()));
     let tcp = tokio::spawn(http::serve_tcp(bound, router, stop.clone()));
     lock.listening(&url)?;
     if background {
