@@ -1,8 +1,8 @@
 //! A job as an MCP task, for clients that declare the tasks extension. The job in the store is the task: nothing is
 //! kept here, so a task outlives the connection and the server.
 
-use deskmate_core::Error;
 use deskmate_core::call::{Call, Credential, Outcome, Registry, Surface};
+use deskmate_core::{Code, Error};
 use rmcp::ErrorData;
 use rmcp::model::{DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
 use serde_json::{Value, json};
@@ -22,39 +22,46 @@ pub(super) fn served(registry: &Registry) -> bool {
 
 /// The state of a job as a task.
 pub(super) async fn get(app: &App, credential: Credential, id: &str) -> Result<GetTaskResult, ErrorData> {
-    let job = call(app, credential, GET, id).await?;
+    let job = ask(app, credential, GET, id).await.map_err(|error| unknown_is_a_bad_parameter(&error))?;
     Ok(GetTaskResult::new(task_of(id, &job)))
 }
 
-/// Asks for a job to stop; the answer of `tasks/get` tells when it has.
+/// Asks for a job to stop; the answer of `tasks/get` tells when it has. One that has ended already needs no stopping.
 pub(super) async fn cancel(app: &App, credential: Credential, id: &str) -> Result<(), ErrorData> {
-    call(app, credential, CANCEL, id).await.map(drop)
+    match ask(app, credential, CANCEL, id).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.code == Code::Conflict => Ok(()),
+        Err(error) => Err(unknown_is_a_bad_parameter(&error)),
+    }
 }
 
-async fn call(app: &App, credential: Credential, operation: &str, id: &str) -> Result<Value, ErrorData> {
+async fn ask(app: &App, credential: Credential, operation: &str, id: &str) -> Result<Value, Error> {
     let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input: json!({ "job": id }) };
-    let answer = app.call(call).await.map_err(|error| unknown_is_a_bad_parameter(&error))?;
-    let (Outcome::Done(value) | Outcome::NotYet(value)) = answer.outcome;
+    let (Outcome::Done(value) | Outcome::NotYet(value)) = app.call(call).await?.outcome;
     Ok(value)
 }
 
 /// The extension wants -32602 for a task that is not there.
 fn unknown_is_a_bad_parameter(error: &Error) -> ErrorData {
     match error.code {
-        deskmate_core::Code::NotFound => ErrorData::invalid_params(error.to_string(), Some(json!(error))),
+        Code::NotFound => ErrorData::invalid_params(error.to_string(), Some(json!(error))),
         _ => fault(error),
     }
 }
 
-/// A job as a task. States that this version does not know are shown as still working.
+/// A job as a task. Work that ran and failed is a completed task with an error as its result; `failed` is for what the
+/// server itself could not do. States that this version does not know are shown as still working.
 fn task_of(id: &str, job: &Value) -> DetailedTask {
     let text = |field: &str| job.get(field).and_then(Value::as_str).unwrap_or_default();
     let state = text("state");
     let says = job.pointer("/progress/text").and_then(Value::as_str).unwrap_or(state);
+    let lost = job.get("attempts").and_then(Value::as_array).and_then(|attempts| attempts.last()?.get("outcome")?.as_str()) == Some("lost");
     let mut task = Task::new(id, TaskStatus::Working, text("created_at"), text("updated_at")).with_status_message(says);
     let payload = match state {
         "done" => TaskPayload::Completed { result: result_of(job.get("result")) },
-        "failed" | "ambiguous" => TaskPayload::Failed { error: failure_of(state, job.get("error").and_then(Value::as_str)) },
+        "failed" if lost => TaskPayload::Failed { error: fault_of(text("error")) },
+        "failed" => TaskPayload::Completed { result: failure_of(text("error")) },
+        "ambiguous" => TaskPayload::Completed { result: failure_of(&format!("it is not known whether this was done: {}", text("error"))) },
         "cancelled" => TaskPayload::Cancelled,
         _ => {
             task = task.with_poll_interval_ms(ASK_AGAIN_MS);
@@ -64,29 +71,27 @@ fn task_of(id: &str, job: &Value) -> DetailedTask {
     DetailedTask::new(task, payload)
 }
 
+fn object(fields: Value) -> JsonObject {
+    match fields {
+        Value::Object(fields) => fields,
+        _ => JsonObject::new(),
+    }
+}
+
 /// What the call would have answered: a tool result.
 fn result_of(result: Option<&Value>) -> JsonObject {
     let value = result.cloned().unwrap_or(Value::Null);
-    let content = json!([{ "type": "text", "text": value.to_string() }]);
-    let mut object = JsonObject::new();
-    object.insert("content".to_owned(), content);
-    object.insert("structuredContent".to_owned(), value);
-    object.insert("isError".to_owned(), Value::Bool(false));
-    object
+    object(json!({ "content": [{ "type": "text", "text": value.to_string() }], "structuredContent": value, "isError": false }))
 }
 
-/// A JSON-RPC error. An outcome that is not known is not shown as a plain failure.
-fn failure_of(state: &str, error: Option<&str>) -> JsonObject {
-    let message = match error {
-        Some(error) if state == "ambiguous" => format!("it is not known whether this was done: {error}"),
-        Some(error) => error.to_owned(),
-        None => state.to_owned(),
-    };
-    let mut object = JsonObject::new();
-    object.insert("code".to_owned(), json!(-32603));
-    object.insert("message".to_owned(), Value::String(message));
-    object.insert("data".to_owned(), json!({ "state": state }));
-    object
+/// The same for work that failed.
+fn failure_of(error: &str) -> JsonObject {
+    object(json!({ "content": [{ "type": "text", "text": error }], "isError": true }))
+}
+
+/// A JSON-RPC error.
+fn fault_of(error: &str) -> JsonObject {
+    object(json!({ "code": -32603, "message": error }))
 }
 
 #[cfg(test)]
@@ -101,8 +106,8 @@ mod tests {
             ("waiting", TaskStatus::Working),
             ("running", TaskStatus::Working),
             ("done", TaskStatus::Completed),
-            ("failed", TaskStatus::Failed),
-            ("ambiguous", TaskStatus::Failed),
+            ("failed", TaskStatus::Completed),
+            ("ambiguous", TaskStatus::Completed),
             ("cancelled", TaskStatus::Cancelled),
             ("something newer", TaskStatus::Working),
         ] {
@@ -112,6 +117,10 @@ mod tests {
         }
         let wire = json!(task_of("j", &job("done")));
         assert_eq!(wire.pointer("/result/structuredContent"), Some(&json!(7)));
-        assert!(json!(task_of("j", &job("ambiguous"))).pointer("/error/message").unwrap().as_str().unwrap().contains("not known"));
+        assert_eq!(json!(task_of("j", &job("failed"))).pointer("/result/isError"), Some(&json!(true)));
+        assert!(json!(task_of("j", &job("ambiguous"))).to_string().contains("not known"));
+        let mut lost = job("failed");
+        lost["attempts"] = json!([{ "outcome": "failed" }, { "outcome": "lost" }]);
+        assert_eq!(task_of("j", &lost).status(), TaskStatus::Failed);
     }
 }
