@@ -42,6 +42,8 @@ pub const PATHS_MAX: usize = 100;
 pub const PATH_BYTES_MAX: usize = 1_024;
 /// Reservations that stand in one project at once.
 pub const RESERVATIONS_MAX: usize = 1_000;
+/// Paths and globs that stand in one project at once: a new reservation is compared with each.
+pub const RESERVED_PATHS_MAX: usize = 2_000;
 /// Leases: the shortest, the usual and the longest time.
 pub const LEASE_MIN: Duration = Duration::from_secs(5);
 /// What a claim gets when the caller names no time.

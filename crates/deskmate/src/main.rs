@@ -6,10 +6,14 @@ mod config;
 mod home;
 mod http;
 mod live;
+mod mcp;
 mod reference;
 mod refusals;
+mod shim;
 #[cfg(test)]
 mod snapshot;
+mod socket;
+mod worker;
 mod world;
 
 use std::process::ExitCode;

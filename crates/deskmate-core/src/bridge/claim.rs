@@ -214,7 +214,8 @@ pub fn sweep_tasks(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
 fn lost(tx: &mut Tx<'_>, now: i64, limit: u32) -> Result<Vec<String>> {
     let rows = tx.query(
         "select t.id from task t left join lease l on l.subject = 'task:' || t.id \
-         where t.state = 'in_progress' and coalesce(l.expires_at, 0) <= $1 order by t.id limit $2",
+         where t.state = 'in_progress' and coalesce(l.expires_at, 0) <= $1 \
+         order by t.recipient, t.project, t.rank, t.created_at, t.id limit $2",
         args![now, limit],
     )?;
     Ok(rows.iter().map(|row| row.get(0)).collect::<deskmate_db::Result<_>>()?)

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::party::{find_actor, me, members_of};
+use super::rows::{fitting, size_of_all};
 use crate::call::{Cx, Page, PageIn};
 use crate::identity::check_name;
 use crate::limits::{GROUPS_OF_MEMBER_MAX, RECIPIENTS_MAX};
@@ -136,6 +137,8 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListGroups) -> Result<Groups> {
         let members = members_of(cx, &name)?;
         groups.push(GroupOut { name, members, owner: row.get(1)?, updated_at: format_time(row.get(2)?) });
     }
+    let sizes: Vec<i64> = groups.iter().map(|group| size_of_all(&group.members) + 256).collect();
+    let page = PageIn { limit: fitting(&sizes).min(page.limit), after: None };
     let page = Page::cut(groups, &page, |group| (0, group.name.clone()));
     Ok(Groups { groups: page.items, next_cursor: page.next_cursor })
 }

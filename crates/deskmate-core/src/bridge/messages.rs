@@ -110,25 +110,28 @@ pub(super) struct Listing {
     pub(super) rows: &'static str,
 }
 
-/// Both statements of a list from what comes after their columns; it names a message `m`, a person `p`, a delivery `d`.
+/// Both statements of a list, from when the reader acknowledged a message and what comes after the columns.
 macro_rules! listing {
-    ($tail:literal) => {
-        Listing { sizes: concat!("select coalesce(octet_length(m.content), 0) + 512 ", $tail), rows: concat!(message_columns!(), "d.acknowledged_at ", $tail) }
+    ($acknowledged_at:literal, $tail:literal) => {
+        Listing { sizes: concat!("select coalesce(octet_length(m.content), 0) + 512 ", $tail), rows: concat!(message_columns!(), $acknowledged_at, " ", $tail) }
     };
 }
 pub(super) use listing;
 
 const WAITING: Listing = listing!(
+    "d.acknowledged_at",
     "from delivery d join message m on m.id = d.message left join person p on p.id = m.sender \
      where d.recipient = $1 and d.project = $2 and d.acknowledged_at is null and (d.rank, d.created_at, d.message) > ($3, $4, $5) \
      order by d.rank, d.created_at, d.message limit $6"
 );
 const WAITING_AFTER: Listing = listing!(
+    "d.acknowledged_at",
     "from delivery d join message m on m.id = d.message left join person p on p.id = m.sender \
      where d.recipient = $1 and d.project = $2 and d.acknowledged_at is null and (d.created_at, d.message) > ($3, $4) \
      order by d.created_at, d.message limit $5"
 );
 const THREAD: Listing = listing!(
+    "d.acknowledged_at",
     "from message m left join person p on p.id = m.sender left join delivery d on d.message = m.id and d.recipient = $1 \
      where m.thread = $2 and ($3 or m.sender = $1 or d.recipient is not null) and (m.created_at, m.id) > ($4, $5) \
      order by m.created_at, m.id limit $6"
@@ -188,7 +191,7 @@ pub(super) fn read(cx: &mut Cx<'_, '_>, input: ReadMessages) -> Result<Messages>
 
 fn waiting(cx: &mut Cx<'_, '_>, me: &str, project: &str, page: &PageIn) -> Result<Page<MessageRow>> {
     let bad = || Error::invalid("cursor", "is not a cursor that this operation gave out");
-    let (rank, created_at, message) = match &page.after {
+    let (rank, created_at, message): (i64, i64, &str) = match &page.after {
         None => (-1, 0, ""),
         Some((rank, rest)) => {
             let (created_at, message) = rest.split_once(' ').ok_or_else(bad)?;
@@ -257,12 +260,8 @@ pub(super) fn acknowledge(cx: &mut Cx<'_, '_>, input: AcknowledgeMessages) -> Re
     let mut done = Acknowledged { acknowledged: Vec::new(), already: Vec::new() };
     for id in &input.message_ids {
         let id = party::id("message_ids", id)?;
-        let found = rows::find_message(cx.tx, &id, &me)?;
-        let message = match found {
-            Some(message) if rows::is_delivered(cx.tx, &id, &me)? => message,
-            _ => return Err(no_message("message_ids", &id)),
-        };
-        if acknowledge_one(cx, &id, &message.sender, &me)? {
+        let sender = rows::sender_to(cx.tx, &id, &me)?.ok_or_else(|| no_message("message_ids", &id))?;
+        if acknowledge_one(cx, &id, &sender, &me)? {
             done.acknowledged.push(id);
         } else {
             done.already.push(id);
@@ -279,7 +278,7 @@ fn no_message(field: &str, id: &str) -> Error {
 pub(super) fn find_visible(cx: &mut Cx<'_, '_>, field: &str, id: &str, me: &str) -> Result<MessageRow> {
     let id = party::id(field, id)?;
     match rows::find_message(cx.tx, &id, me)? {
-        Some(message) if sees_all(cx) || message.sender == me || rows::is_delivered(cx.tx, &id, me)? => Ok(message),
+        Some(message) if sees_all(cx) || message.sender == me || rows::sender_to(cx.tx, &id, me)?.is_some() => Ok(message),
         _ => Err(no_message(field, &id)),
     }
 }

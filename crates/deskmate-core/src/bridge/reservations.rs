@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::party::{self, check_said, lease_time, me, sees_all, trust};
-use super::paths::{normalise, overlap};
+use super::paths::{Pattern, normalise};
+use super::rows::{fitting, size_of_all};
 use crate::call::{Cx, Page, PageIn};
-use crate::limits::{PATHS_MAX, RESERVATIONS_MAX, TITLE_CHARS_MAX};
+use crate::limits::{PATHS_MAX, RESERVATIONS_MAX, RESERVED_PATHS_MAX, TITLE_CHARS_MAX};
 use crate::record::{Event, Kind};
 use crate::{Code, Error, Result, format_time, lease};
 
@@ -54,18 +55,18 @@ struct Held {
     expires_at: i64,
 }
 
-/// The columns of a reservation `r` with its lease `l`.
+/// The columns of a reservation `r` with its lease `l`. The lease goes with the reservation, so that one that ended has none.
 macro_rules! held {
     ($tail:literal) => {
         concat!(
             "select r.id, r.project, r.holder_kind, r.holder, r.verified, r.mode, r.paths, r.reason, r.created_at, l.expires_at \
-             from reservation r join lease l on l.subject = 'paths:' || r.id where r.released_at is null and r.paths is not null and l.expires_at > $1 ",
+             from reservation r join lease l on l.subject = 'paths:' || r.id where r.paths is not null and l.expires_at > $1 ",
             $tail
         )
     };
 }
 
-const HELD: &str = held!("and r.project = $2 and (r.created_at, r.id) > ($3, $4) order by r.created_at, r.id limit $5");
+const HELD: &str = held!("and r.released_at is null and r.project = $2 and (r.created_at, r.id) > ($3, $4) order by r.created_at, r.id limit $5");
 const HELD_BY_ID: &str = held!("and r.id = $2");
 
 impl Held {
@@ -87,8 +88,11 @@ impl Held {
     }
 
     /// The first path of this reservation that one of the others can mean as well.
-    fn meets(&self, paths: &[String]) -> Option<&String> {
-        self.paths.iter().find(|own| paths.iter().any(|other| overlap(own, other)))
+    fn meets(&self, others: &[Pattern]) -> Option<&String> {
+        self.paths.iter().find(|own| {
+            let own = Pattern::new(own);
+            others.iter().any(|other| own.overlaps(other))
+        })
     }
 }
 
@@ -177,11 +181,10 @@ pub(super) fn reserve(cx: &mut Cx<'_, '_>, input: ReservePaths) -> Result<Reserv
     }
     let mode = input.mode.unwrap_or_default();
     let standing = held_in(cx.tx, &project, now)?;
-    if standing.len() >= RESERVATIONS_MAX {
-        return Err(Error::limited(format!("{RESERVATIONS_MAX} reservations stand in this project"), 60_000));
-    }
+    check_room(&standing, paths.len())?;
+    let wanted: Vec<Pattern> = paths.iter().map(|path| Pattern::new(path)).collect();
     for other in standing.iter().filter(|other| other.holder != me && (mode == Mode::Exclusive || other.mode == Mode::Exclusive)) {
-        if let Some(path) = other.meets(&paths) {
+        if let Some(path) = other.meets(&wanted) {
             let refusal = format!("{} holds {path} ({}) until {}", other.holder, other.mode.name(), format_time(other.expires_at));
             return Err(Error::conflict(refusal).hint("wait until then, ask the holder, or take other files"));
         }
@@ -202,6 +205,15 @@ pub(super) fn reserve(cx: &mut Cx<'_, '_>, input: ReservePaths) -> Result<Reserv
     };
     insert(cx, &held)?;
     Ok(held.into())
+}
+
+fn check_room(standing: &[Held], more: usize) -> Result<()> {
+    let paths: usize = standing.iter().map(|held| held.paths.len()).sum();
+    if standing.len() >= RESERVATIONS_MAX || paths + more > RESERVED_PATHS_MAX {
+        let full = format!("{} reservations of {paths} paths stand in this project; at most {RESERVATIONS_MAX} of {RESERVED_PATHS_MAX} may", standing.len());
+        return Err(Error::limited(full, 60_000).hint("a directory or a glob covers many files as one path"));
+    }
+    Ok(())
 }
 
 fn insert(cx: &mut Cx<'_, '_>, held: &Held) -> Result<()> {
@@ -311,7 +323,7 @@ fn let_go(cx: &mut Cx<'_, '_>, held: &Held, paths: &[String], released: &mut Rel
 }
 
 fn end(tx: &mut Tx<'_>, id: &str, now: i64) -> Result<()> {
-    tx.execute("update reservation set released_at = $2 where id = $1 and released_at is null", args![id, now])?;
+    tx.execute("update reservation set released_at = $2 where id = $1", args![id, now])?;
     lease::forget(tx, &subject(id))
 }
 
@@ -362,11 +374,13 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListReservations) -> Result<Reser
     me(cx)?;
     let (project, now) = (party::project(input.project)?, cx.now());
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
-    let path = input.path.as_deref().map(|path| normalise("path", path)).transpose()?;
+    let path = input.path.as_deref().map(|path| Ok::<_, Error>([Pattern::new(&normalise("path", path)?)])).transpose()?;
     let after = page.after.clone().unwrap_or_default();
     // A project has a bounded number of reservations, so that the few that fit can be picked here.
     let mut found = held_in(cx.tx, &project, now)?;
-    found.retain(|held| (held.created_at, &held.id) > (after.0, &after.1) && path.as_ref().is_none_or(|path| held.meets(std::slice::from_ref(path)).is_some()));
+    found.retain(|held| (held.created_at, &held.id) > (after.0, &after.1) && path.as_ref().is_none_or(|path| held.meets(path).is_some()));
+    let sizes: Vec<i64> = found.iter().map(|held| size_of_all(&held.paths) + 1024).collect();
+    let page = PageIn { limit: fitting(&sizes).min(page.limit), after: None };
     let found = Page::cut(found, &page, |held| (held.created_at, held.id.clone()));
     Ok(Reservations { reservations: found.items.into_iter().map(Into::into).collect(), next_cursor: found.next_cursor })
 }
@@ -377,7 +391,7 @@ pub fn sweep_reservations(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
     let now = cx.now();
     let rows = cx.tx.query(
         "select r.id, r.holder from reservation r left join lease l on l.subject = 'paths:' || r.id \
-         where r.released_at is null and coalesce(l.expires_at, 0) <= $1 order by r.id limit $2",
+         where r.released_at is null and coalesce(l.expires_at, 0) <= $1 order by r.project, r.created_at, r.id limit $2",
         args![now, limit],
     )?;
     let mut swept = 0;

@@ -25,7 +25,7 @@ pub(super) struct MessageRow {
     pub(super) acknowledged_at: Option<i64>,
 }
 
-/// The columns of a message `m`; the last one is the statement's own.
+/// The columns of a message `m` and its sender `p`; when the reader acknowledged it is the last one, and the statement's own.
 macro_rules! message_columns {
     () => {
         "select m.id, m.project, m.sender_kind, m.sender, m.verified, m.origin, m.to_name, m.thread, m.reply_to, m.rank, m.content, m.created_at, p.name, "
@@ -65,9 +65,11 @@ pub(super) fn find_message(tx: &mut Tx<'_>, id: &str, reader: &str) -> Result<Op
     tx.optional(MESSAGE, args![id, reader])?.map(|row| MessageRow::read(&row)).transpose()
 }
 
-/// Whether a message was delivered to somebody.
-pub(super) fn is_delivered(tx: &mut Tx<'_>, message: &str, recipient: &str) -> Result<bool> {
-    Ok(tx.optional("select message from delivery where message = $1 and recipient = $2", args![message, recipient])?.is_some())
+/// Who sent a message, if it was delivered to this recipient.
+pub(super) fn sender_to(tx: &mut Tx<'_>, message: &str, recipient: &str) -> Result<Option<String>> {
+    let row =
+        tx.optional("select m.sender from delivery d join message m on m.id = d.message where d.message = $1 and d.recipient = $2", args![message, recipient])?;
+    Ok(row.map(|row| row.get(0)).transpose()?)
 }
 
 /// Writes a message.
@@ -112,8 +114,9 @@ pub(super) fn deliver(tx: &mut Tx<'_>, message: &MessageRow, recipient: &str) ->
 
 /// Marks a message as acknowledged by one recipient. `false`: it was before, or was never sent to them.
 pub(super) fn acknowledge(tx: &mut Tx<'_>, message: &str, recipient: &str, now: i64) -> Result<bool> {
+    // Written with `coalesce`, so that no planner walks the index of waiting messages to find this one by its key.
     let changed = tx.execute(
-        "update delivery set acknowledged_at = $3 where message = $1 and recipient = $2 and acknowledged_at is null",
+        "update delivery set acknowledged_at = $3 where message = $1 and recipient = $2 and coalesce(acknowledged_at, 0) = 0",
         args![message, recipient, now],
     )?;
     if changed > 0 {
@@ -136,6 +139,11 @@ pub(super) fn fitting(sizes: &[i64]) -> u32 {
     count
 }
 
+/// The size of a list of texts in an answer.
+pub(super) fn size_of_all(texts: &[String]) -> i64 {
+    texts.iter().map(|text| i64::try_from(text.len()).unwrap_or(i64::MAX)).fold(0, |sum: i64, size| sum.saturating_add(size).saturating_add(4))
+}
+
 /// A stored task with the lease on it.
 #[derive(Clone)]
 pub(super) struct TaskRow {
@@ -156,6 +164,8 @@ pub(super) struct TaskRow {
     pub(super) deadline: Option<i64>,
     pub(super) thread: Option<String>,
     pub(super) result: Option<String>,
+    /// Kind, id and proof of who wrote the result.
+    pub(super) result_by: Option<(String, String, bool)>,
     pub(super) worker: Option<String>,
     pub(super) erased: bool,
     pub(super) attempt: i64,
@@ -169,7 +179,7 @@ pub(super) struct TaskRow {
 
 const TASK: &str = "select t.id, t.project, t.sender_kind, t.sender, t.verified, t.origin, t.recipient, t.title, t.description, t.state, t.rank, \
      t.open_blockers, t.deadline, t.thread, t.result, t.worker, t.erased, t.attempt, t.version, t.created_at, t.updated_at, t.finished_at, \
-     p.name, l.holder, l.fence, l.expires_at \
+     p.name, l.holder, l.fence, l.expires_at, t.result_kind, t.result_by, t.result_verified \
      from task t left join person p on p.id = t.sender left join lease l on l.subject = 'task:' || t.id where t.id = $1";
 
 impl TaskRow {
@@ -177,6 +187,11 @@ impl TaskRow {
         let holder: Option<String> = row.get(23)?;
         let lease = match holder {
             Some(holder) => Some((holder, row.get(24)?, row.get(25)?)),
+            None => None,
+        };
+        let result_kind: Option<String> = row.get(26)?;
+        let result_by = match result_kind {
+            Some(kind) => Some((kind, row.get(27)?, row.get(28)?)),
             None => None,
         };
         Ok(Self {
@@ -195,6 +210,7 @@ impl TaskRow {
             deadline: row.get(12)?,
             thread: row.get(13)?,
             result: row.get(14)?,
+            result_by,
             worker: row.get(15)?,
             erased: row.get(16)?,
             attempt: row.get(17)?,
@@ -217,6 +233,13 @@ impl TaskRow {
         self.lease.as_ref().filter(|(_, _, expires_at)| self.stored == State::InProgress && *expires_at > now)
     }
 
+    fn result_columns(&self) -> (Option<String>, Option<String>, Option<bool>) {
+        match self.result_by.clone() {
+            Some((kind, by, verified)) => (Some(kind), Some(by), Some(verified)),
+            None => (None, None, None),
+        }
+    }
+
     /// What the lease is on.
     pub(super) fn subject(&self) -> String {
         subject(&self.id)
@@ -235,10 +258,11 @@ pub(super) fn find_task(tx: &mut Tx<'_>, id: &str) -> Result<Option<TaskRow>> {
 
 /// Writes a task.
 pub(super) fn insert_task(tx: &mut Tx<'_>, row: &TaskRow) -> Result<()> {
+    let (kind, by, verified) = row.result_columns();
     tx.execute(
         "insert into task (id, project, sender_kind, sender, verified, origin, recipient, title, description, state, rank, open_blockers, deadline, \
-         thread, result, worker, erased, attempt, version, created_at, updated_at, finished_at) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)",
+         thread, result, worker, erased, attempt, version, created_at, updated_at, finished_at, result_kind, result_by, result_verified) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)",
         args![
             row.id,
             row.project,
@@ -261,7 +285,10 @@ pub(super) fn insert_task(tx: &mut Tx<'_>, row: &TaskRow) -> Result<()> {
             row.version,
             row.created_at,
             row.updated_at,
-            row.finished_at
+            row.finished_at,
+            kind,
+            by,
+            verified
         ],
     )?;
     Ok(())
@@ -269,14 +296,30 @@ pub(super) fn insert_task(tx: &mut Tx<'_>, row: &TaskRow) -> Result<()> {
 
 /// Writes what changes in a task's life, and counts the change.
 pub(super) fn update_task(tx: &mut Tx<'_>, row: &mut TaskRow, now: i64) -> Result<()> {
+    let (kind, by, verified) = row.result_columns();
     let read_at = row.version;
     row.version += 1;
     row.updated_at = now;
     row.finished_at = row.stored.is_final().then_some(now);
     let changed = tx.execute(
-        "update task set state = $3, open_blockers = $4, result = $5, worker = $6, attempt = $7, version = $8, updated_at = $9, finished_at = $10 \
+        "update task set state = $3, open_blockers = $4, result = $5, worker = $6, attempt = $7, version = $8, updated_at = $9, finished_at = $10, \
+         result_kind = $11, result_by = $12, result_verified = $13 \
          where id = $1 and version = $2",
-        args![row.id, read_at, row.stored.name(), row.open_blockers, row.result, row.worker, row.attempt, row.version, row.updated_at, row.finished_at],
+        args![
+            row.id,
+            read_at,
+            row.stored.name(),
+            row.open_blockers,
+            row.result,
+            row.worker,
+            row.attempt,
+            row.version,
+            row.updated_at,
+            row.finished_at,
+            kind,
+            by,
+            verified
+        ],
     )?;
     if changed == 0 {
         return Err(Error::conflict("the task changed meanwhile").hint("read it again"));

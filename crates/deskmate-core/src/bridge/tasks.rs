@@ -77,6 +77,7 @@ pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateTask) -> Result<TaskOut> 
         deadline,
         thread: input.thread,
         result: None,
+        result_by: None,
         worker: None,
         erased: false,
         attempt: 0,
@@ -186,16 +187,16 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: GetTasks) -> Result<Tasks> {
         (None | Some(State::Pending), true) => (Some(State::Pending), 0),
         (Some(other), true) => return Err(Error::invalid("ready", format!("only pending tasks can be claimed, and status is {}", other.name()))),
     };
-    let (sql, owners) = match input.view.unwrap_or_default() {
-        View::Assigned => (LIST_ASSIGNED, addresses_of(cx, &me)?),
-        View::Created => (LIST_CREATED, vec![me]),
-        View::All if sees_all(cx) => (LIST_ALL, vec![String::new()]),
+    let (list, owners) = match input.view.unwrap_or_default() {
+        View::Assigned => (ASSIGNED, addresses_of(cx, &me)?),
+        View::Created => (CREATED_BY, vec![me]),
+        View::All if sees_all(cx) => (EVERYBODYS, vec![String::new()]),
         View::All => return Err(Error::forbidden("only people see everybody's tasks").hint("`assigned` and `created` show yours")),
     };
     let mut keys = Vec::new();
     for owner in &owners {
         for part in Part::of(status, now) {
-            keys.extend(part.query(cx.tx, sql, owner, &project, blockers_max, &page)?);
+            keys.extend(part.query(cx.tx, &list, owner, &project, blockers_max, &page)?);
         }
     }
     keys.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
@@ -225,50 +226,66 @@ impl Key {
     }
 }
 
-/// One stored state, with the range in which the end of the lease must lie. Each is one walk along an index, already
-/// in the order of the list, so that a page costs the same however many tasks there were.
+/// One stored state, and for work in progress the range in which its lease must end. Each is one walk along an index,
+/// already in the order of the list, so that a page costs the same however many tasks there were.
 struct Part {
     state: State,
-    lease_from: i64,
-    lease_to: i64,
+    lease: Option<(i64, i64)>,
 }
 
 impl Part {
     /// The parts of which a wanted state consists: work whose lease ended is pending.
     fn of(status: Option<State>, now: i64) -> Vec<Self> {
-        let any = |state| Self { state, lease_from: 0, lease_to: i64::MAX };
+        let whole = |state| Self { state, lease: None };
         match status {
-            None => State::ALL.into_iter().map(any).collect(),
-            Some(State::Pending) => vec![any(State::Pending), Self { state: State::InProgress, lease_from: 0, lease_to: now }],
-            Some(State::InProgress) => vec![Self { state: State::InProgress, lease_from: now + 1, lease_to: i64::MAX }],
-            Some(state) => vec![any(state)],
+            None => State::ALL.into_iter().map(whole).collect(),
+            Some(State::Pending) => vec![whole(State::Pending), Self { state: State::InProgress, lease: Some((0, now)) }],
+            Some(State::InProgress) => vec![Self { state: State::InProgress, lease: Some((now + 1, i64::MAX)) }],
+            Some(state) => vec![whole(state)],
         }
     }
 
-    fn query(&self, tx: &mut Tx<'_>, sql: &'static str, owner: &str, project: &str, blockers_max: i64, page: &PageIn) -> Result<Vec<Key>> {
+    fn query(&self, tx: &mut Tx<'_>, list: &List, owner: &str, project: &str, blockers_max: i64, page: &PageIn) -> Result<Vec<Key>> {
         let (created_at, id) = page.after.clone().unwrap_or((i64::MAX, String::new()));
         let (state, limit) = (self.state.name(), page.look_ahead());
-        let params = args![project, state, created_at, id, self.lease_from, self.lease_to, blockers_max, limit, owner];
-        tx.query(sql, params)?.iter().map(Key::read).collect()
+        let rows = match self.lease {
+            None => tx.query(list.whole, args![project, state, created_at, id, blockers_max, limit, owner])?,
+            Some((from, to)) => tx.query(list.leased, args![project, created_at, id, from, to, blockers_max, limit, owner])?,
+        };
+        rows.iter().map(Key::read).collect()
     }
 }
 
-/// A list's statement from its condition on the owner.
+/// The statements of a list: a whole state, and work in progress by the end of its lease.
+struct List {
+    whole: &'static str,
+    leased: &'static str,
+}
+
+/// Both statements from their conditions on the owner.
 macro_rules! task_list {
-    ($owner:literal) => {
-        concat!(
-            "select t.created_at, t.id, coalesce(octet_length(t.description), 0) + coalesce(octet_length(t.result), 0) + 1024 \
-             from task t left join lease l on l.subject = 'task:' || t.id where ",
-            $owner,
-            "t.project = $1 and t.state = $2 and (t.created_at, t.id) < ($3, $4) \
-             and coalesce(l.expires_at, 0) between $5 and $6 and t.open_blockers <= $7 order by t.created_at desc, t.id desc limit $8"
-        )
+    ($whole:literal, $leased:literal) => {
+        List {
+            whole: concat!(
+                "select t.created_at, t.id, coalesce(octet_length(t.description), 0) + coalesce(octet_length(t.result), 0) + 1024 from task t where ",
+                $whole,
+                "t.project = $1 and t.state = $2 and (t.created_at, t.id) < ($3, $4) and t.open_blockers <= $5 \
+                 order by t.created_at desc, t.id desc limit $6"
+            ),
+            leased: concat!(
+                "select t.created_at, t.id, coalesce(octet_length(t.description), 0) + coalesce(octet_length(t.result), 0) + 1024 \
+                 from task t left join lease l on l.subject = 'task:' || t.id where ",
+                $leased,
+                "t.project = $1 and t.state = 'in_progress' and (t.created_at, t.id) < ($2, $3) \
+                 and coalesce(l.expires_at, 0) between $4 and $5 and t.open_blockers <= $6 order by t.created_at desc, t.id desc limit $7"
+            ),
+        }
     };
 }
 
-const LIST_ASSIGNED: &str = task_list!("t.recipient = $9 and ");
-const LIST_CREATED: &str = task_list!("t.sender = $9 and ");
-const LIST_ALL: &str = task_list!("");
+const ASSIGNED: List = task_list!("t.recipient = $7 and ", "t.recipient = $8 and ");
+const CREATED_BY: List = task_list!("t.sender = $7 and ", "t.sender = $8 and ");
+const EVERYBODYS: List = task_list!("", "");
 
 /// Look at one task: its state and result, who works on it, what it waits for, and the notes on it.
 #[derive(Deserialize, JsonSchema)]

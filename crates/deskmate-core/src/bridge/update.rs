@@ -56,6 +56,7 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateTask) -> Result<TaskOut> 
     task.stored = input.status;
     if input.result.is_some() {
         task.result.clone_from(&input.result);
+        task.result_by = Some((cx.actor.kind.name().to_owned(), me.clone(), cx.actor.verified));
     }
     if task.stored.is_final() {
         lease::forget(cx.tx, &task.subject())?;

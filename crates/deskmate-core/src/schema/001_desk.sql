@@ -226,7 +226,8 @@ create table member (
 );
 create index member_of on member (member, name);
 
--- `recipient` is an actor or `group:NAME`; `worker` is who claimed it last. Erased texts are null and `erased` says so.
+-- `recipient` is an actor or `group:NAME`; `worker` is who claimed it last, `result_by` who
+-- wrote the result. Erased texts are null and `erased` says so.
 create table task (
     id text primary key,
     project text not null,
@@ -243,6 +244,9 @@ create table task (
     deadline bigint,
     thread text,
     result text,
+    result_kind text,
+    result_by text,
+    result_verified boolean,
     worker text,
     erased boolean not null,
     attempt bigint not null,
@@ -256,7 +260,7 @@ create index task_by_sender on task (sender, project, state, created_at, id);
 create index task_by_project on task (project, state, created_at, id);
 create index task_by_age on task (created_at, id);
 create index task_ready on task (recipient, project, rank, created_at, id) where state = 'pending' and open_blockers = 0;
-create index task_in_progress on task (id) where state = 'in_progress';
+create index task_in_progress on task (recipient, project, rank, created_at, id) where state = 'in_progress';
 
 create table task_blocker (
     task text not null,
@@ -291,7 +295,6 @@ create table reservation (
     released_at bigint
 );
 create index reservation_open on reservation (project, created_at, id) where released_at is null;
-create index reservation_unreleased on reservation (id) where released_at is null;
 
 -- Rows of a bridge file that the desk has seen, by their lower-cased id.
 create table bridge_file_row (

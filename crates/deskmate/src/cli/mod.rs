@@ -4,6 +4,7 @@ mod audit;
 mod call;
 mod client;
 mod identity;
+mod mcp;
 mod output;
 mod server;
 mod up;
@@ -59,6 +60,8 @@ impl Global {
 enum Command {
     /// Start the desk in the foreground
     Up(up::UpArgs),
+    /// Speak MCP on standard input and output: what an MCP client starts
+    Mcp(mcp::McpArgs),
     /// Show whether the desk runs, in which mode, and how large its record is
     Status,
     /// Stop the running desk
@@ -100,6 +103,7 @@ pub(crate) fn run() -> ExitCode {
     let global = cli.global;
     let done = match cli.command {
         Command::Up(args) => up::run(&global, &args),
+        Command::Mcp(args) => mcp::run(&global, args),
         Command::Status => server::status(&global),
         Command::Stop => server::stop(&global),
         Command::Claim => server::claim(&global),

@@ -1,0 +1,10 @@
+//! The built binary from outside: started as a user or an MCP client starts it, on a data directory of its own.
+
+#[cfg(test)]
+mod desk;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod mcp;
+#[cfg(test)]
+mod shim;
