@@ -59,7 +59,14 @@ fn acknowledged_writes_survive_kill_9_at_any_moment() {
         }
         let moment = Duration::from_micros(5_000 + chance.below(55_000));
         last = std::thread::scope(|scope| {
-            let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn({ let address = desk.address.clone(); move || write(&address, round, writer) })).collect();
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| {
+                    scope.spawn({
+                        let address = desk.address.clone();
+                        move || write(&address, round, writer)
+                    })
+                })
+                .collect();
             std::thread::sleep(moment);
             desk.child.kill().expect("the server can be killed");
             desk.ended();

@@ -2,6 +2,16 @@
 //! goes away. Every test prints what it takes to repeat it, talks to loopback only and stops what it started.
 
 #[cfg(test)]
+mod disk;
+#[cfg(test)]
+mod doors;
+#[cfg(test)]
+mod input;
+#[cfg(test)]
 mod kill;
 #[cfg(test)]
+mod stream;
+#[cfg(test)]
 mod support;
+#[cfg(test)]
+mod sync;

@@ -70,7 +70,8 @@ impl Desk {
     pub(crate) fn launch(mut command: Command, home: &Path, seen: &Path) -> Result<Self, Ended> {
         let stderr = home.parent().unwrap_or(home).join(format!("stderr-{}", unique()));
         let log = std::fs::File::create(&stderr).expect("a file for the log");
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("the server starts");
+        let out = std::fs::File::create(stderr.with_extension("out")).expect("a file for the output");
+        let mut child = command.stdin(Stdio::null()).stdout(out).stderr(log).spawn().expect("the server starts");
         let started = Instant::now();
         loop {
             // In a mount name space of its own, the directory is seen through the process.
@@ -88,6 +89,40 @@ impl Desk {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// A desk that its owner has claimed, and the owner's session.
+    pub(crate) fn owned(home: &Path) -> (Self, String) {
+        let plain = up(home);
+        let mut command = Command::new(BINARY);
+        command.args(plain.get_args().filter(|argument| *argument != "--background")).env("HOME", home);
+        clean(&mut command);
+        let desk = Self::launch(command, home, home).unwrap_or_else(|ended| panic!("{}", ended.stderr));
+        let claim = json!({ "code": desk.claim_code(), "name": "Ada", "passphrase": "correct horse" });
+        let answer = desk.http().post("/api/desk_claim", &[], claim.to_string().as_bytes()).expect("the server answers").good();
+        let session = answer["session"].as_str().expect("a session").to_owned();
+        (desk, session)
+    }
+
+    /// The code of the link that the server printed.
+    pub(crate) fn claim_code(&self) -> String {
+        let printed = self.stderr.with_extension("out");
+        let link = || std::fs::read_to_string(&printed).ok()?.split_once("/claim?code=")?.1.split_whitespace().next().map(str::to_owned);
+        eventually("the link is printed", Duration::from_secs(10), || link().is_some());
+        link().expect("a link")
+    }
+
+    /// A new session of the owner.
+    pub(crate) fn sign_in(&self) -> String {
+        let input = json!({ "name": "Ada", "passphrase": "correct horse" });
+        let answer = self.http().post("/api/desk_sign_in", &[], input.to_string().as_bytes()).expect("the server answers").good();
+        answer["session"].as_str().expect("a session").to_owned()
+    }
+
+    /// Calls with a token or a session.
+    pub(crate) fn with(&self, secret: &str, operation: &str, input: &Value) -> Answer {
+        let bearer = format!("Bearer {secret}");
+        self.http().post(&format!("/api/{operation}"), &[("authorization", &bearer)], input.to_string().as_bytes()).expect("the server answers")
     }
 
     pub(crate) fn http(&self) -> Http {
