@@ -70,10 +70,15 @@ fn the_stream_shows_an_agent_only_what_concerns_it() {
         desk.with(&code, "bridge_send_message", &json!({ "to": "cowork", "content": format!("secret {n}") })).good();
     }
     desk.with(&code, "bridge_send_message", &json!({ "to": "other", "content": "the end" })).good();
-    let read = |secret: &str, until: usize| follow(&desk.address, &format!("authorization: Bearer {secret}"), "?from=0", None, |found| found.len() >= until);
-    let seen = read(&other, 1);
-    assert_eq!(seen.iter().map(|(_, event)| event["payload"]["content"].as_str().unwrap_or_default()).collect::<Vec<_>>(), ["the end"], "{seen:?}");
-    assert_eq!(read(&cowork, 5).len(), 5);
+    let read = |secret: &str, last: &str| {
+        let ends = |found: &[(u64, Value)]| found.last().is_some_and(|(_, event)| event["payload"]["content"] == last);
+        follow(&desk.address, &format!("authorization: Bearer {secret}"), "?from=0", None, ends)
+    };
+    let sent = |seen: &[(u64, Value)]| seen.iter().filter(|(_, event)| event["kind"] == "message.sent").count();
+    let seen = read(&other, "the end");
+    assert_eq!(sent(&seen), 1, "{seen:?}");
+    assert!(!format!("{seen:?}").contains("secret"), "{seen:?}");
+    assert_eq!(sent(&read(&cowork, "secret 4")), 5);
     let bad = desk.http().get("/api/stream?from=0", &[("authorization", "Bearer dma_wrong")]).expect("the server answers");
     assert_eq!(bad.status, 401);
 }

@@ -112,13 +112,6 @@ impl Desk {
         link().expect("a link")
     }
 
-    /// A new session of the owner.
-    pub(crate) fn sign_in(&self) -> String {
-        let input = json!({ "name": "Ada", "passphrase": "correct horse" });
-        let answer = self.http().post("/api/desk_sign_in", &[], input.to_string().as_bytes()).expect("the server answers").good();
-        answer["session"].as_str().expect("a session").to_owned()
-    }
-
     /// Calls with a token or a session.
     pub(crate) fn with(&self, secret: &str, operation: &str, input: &Value) -> Answer {
         let bearer = format!("Bearer {secret}");
