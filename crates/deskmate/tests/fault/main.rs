@@ -2,6 +2,8 @@
 //! goes away. Every test prints what it takes to repeat it, talks to loopback only and stops what it started.
 
 #[cfg(test)]
+mod cluster;
+#[cfg(test)]
 mod disk;
 #[cfg(test)]
 mod doors;
@@ -9,6 +11,8 @@ mod doors;
 mod input;
 #[cfg(test)]
 mod kill;
+#[cfg(test)]
+mod postgres;
 #[cfg(test)]
 mod stream;
 #[cfg(test)]
