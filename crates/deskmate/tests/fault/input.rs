@@ -141,3 +141,30 @@ fn random_bytes_on_the_wire_break_nothing() {
     assert!(!desk.log().contains("panicked"), "{}", desk.log());
     desk.http().send("code", "cowork", "still here").expect("the server answers").good();
 }
+
+#[test]
+fn random_bytes_on_the_local_socket_break_nothing() {
+    use std::io::{Read, Write};
+    let mut chance = Chance::new("socket");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let desk = Desk::start(&home);
+    let socket = home.join("desk.sock");
+    super::support::eventually("the socket answers", std::time::Duration::from_secs(5), || std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    let hello = br#"{"toolset":"bridge","agent":"code","version":1}"#;
+    for round in 0..200 {
+        let Ok(mut stream) = std::os::unix::net::UnixStream::connect(&socket) else { panic!("round {round}: the socket does not answer") };
+        stream.set_read_timeout(Some(std::time::Duration::from_millis(20))).expect("a time-out");
+        let mut bytes = hello.to_vec();
+        for _ in 0..=chance.below(8) {
+            let at = usize::try_from(chance.below(bytes.len() as u64)).expect("small");
+            bytes[at] = chance.below(256).to_le_bytes()[0];
+        }
+        bytes.push(b'\n');
+        // The server may hang up at any byte; only its going on matters.
+        drop(stream.write_all(&bytes));
+        drop(stream.read(&mut [0_u8; 1024]));
+    }
+    assert!(!desk.log().contains("panicked"), "{}", desk.log());
+    desk.http().send("code", "cowork", "still here").expect("the server answers").good();
+}
