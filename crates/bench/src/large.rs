@@ -51,7 +51,7 @@ pub fn verify(program: Option<&Path>, home: &Path) -> (f64, u64) {
 /// Times of making one inclusion proof, its checkpoint opened and checked, in process.
 pub fn prove(home: &Path) -> Histogram<u64> {
     let desk = fill::open(home);
-    let size = desk.db.read_blocking(|tx| record::size(tx)).expect("the record has a size");
+    let size = desk.db.read_blocking(record::size).expect("the record has a size");
     let mut found = times();
     for round in 0..u64::from(ROUNDS) {
         // A stride that is no divisor of anything walks all over the tree.

@@ -132,6 +132,7 @@ proptest! {
 }
 
 /// A third of the usual number in the ordinary suite.
+#[expect(clippy::disallowed_methods, reason = "a longer run is asked for in the environment")]
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(96)
 }

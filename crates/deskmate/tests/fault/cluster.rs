@@ -147,7 +147,7 @@ fn copy(mut from: TcpStream, mut to: TcpStream) {
 
 fn watch(mut client: TcpStream, mut server: TcpStream, armed: &Armed) {
     let has = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
-    let mut chunk = [0_u8; 64 * 1024];
+    let mut chunk = vec![0_u8; 64 * 1024];
     let mut marked = false;
     while let Ok(count @ 1..) = client.read(&mut chunk) {
         let bytes = &chunk[..count];

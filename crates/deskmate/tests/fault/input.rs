@@ -81,7 +81,7 @@ fn malformed_and_oversized_bodies_are_refused_and_the_desk_goes_on() {
     let path = "/api/bridge_send_message";
     let nested = |levels: usize| format!(r#"{{"to":"a","content":{}1{}}}"#, "[".repeat(levels), "]".repeat(levels));
     let bodies = [
-        "".to_owned(),
+        String::new(),
         "{".to_owned(),
         "null".to_owned(),
         "[]".to_owned(),
@@ -124,7 +124,7 @@ fn random_bytes_on_the_wire_break_nothing() {
         let length = usize::try_from(1 + chance.below(200)).expect("small");
         let mut bytes: Vec<u8> = (0..length).map(|_| chance.below(256).to_le_bytes()[0]).collect();
         if chance.below(2) == 0 {
-            let query: String = bytes.iter().map(|byte| format!("%{byte:02x}")).collect();
+            let query = bytes.iter().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat();
             let names = ["limit", "cursor", "project", "from", "seq"];
             let name = names[usize::try_from(chance.below(5)).expect("small")];
             let target = ["/api/bridge_read_messages", "/api/stream", "/api/bridge_list_tasks", "/claim"][usize::try_from(chance.below(4)).expect("small")];

@@ -1,6 +1,8 @@
 //! Faults, against the built binary: processes that die, disks that fill up, bytes that nobody expects, a database that
 //! goes away. Every test prints what it takes to repeat it, talks to loopback only and stops what it started.
 
+#![expect(clippy::disallowed_methods, reason = "tests read the environment and the clock themselves")]
+
 #[cfg(test)]
 mod cluster;
 #[cfg(test)]

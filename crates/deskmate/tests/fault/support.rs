@@ -232,10 +232,10 @@ impl Http {
     fn request(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Answer> {
         let mut head = format!("{method} {path} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-            head.push_str(&format!("host: {}\r\n", self.host));
+            head.extend(["host: ", &self.host, "\r\n"]);
         }
         for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            head.extend([name, ": ", value, "\r\n"]);
         }
         head.push_str("\r\n");
         self.raw(&[head.as_bytes(), body].concat())
