@@ -4,6 +4,7 @@ mod audit;
 mod call;
 mod client;
 mod identity;
+mod keep;
 mod output;
 mod server;
 mod up;
@@ -81,6 +82,12 @@ enum Command {
     /// Verify, prove and export the record
     #[command(subcommand)]
     Audit(audit::AuditCommand),
+    /// Write everything that this desk needs into one file
+    Backup(keep::BackupArgs),
+    /// Bring a backup back into a data directory that has no desk
+    Restore(keep::RestoreArgs),
+    /// Copy this desk's store to another engine or place
+    Move(keep::MoveArgs),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -109,6 +116,9 @@ pub(crate) fn run() -> ExitCode {
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),
         Command::Audit(command) => audit::run(&global, command),
+        Command::Backup(args) => keep::backup(&global, args),
+        Command::Restore(args) => keep::restore(&global, args),
+        Command::Move(args) => keep::move_to(&global, &args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "deskmate", &mut std::io::stdout());
             Ok(())
