@@ -11,6 +11,7 @@ mod keep;
 mod live;
 mod reference;
 mod refusals;
+mod service;
 #[cfg(test)]
 mod snapshot;
 mod world;

@@ -7,6 +7,7 @@ mod identity;
 mod keep;
 mod output;
 mod server;
+mod service;
 mod up;
 mod wait;
 
@@ -88,6 +89,9 @@ enum Command {
     Restore(keep::RestoreArgs),
     /// Copy this desk's store to another engine or place
     Move(keep::MoveArgs),
+    /// Run this desk under the system's service manager
+    #[command(subcommand)]
+    Service(service::ServiceCommand),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -119,6 +123,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Backup(args) => keep::backup(&global, args),
         Command::Restore(args) => keep::restore(&global, args),
         Command::Move(args) => keep::move_to(&global, &args),
+        Command::Service(command) => service::run(&global, &command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "deskmate", &mut std::io::stdout());
             Ok(())

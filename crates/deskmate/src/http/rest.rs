@@ -51,7 +51,7 @@ pub(super) async fn healthz(State(shared): State<Shared>) -> Json<Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "set_up": standing.set_up,
         "policy_mode": standing.policy_mode,
-        "database": crate::keep::engine_name(shared.app.desk.db.engine()),
+        "engine": crate::keep::engine_name(shared.app.desk.db.engine()),
         "background": standing.background,
         "uptime_seconds": standing.activity.uptime().as_secs(),
     }))
