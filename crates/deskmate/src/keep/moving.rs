@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use deskmate_core::record::{self, Keyring, Report, SigningKey};
 use deskmate_core::{Error, Result};
-use deskmate_db::{Db, Engine, args};
+use deskmate_db::{Db, Engine, args, seal_file};
 use serde::Serialize;
 
 use super::{at, backup, engine_name, progress, tables, verify, yaml};
@@ -65,6 +65,9 @@ pub(crate) fn move_to(settings: &Settings, to: &str, switch: bool) -> Result<Mov
         remove_store(&path);
     }
     let report = done?;
+    if let Some(path) = to.strip_prefix("sqlite:") {
+        seal_file(Path::new(path))?;
+    }
     let mut notes = Vec::new();
     if switch {
         yaml::set_database_url(&settings.home.join(config::FILE), &to)?;
