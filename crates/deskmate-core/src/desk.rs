@@ -8,7 +8,7 @@ use deskmate_db::Engine;
 use crate::call::{Access, Cx, Mode, Op, Role, Surface, Toolset};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, TITLE_CHARS_MAX};
 use crate::record::{self, EventRow, Kind, Proof, Search};
-use crate::{Error, Result, check_text, format_time, identity};
+use crate::{Error, Result, check_text, format_time, identity, job};
 
 /// What the desk itself tells the record.
 pub(crate) const DESK_EVENTS: &[Kind] = &[record::ERASED, STARTED, SIGNER_ADDED, REFUSED];
@@ -29,6 +29,7 @@ pub(crate) fn desk_operations() -> Vec<Op> {
         Op::read(Toolset::Desk, "record_prove", prove).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_checkpoint", checkpoint).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_consistency", consistency).access(Access::Anyone),
+        Op::write(Toolset::Desk, "record_verify", verify).access(Access::Person(Role::Viewer)).idempotent(),
         Op::write(Toolset::Desk, "record_erase", erase).access(Access::Present(Role::Owner)).destructive(),
     ];
     record.into_iter().chain(crate::identity::operations()).chain(crate::job::operations()).collect()
@@ -220,6 +221,26 @@ struct ConsistencyOut {
 
 fn consistency(cx: &mut Cx<'_, '_>, input: Consistency) -> Result<ConsistencyOut> {
     Ok(ConsistencyOut { hashes: record::consistency(cx.tx, input.older, input.newer)? })
+}
+
+/// Verify the whole record in the background. The answer names the job; `desk_job_wait` waits for its report.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Verify {}
+
+/// The job that verifies.
+#[derive(Serialize, JsonSchema)]
+struct VerifyJob {
+    /// Its id.
+    job: String,
+    /// Whether it was started by this call; otherwise one was under way.
+    created: bool,
+}
+
+fn verify(cx: &mut Cx<'_, '_>, _: Verify) -> Result<VerifyJob> {
+    let new = job::NewJob { unique_key: Some("all".to_owned()), ..job::NewJob::new(record::VERIFY_JOB, serde_json::json!({})) };
+    let enqueued = job::enqueue(cx, new)?;
+    Ok(VerifyJob { job: enqueued.job, created: enqueued.created })
 }
 
 /// Erase what somebody wrote in one event, wherever the desk keeps it. The event and its proof stay. This cannot be undone.

@@ -30,8 +30,20 @@ pub const WAIT_MAX: Duration = Duration::from_secs(25);
 pub const RECIPIENTS_MAX: usize = 200;
 /// Tasks that one task may wait for.
 pub const BLOCKERS_MAX: usize = 100;
+/// Tasks that may wait for one task.
+pub const DEPENDENTS_MAX: usize = 1_000;
+/// Groups that one actor may be in.
+pub const GROUPS_OF_MEMBER_MAX: usize = 100;
+/// Messages that one call acknowledges.
+pub const ACKNOWLEDGED_MAX: usize = 200;
 /// Paths or globs in one reservation.
 pub const PATHS_MAX: usize = 100;
+/// A path or a glob.
+pub const PATH_BYTES_MAX: usize = 1_024;
+/// Reservations that stand in one project at once.
+pub const RESERVATIONS_MAX: usize = 1_000;
+/// Paths and globs that stand in one project at once: a new reservation is compared with each.
+pub const RESERVED_PATHS_MAX: usize = 2_000;
 /// Leases: the shortest, the usual and the longest time.
 pub const LEASE_MIN: Duration = Duration::from_secs(5);
 /// What a claim gets when the caller names no time.
@@ -40,6 +52,22 @@ pub const LEASE_DEFAULT: Duration = Duration::from_mins(10);
 pub const LEASE_MAX: Duration = Duration::from_hours(24);
 /// How often a job is tried.
 pub const JOB_ATTEMPTS_MAX: i64 = 25;
+/// How often a job can run at all, with the times that people send it round again.
+pub const JOB_RUNS_MAX: i64 = 100;
+/// How far ahead a job can be scheduled.
+pub const JOB_AHEAD_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+/// The shortest time between two runs of periodic work.
+pub const JOB_PERIOD_MIN: Duration = Duration::from_secs(1);
+/// How long the first retry of a job waits; each further one waits twice as long.
+pub const JOB_BACKOFF_MIN: Duration = Duration::from_secs(2);
+/// The longest that a retry waits, before chance adds up to a quarter.
+pub const JOB_BACKOFF_MAX: Duration = Duration::from_secs(3600);
+/// Where a resumable job stands, as JSON. It is written with heartbeats, so it is small.
+pub const JOB_STEP_BYTES_MAX: usize = 64 * 1024;
+/// How much of an attempt's error is kept.
+pub const JOB_ERROR_BYTES_MAX: usize = 16 * 1024;
+/// Jobs that are claimed, rescued or deleted in one transaction.
+pub const JOB_SLICE_MAX: u32 = 500;
 /// Refusals of one caller that are told one by one in a minute; further ones are counted in a single event.
 pub const REFUSALS_PER_MINUTE: u32 = 20;
 /// Unacknowledged messages that one recipient may have before senders are asked to wait.

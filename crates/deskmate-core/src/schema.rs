@@ -23,6 +23,8 @@ pub const TABLES: &[(&str, &str)] = &[
     ("job_attempt", "job, number"),
     ("message", "id"),
     ("delivery", "message, recipient"),
+    ("mailbox", "recipient"),
+    ("actor_group", "name"),
     ("member", "name, member"),
     ("task", "id"),
     ("task_blocker", "task, blocker"),

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use deskmate_core::{Code, Error, Result, World, format_time};
@@ -21,7 +21,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a server may take to start, and to finish what it is doing.
 const START_WITHIN: Duration = Duration::from_secs(10);
 const STOP_WITHIN: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How many servers one caller starts before it gives up.
+const STARTS_MAX: u32 = 2;
 /// A log that is larger at the start is put aside, in the place of the one put aside before.
 const LOG_BYTES_MAX: u64 = 10 << 20;
 /// How much of the log an error quotes.
@@ -85,17 +87,70 @@ fn is_older(theirs: &str, ours: &str) -> bool {
     numbers(theirs) < numbers(ours)
 }
 
+/// Whether both of the server's sockets take callers.
 fn reachable(home: &Home) -> bool {
-    UnixStream::connect(home.http_socket()).is_ok()
+    [home.socket(), home.http_socket()].iter().all(|socket| UnixStream::connect(socket).is_ok())
 }
 
-/// Starts a server that outlives this program, and waits until it answers. Of several that are started at once, one
-/// gets the data directory, and all who wait are served by it.
+/// Starts a server that outlives this program, and waits until it answers. Of several who want one at once, one starts
+/// it, and all who wait are served by it.
 fn start(home: &Home) -> Result<()> {
-    let failed = |error: &dyn std::fmt::Display| Error::new(Code::Unavailable, format!("the desk's server cannot be started: {error}"));
-    home.create().map_err(|error| failed(&error))?;
     let before = std::fs::metadata(home.log_file()).map_or(0, |found| found.len());
-    let mut child = Command::new(program().map_err(|error| failed(&error))?)
+    let since = Instant::now();
+    let mut starts = 0;
+    let mut starting: Option<Starting> = None;
+    while !reachable(home) {
+        let held = home.running().is_some();
+        let ended = starting.as_mut().is_some_and(Starting::ended);
+        // One that ended may have met a server that was just going away; a second one meets nobody.
+        if (ended && !held && starts >= STARTS_MAX) || since.elapsed() > START_WITHIN {
+            let said = quote(home, before).unwrap_or_default();
+            let why = if said.is_empty() { "it does not answer" } else { said.trim_end() };
+            return Err(cannot(&why).hint(format!("{} tells more", home.log_file().display())));
+        }
+        if !held && (starting.is_none() || ended) {
+            drop(starting.take());
+            starting = spawn(home)?;
+            starts += u32::from(starting.is_some());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+fn cannot(error: &dyn std::fmt::Display) -> Error {
+    Error::new(Code::Unavailable, format!("the desk's server cannot be started: {error}"))
+}
+
+/// A server that was started here. While this lives, nobody else starts one.
+struct Starting {
+    child: Option<Child>,
+    _lock: File,
+}
+
+impl Starting {
+    fn ended(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)))
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // Whenever it ends, somebody must take note of it, or it stays in the process table.
+            std::thread::spawn(move || drop(child.wait()));
+        }
+    }
+}
+
+/// Starts a server, unless somebody else is at it. The server itself makes sure that there is only one.
+fn spawn(home: &Home) -> Result<Option<Starting>> {
+    home.create().map_err(|error| cannot(&error))?;
+    let lock = File::create(home.path().join("start.lock")).map_err(|error| cannot(&error))?;
+    if lock.try_lock().is_err() {
+        return Ok(None);
+    }
+    let child = Command::new(program().map_err(|error| cannot(&error))?)
         .args(["up", "--background", "--home"])
         .arg(home.path())
         .stdin(Stdio::null())
@@ -103,20 +158,8 @@ fn start(home: &Home) -> Result<()> {
         .stderr(Stdio::null())
         .env_remove("DESKMATE_TOKEN")
         .spawn()
-        .map_err(|error| failed(&error))?;
-    let started = Instant::now();
-    let mut ended = false;
-    while !reachable(home) {
-        ended = ended || child.try_wait().map_or(true, |status| status.is_some());
-        if (ended && home.running().is_none()) || started.elapsed() > START_WITHIN {
-            let said = quote(home, before).unwrap_or_default();
-            return Err(failed(&if said.is_empty() { "it does not answer" } else { said.trim_end() }).hint(format!("{} tells more", home.log_file().display())));
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-    // Whoever lives longer than the server must not leave a dead process behind.
-    std::thread::spawn(move || child.wait());
-    Ok(())
+        .map_err(|error| cannot(&error))?;
+    Ok(Some(Starting { child: Some(child), _lock: lock }))
 }
 
 /// This program's file. One that was replaced while it runs is named by the system with a note behind it; the new file

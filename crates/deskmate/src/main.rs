@@ -9,11 +9,15 @@ mod home;
 mod http;
 mod keep;
 mod live;
+mod mcp;
 mod reference;
 mod refusals;
 mod service;
+mod shim;
 #[cfg(test)]
 mod snapshot;
+mod socket;
+mod worker;
 mod world;
 
 use std::process::ExitCode;

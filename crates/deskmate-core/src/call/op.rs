@@ -87,7 +87,7 @@ pub struct Op {
     pub name: &'static str,
     /// Its toolset.
     pub toolset: Toolset,
-    /// Whether it changes anything.
+    /// Whether it may change anything; [`Op::effect_of`] tells it for one call.
     pub effect: Effect,
     /// Whether it may hold the caller for a while.
     pub waits: bool,
@@ -103,6 +103,7 @@ pub struct Op {
     pub output: Value,
     run: Arc<Run>,
     prepare: Option<Arc<Prepare>>,
+    writes_when: Option<fn(&Value) -> bool>,
 }
 
 impl Op {
@@ -171,7 +172,7 @@ impl Op {
         let mut output = schema_of::<O>();
         take_description(&mut output);
         let access = if toolset == Toolset::Desk { Access::Person(Role::Viewer) } else { Access::Anyone };
-        Self { name, toolset, effect, waits: false, access, hints, description, input, output, run, prepare: None }
+        Self { name, toolset, effect, waits: false, access, hints, description, input, output, run, prepare: None, writes_when: None }
     }
 
     /// Says who may call it.
@@ -193,6 +194,21 @@ impl Op {
     pub fn idempotent(mut self) -> Self {
         self.hints.idempotent = true;
         self
+    }
+
+    /// It changes something only when its input says so; any other call is a read and does not go through the writer.
+    #[must_use]
+    pub fn writes_when(mut self, says_so: fn(&Value) -> bool) -> Self {
+        self.writes_when = Some(says_so);
+        self
+    }
+
+    /// Whether a call with this input changes anything.
+    pub fn effect_of(&self, input: &Value) -> Effect {
+        match self.writes_when {
+            Some(says_so) if !says_so(input) => Effect::Read,
+            _ => self.effect,
+        }
     }
 
     /// The name where several toolsets are mounted together; names that begin with their toolset stay.
@@ -287,6 +303,9 @@ impl Transform for Plain {
                 }
             }
         }
+        if let Some(Value::Array(choices)) = schema.get("oneOf").cloned() {
+            name_choices(schema, &choices);
+        }
         if matches!(schema.get("format"), Some(Value::String(format)) if format.starts_with("uint") || format.starts_with("int") || format == "double") {
             schema.remove("format");
         }
@@ -295,6 +314,22 @@ impl Transform for Plain {
         }
         transform_subschemas(self, schema);
     }
+}
+
+/// Choices with a description each become a plain `enum`, which every client understands, with the descriptions in words.
+fn name_choices(schema: &mut Schema, choices: &[Value]) {
+    let names: Vec<Value> = choices.iter().filter_map(|choice| choice.get("const").cloned()).collect();
+    if names.len() != choices.len() || !names.iter().all(Value::is_string) {
+        return;
+    }
+    let explained = choices.iter().filter_map(|choice| Some(format!("`{}`: {}", choice.get("const")?.as_str()?, choice.get("description")?.as_str()?)));
+    let explained = explained.collect::<Vec<_>>().join(" ");
+    let own = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let description = format!("{own} {explained}").trim().to_owned();
+    schema.remove("oneOf");
+    schema.insert("type".to_owned(), json!("string"));
+    schema.insert("enum".to_owned(), Value::Array(names));
+    schema.insert("description".to_owned(), Value::String(description));
 }
 
 fn take_description(schema: &mut Value) -> String {

@@ -71,7 +71,7 @@ impl Desk {
         };
         check_value(&call.input, 0)?;
         let desk = self.clone();
-        if op.effect == Effect::Read {
+        if op.effect_of(&call.input) == Effect::Read {
             return self.db.read(move |tx| desk.run(tx, &op, &call, None)).await;
         }
         let prepared = if op.is_prepared() {
@@ -106,7 +106,7 @@ impl Desk {
             (Credential::Nobody | Credential::Named(_), Access::Public) => Actor::system(),
             _ => identity::authenticate(tx, &call.credential, &claims, self.world.now(), self.open_allowed)?,
         };
-        authorise(op, &actor)?;
+        authorise(op, op.effect_of(&input), &actor)?;
         Ok((actor, input))
     }
 
@@ -119,11 +119,13 @@ impl Desk {
     fn run(&self, tx: &mut Tx<'_>, op: &Op, call: &Call, prepared: Option<&Prepared>) -> Result<Answer> {
         let (actor, mut input) = self.enter(tx, op, call)?;
         let mut cx = self.cx(tx, actor, call.surface);
-        if op.effect == Effect::Read {
+        let effect = op.effect_of(&input);
+        // A key on a call that only reads asks for nothing: reading twice is the same as reading once.
+        let key = if op.effect == Effect::Write { Key::take(&mut input)? } else { None };
+        if effect == Effect::Read {
             let outcome = op.run(&mut cx, input, None)?;
             return Ok(Answer { outcome, actor: cx.actor });
         }
-        let key = Key::take(&mut input)?;
         let name = op.full_name();
         if let Some(key) = &key
             && let Some(answer) = key.answered(&mut cx, &name)?
@@ -145,10 +147,10 @@ impl Desk {
 }
 
 /// Checks the operation's authorisation row.
-fn authorise(op: &Op, actor: &Actor) -> Result<()> {
+fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
     let ways = "people decide with `deskmate` on a terminal or in their signed-in browser";
     if let Some(scopes) = &actor.scopes {
-        let effect = if op.effect == Effect::Read { "read" } else { "write" };
+        let effect = if effect == Effect::Read { "read" } else { "write" };
         let toolset = op.toolset.name();
         let fits = |scope: &String| {
             let (name, limit) = scope.split_once(':').unwrap_or((scope, "write"));
@@ -164,7 +166,7 @@ fn authorise(op: &Op, actor: &Actor) -> Result<()> {
         Access::System => Err(Error::forbidden("only the desk itself does this")),
         _ if actor.is_system() => Ok(()),
         Access::Anyone if actor.is_agent() => Ok(()),
-        Access::Anyone => need_role(actor, super::Role::Member.min(if op.effect == Effect::Read { super::Role::Viewer } else { super::Role::Member })),
+        Access::Anyone => need_role(actor, super::Role::Member.min(if effect == Effect::Read { super::Role::Viewer } else { super::Role::Member })),
         Access::Person(_) | Access::Present(_) if actor.is_agent() => {
             Err(Error::forbidden(format!("{} needs a person's credential, and this is an agent's", op.full_name())).hint(ways))
         }

@@ -316,7 +316,7 @@ fn own_session(cx: &Cx<'_, '_>) -> Result<String> {
     session.ok_or_else(|| Error::forbidden("this needs a signed-in session, not a token"))
 }
 
-/// End this session.
+/// End this session: its secret stops working at once.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SignOut {}

@@ -18,6 +18,9 @@ mod seal;
 mod tree;
 mod verify;
 
+/// The kind of the job that verifies the record.
+pub const VERIFY_JOB: &str = "record.verify";
+
 pub use bundle::{BundleHeader, BundleLine, verify_bundle};
 pub use entry::{Body, Entry, Event, Kind};
 pub use erase::ERASED;

@@ -120,6 +120,7 @@ create table lease (
 );
 create index lease_by_expiry on lease (expires_at);
 
+-- Durable work. The long texts come last: SQLite reads a row from its beginning, and claims and lists need none of them.
 create table job (
     id text primary key,
     kind text not null,
@@ -129,35 +130,49 @@ create table job (
     unique_key text,
     owner_kind text not null,
     owner text not null,
-    input text not null,
-    step text,
-    progress text,
-    result text,
-    error text,
+    if_lost text not null,
     attempt bigint not null,
     attempts_max bigint not null,
     cancel_requested boolean not null,
     created_at bigint not null,
     updated_at bigint not null,
-    finished_at bigint
+    finished_at bigint,
+    progress text,
+    error text,
+    step text,
+    input text not null,
+    result text
 );
-create index job_due on job (priority, run_at, id) where state = 'waiting';
-create index job_running on job (id) where state = 'running';
+-- Claims look for each kind and priority alone, so that neither another kind's backlog nor later dates are read through.
+-- On SQLite the state is a column of these three although it is the same in all their rows: without it another index that
+-- begins with the state is preferred, and the whole backlog is read and sorted. PostgreSQL knows from the condition that
+-- the state fits and then does not use it for seeking, so there it must not come first.
+create index job_waiting on job (state, kind, priority, run_at, id) where state = 'waiting'; -- sqlite
+create index job_waiting on job (kind, priority, run_at, id) where state = 'waiting'; -- postgres
+create index job_due on job (state, run_at, id) where state = 'waiting'; -- sqlite
+create index job_due on job (run_at, id) where state = 'waiting'; -- postgres
+create index job_running on job (state, id) where state = 'running'; -- sqlite
+create index job_running on job (id) where state = 'running'; -- postgres
 create unique index job_unique on job (kind, unique_key) where unique_key is not null and (state = 'waiting' or state = 'running');
-create index job_by_owner on job (owner, created_at, id);
+create index job_by_owner on job (owner_kind, owner, created_at, id);
+create index job_by_state on job (state, created_at, id);
+create index job_by_kind on job (kind, created_at, id);
 create index job_by_age on job (created_at, id);
-create index job_finished on job (finished_at) where finished_at is not null;
+create index job_finished on job (finished_at, id) where finished_at is not null;
 
 create table job_attempt (
     job text not null,
     number bigint not null,
     worker text not null,
+    fence bigint not null,
     started_at bigint not null,
     ended_at bigint,
+    outcome text,
     error text,
     primary key (job, number)
 );
 
+-- `rank` is the priority turned round, so that the most urgent comes first. `content` is null once it was erased.
 create table message (
     id text primary key,
     project text not null,
@@ -168,38 +183,51 @@ create table message (
     to_name text not null,
     thread text not null,
     reply_to text,
-    priority bigint not null,
+    rank bigint not null,
     content text,
     created_at bigint not null
 );
 create index message_by_thread on message (thread, created_at, id);
-create index message_by_sender on message (sender, created_at, id);
+create index message_by_sender on message (sender, project, created_at, id);
 create index message_by_age on message (created_at, id);
 
--- One row for each recipient. `rank` is the priority turned round, so that the most urgent comes first.
+-- One row for each recipient.
 create table delivery (
     message text not null,
     recipient text not null,
     project text not null,
     rank bigint not null,
     created_at bigint not null,
-    returned bigint not null,
-    returned_at bigint,
     acknowledged_at bigint,
     primary key (message, recipient)
 );
-create index delivery_waiting on delivery (recipient, rank, created_at, message) where acknowledged_at is null;
+create index delivery_waiting on delivery (recipient, project, rank, created_at, message) where acknowledged_at is null;
 create index delivery_by_recipient on delivery (recipient, created_at, message);
+
+-- How many unacknowledged messages each recipient has: counted here, because counting them would cost more with each.
+create table mailbox (
+    recipient text primary key,
+    unread bigint not null
+);
+
+create table actor_group (
+    name text primary key,
+    owner_kind text not null,
+    owner text not null,
+    created_at bigint not null,
+    updated_at bigint not null
+);
 
 create table member (
     name text not null,
     member text not null,
-    added_by text not null,
     created_at bigint not null,
     primary key (name, member)
 );
 create index member_of on member (member, name);
 
+-- `recipient` is an actor or `group:NAME`; `worker` is who claimed it last, `result_by` who
+-- wrote the result. Erased texts are null and `erased` says so.
 create table task (
     id text primary key,
     project text not null,
@@ -208,24 +236,31 @@ create table task (
     verified boolean not null,
     origin text not null,
     recipient text not null,
-    title text not null,
+    title text,
     description text,
     state text not null,
-    priority bigint not null,
+    rank bigint not null,
     open_blockers bigint not null,
     deadline bigint,
     thread text,
     result text,
-    reason text,
+    result_kind text,
+    result_by text,
+    result_verified boolean,
+    worker text,
+    erased boolean not null,
     attempt bigint not null,
     version bigint not null,
     created_at bigint not null,
     updated_at bigint not null,
     finished_at bigint
 );
-create index task_by_recipient on task (recipient, state, created_at, id);
-create index task_by_sender on task (sender, created_at, id);
+create index task_by_recipient on task (recipient, project, state, created_at, id);
+create index task_by_sender on task (sender, project, state, created_at, id);
+create index task_by_project on task (project, state, created_at, id);
 create index task_by_age on task (created_at, id);
+create index task_ready on task (recipient, project, rank, created_at, id) where state = 'pending' and open_blockers = 0;
+create index task_in_progress on task (recipient, project, rank, created_at, id) where state = 'in_progress';
 
 create table task_blocker (
     task text not null,
@@ -239,19 +274,23 @@ create table task_note (
     task text not null,
     actor_kind text not null,
     actor text not null,
+    verified boolean not null,
     note text,
     percent bigint,
     created_at bigint not null
 );
 create index task_note_by_task on task_note (task, created_at, id);
 
+-- `paths` is a JSON list; it is null once it was erased, and then the reservation holds nothing.
 create table reservation (
     id text primary key,
     project text not null,
+    holder_kind text not null,
     holder text not null,
+    verified boolean not null,
     mode text not null,
-    paths text not null,
-    reason text not null,
+    paths text,
+    reason text,
     created_at bigint not null,
     released_at bigint
 );

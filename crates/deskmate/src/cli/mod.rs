@@ -5,6 +5,7 @@ mod call;
 mod client;
 mod identity;
 mod keep;
+mod mcp;
 mod output;
 mod server;
 mod service;
@@ -61,6 +62,8 @@ impl Global {
 enum Command {
     /// Start the desk in the foreground
     Up(up::UpArgs),
+    /// Speak MCP on standard input and output: what an MCP client starts
+    Mcp(mcp::McpArgs),
     /// Show whether the desk runs, in which mode, and how large its record is
     Status,
     /// Stop the running desk
@@ -111,6 +114,7 @@ pub(crate) fn run() -> ExitCode {
     let global = cli.global;
     let done = match cli.command {
         Command::Up(args) => up::run(&global, &args),
+        Command::Mcp(args) => mcp::run(&global, args),
         Command::Status => server::status(&global),
         Command::Stop => server::stop(&global),
         Command::Claim => server::claim(&global),

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::config::{self, Given, LogFormat, Settings};
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound};
-use crate::{background, keep};
+use crate::{background, keep, mcp, socket};
 
 #[derive(Args)]
 pub(super) struct UpArgs {
@@ -79,7 +79,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let app = App::open(&settings.database_url, key, Registry::new(), settings.is_loopback())?;
     keep::refuse_unfinished(&app.desk.db)?;
     let standing = Standing {
-        activity: Activity::new(),
+        activity: app.activity.clone(),
         set_up: activity::set_up(args.separate_user, home.path()),
         policy_mode: settings.policy_mode,
         background: args.background,
@@ -109,12 +109,18 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     let url = bound.url()?;
     app.start().await?;
     let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some());
-    let router = http::router(app.clone(), allowed, standing, axum::Router::new());
     let stop = CancellationToken::new();
+    let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
+    let router = http::router(app.clone(), allowed, standing, mcp);
+    let desk = tokio::spawn({
+        let (app, path, stop) = (app.clone(), home.socket(), stop.clone());
+        async move { socket::serve(app, &path, stop).await }
+    });
     let unix = tokio::spawn({
         let (path, router, stop) = (home.http_socket(), router.clone(), stop.clone());
         async move { http::serve_unix(&path, router, stop).await }
     });
+    tokio::spawn(crate::worker::run(app.clone(), stop.clone()));
     let tcp = tokio::spawn(http::serve_tcp(bound, router, stop.clone()));
     lock.listening(&url)?;
     if background {
@@ -130,7 +136,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     }
     tracing::info!("stopping: requests under way are finished");
     stop.cancel();
-    let finished = tokio::time::timeout(Duration::from_secs(5), async { (tcp.await, unix.await) }).await;
+    let finished = tokio::time::timeout(Duration::from_secs(5), async { (tcp.await, unix.await, desk.await) }).await;
     if finished.is_err() {
         tracing::warn!("some connections were still open and are closed");
     }

@@ -1,0 +1,46 @@
+//! Erasing texts from the rows of this capability, when a person erases the event that brought them.
+
+use deskmate_db::{Tx, args};
+use serde_json::Value;
+
+use super::{notes, reservations, send, tasks, update};
+use crate::Result;
+use crate::record::EventRow;
+
+/// Erases what an event's payload repeats in rows, and the kept answers of those who may have read it.
+pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
+    let fact = |name: &str| event.facts.get(name).and_then(Value::as_str).unwrap_or_default();
+    let kind = event.kind.as_str();
+    if kind == send::SENT.name {
+        tx.execute("update message set content = null where id = $1", args![fact("message")])?;
+    } else if kind == tasks::CREATED.name {
+        tx.execute("update task set title = null, description = null, erased = true where id = $1", args![fact("task")])?;
+    } else if kind == update::UPDATED.name {
+        // A later result stands in its place, and is another event's to erase.
+        let result = event.payload.as_ref().and_then(|payload| payload.get("result")).and_then(Value::as_str);
+        if let Some(result) = result {
+            tx.execute("update task set result = null, erased = true where id = $1 and result = $2", args![fact("task"), result])?;
+        }
+    } else if kind == notes::NOTED.name {
+        tx.execute("update task_note set note = null where id = $1", args![fact("note")])?;
+    } else if kind == reservations::RESERVED.name {
+        tx.execute("update reservation set paths = null, reason = null where id = $1", args![fact("reservation")])?;
+    } else {
+        return Ok(());
+    }
+    forget_answers(tx, event)
+}
+
+/// Answers are kept for retries, and some repeat what was read.
+fn forget_answers(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
+    let worker = match event.facts.get("task").and_then(Value::as_str) {
+        Some(task) => tx.optional("select worker from task where id = $1", args![task])?.map(|row| row.get::<Option<String>>(0)).transpose()?.flatten(),
+        None => None,
+    };
+    for reader in event.audience.iter().chain(worker.iter()) {
+        for kind in ["agent", "person"] {
+            tx.execute("delete from idempotency where actor = $1", args![format!("{kind}:{reader}")])?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! Changing the state of a task: who may, to which, and what follows for the tasks that wait for it.
+
+use deskmate_db::args;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::claim::{held_by, take};
+use super::party::{self, GROUP_PREFIX, lease_time, me, sees_all};
+use super::rows::{self, TaskRow, subject};
+use super::state::State;
+use super::task_out::{TaskOut, concerned, find_visible, is_recipient, parties};
+use crate::call::Cx;
+use crate::limits::{CONTENT_BYTES_MAX, DEPENDENTS_MAX};
+use crate::record::{Event, Kind};
+use crate::{Error, Result, check_text, lease};
+
+/// A task's state changed.
+pub(super) const UPDATED: Kind = Kind { name: "task.updated", says: "The state of a task changed." };
+/// A task waits for less.
+pub(super) const UNBLOCKED: Kind = Kind { name: "task.unblocked", says: "A task no longer waits for another one." };
+
+/// Change the state of a task. Claim it first (or set `in_progress`, which claims it); then `completed`, `failed` or
+/// `input_needed` with a `result`, or `pending` to give it back. Its recipient may set `rejected` instead of claiming;
+/// its sender may set `cancelled`. Final states stay: a refusal names the states that may follow.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpdateTask {
+    /// The task's id.
+    task_id: String,
+    /// The new state.
+    status: State,
+    /// The result, the error, the question or the reason.
+    result: Option<String>,
+    /// The fence that the claim gave you: the change is refused if the lease was lost meanwhile.
+    fence: Option<i64>,
+    /// With `in_progress`: how long the claim stands without a sign of life; 600 if not given.
+    lease_seconds: Option<u32>,
+}
+
+pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateTask) -> Result<TaskOut> {
+    let (me, now) = (me(cx)?, cx.now());
+    if let Some(result) = &input.result {
+        check_text("result", result, CONTENT_BYTES_MAX)?;
+    }
+    let ttl = lease_time(input.lease_seconds)?;
+    let mut task = find_visible(cx, "task_id", &input.task_id, &me)?;
+    if input.status == State::InProgress {
+        if input.result.is_some() {
+            return Err(Error::invalid("result", "does not fit in_progress").hint("add_task_note tells how far it is"));
+        }
+        return Ok(TaskOut::new(take(cx, task, &me, ttl)?, now));
+    }
+    check_may(cx, &task, &me, input.status, input.fence)?;
+    let from = task.state(now);
+    task.stored = input.status;
+    if input.result.is_some() {
+        task.result.clone_from(&input.result);
+        task.result_by = Some((cx.actor.kind.name().to_owned(), me.clone(), cx.actor.verified));
+    }
+    if task.stored.is_final() {
+        lease::forget(cx.tx, &task.subject())?;
+    } else {
+        lease::release(cx.tx, &task.subject(), now)?;
+    }
+    rows::update_task(cx.tx, &mut task, now)?;
+    let audience = parties(cx, &task)?;
+    let mut event = Event::new(UPDATED, task.subject())
+        .fact("task", task.id.as_str())
+        .fact("from", from.name())
+        .fact("to", task.stored.name())
+        .fact("version", task.version)
+        .audience(audience);
+    if let Some(result) = input.result {
+        event = event.payload(json!({ "result": result }));
+    }
+    cx.emit(event)?;
+    if task.stored == State::Completed {
+        release_dependents(cx, &task.id)?;
+    }
+    Ok(TaskOut::new(task, now))
+}
+
+/// Refuses whoever may not bring a task from its state to this one.
+fn check_may(cx: &mut Cx<'_, '_>, task: &TaskRow, me: &str, to: State, fence: Option<i64>) -> Result<()> {
+    let from = task.state(cx.now());
+    let recipient = is_recipient(cx, task, me)?;
+    let gave = task.sender == me || sees_all(cx);
+    match to {
+        State::Cancelled if !gave => return Err(Error::forbidden("only the sender of a task or a person may cancel it").hint("its recipient may reject it")),
+        State::Cancelled => return from.check_next(to),
+        State::Pending if task.stored == State::InputNeeded && (gave || recipient) => return Ok(()),
+        _ if !recipient && task.worker.as_deref() != Some(me) => {
+            return Err(Error::forbidden(format!("this task was given to {}; you may only cancel it or add notes", task.recipient)));
+        }
+        State::Rejected if task.recipient.starts_with(GROUP_PREFIX) => {
+            return Err(Error::forbidden("one member cannot reject a task for all of its group").hint("leave it to the others; its sender may cancel it"));
+        }
+        _ => {}
+    }
+    // What was in progress is its worker's to change, also when the lease has just ended: then the lease says so.
+    if task.stored == State::InProgress && to != State::Rejected {
+        State::InProgress.check_next(to)?;
+        return check_holder(cx, task, me, fence);
+    }
+    from.check_next(to)
+}
+
+fn check_holder(cx: &mut Cx<'_, '_>, task: &TaskRow, me: &str, fence: Option<i64>) -> Result<()> {
+    let now = cx.now();
+    match task.held(now) {
+        Some((holder, _, expires_at)) if holder != me && fence.is_none() => Err(held_by(holder, *expires_at)),
+        _ => lease::check(cx.tx, &task.subject(), me, fence, now).map(|_| ()),
+    }
+}
+
+/// Lets the tasks go on that waited for one that is completed now.
+fn release_dependents(cx: &mut Cx<'_, '_>, blocker: &str) -> Result<()> {
+    let bound = i64::try_from(DEPENDENTS_MAX).unwrap_or(i64::MAX);
+    let rows = cx.tx.query("select task from task_blocker where blocker = $1 order by task limit $2", args![blocker, bound])?;
+    for row in rows {
+        let task: String = row.get(0)?;
+        unblock(cx, &task, blocker)?;
+    }
+    Ok(())
+}
+
+/// Counts one blocker less, and tells those concerned.
+fn unblock(cx: &mut Cx<'_, '_>, task: &str, blocker: &str) -> Result<()> {
+    let now = cx.now();
+    let row = cx.tx.optional(
+        "update task set open_blockers = open_blockers - 1, version = version + 1, updated_at = $2 where id = $1 and open_blockers > 0 \
+         returning open_blockers, version, recipient, sender",
+        args![task, now],
+    )?;
+    let Some(row) = row else { return Ok(()) };
+    let (open, version): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let audience = concerned(cx, &row.get::<String>(2)?, [Some(row.get(3)?), None])?;
+    let event = Event::new(UNBLOCKED, subject(task)).fact("task", task).fact("blocker", blocker).fact("open_blockers", open).fact("version", version);
+    cx.emit(event.audience(audience))
+}
+
+/// Let a task that you gave go on without another one that it waits for, for example because that one failed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UnblockTask {
+    /// The task that waits.
+    task_id: String,
+    /// The task that it shall no longer wait for.
+    blocker: String,
+}
+
+pub(super) fn drop_blocker(cx: &mut Cx<'_, '_>, input: UnblockTask) -> Result<TaskOut> {
+    let (me, now) = (me(cx)?, cx.now());
+    let task = find_visible(cx, "task_id", &input.task_id, &me)?;
+    if task.sender != me && !sees_all(cx) {
+        return Err(Error::forbidden("only the sender of a task or a person may change what it waits for"));
+    }
+    let blocker = party::id("blocker", &input.blocker)?;
+    if task.stored.is_final() {
+        return Err(Error::conflict(format!("the task is {}, which is final", task.stored.name())));
+    }
+    let state: Option<String> = cx
+        .tx
+        .optional("select t.state from task_blocker b join task t on t.id = b.blocker where b.task = $1 and b.blocker = $2", args![task.id, blocker])?
+        .map(|row| row.get(0))
+        .transpose()?;
+    match state.as_deref() {
+        None => return Err(Error { field: Some("blocker".to_owned()), ..Error::not_found(format!("the task does not wait for {blocker}")) }),
+        Some("completed") => return Err(Error::conflict(format!("{blocker} is completed and holds nothing up"))),
+        Some(_) => {}
+    }
+    cx.tx.execute("delete from task_blocker where task = $1 and blocker = $2", args![task.id, blocker])?;
+    unblock(cx, &task.id, &blocker)?;
+    let task = find_visible(cx, "task_id", &task.id, &me)?;
+    Ok(TaskOut::new(task, now))
+}

@@ -1,0 +1,215 @@
+//! The MCP server of one connection or request: every method, handed on to where it is done.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use deskmate_core::call::{Call, Surface};
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestMethod, CompleteRequestParams, CompleteResult, DiscoverResult,
+    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+};
+use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::json;
+
+use super::caller::Caller;
+use super::mount::Mount;
+use super::prompts::Prompts;
+use super::resources::{Resources, fault};
+use super::subscriptions::{FOLLOWED_MAX, Followed, Sink, follow};
+use super::tasks;
+use super::tools::Tools;
+use crate::app::App;
+
+/// How long a client may keep a list. Lists change only with the version of the server.
+pub(super) const LIST_FRESH_MS: u64 = 300_000;
+
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+
+/// What all connections to the same choice of toolsets share.
+pub(crate) struct Endpoint {
+    pub(super) app: App,
+    pub(super) tools: Tools,
+    pub(super) resources: Resources,
+    pub(super) prompts: Prompts,
+    info: ServerConfig,
+}
+
+impl Endpoint {
+    /// Works out the lists once.
+    pub(crate) fn new(app: App, mount: Mount) -> Self {
+        let registry = Arc::clone(&app.desk.registry);
+        let mut capabilities = ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().enable_resources_subscribe();
+        if tasks::served(&registry) {
+            capabilities = capabilities.enable_tasks();
+        }
+        let server = Implementation::new("deskmate", env!("CARGO_PKG_VERSION"))
+            .with_title("Deskmate")
+            .with_description("One desk for people and their AI agents: messages, tasks and reservations with a record that can be proved.");
+        let info = ServerConfig::new(capabilities.build()).with_server_info(server).with_instructions(INSTRUCTIONS);
+        let tools = Tools::new(&registry, &mount);
+        Self { app, tools, resources: Resources::new(&registry), prompts: Prompts::new(&registry), info }
+    }
+}
+
+/// One connection, or one HTTP request where there is no session.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) caller: Caller,
+    followed: Followed,
+    /// Whether later messages of this client reach the same `Server`. Without that, the older era cannot subscribe.
+    lasting: bool,
+}
+
+impl Server {
+    pub(crate) fn new(endpoint: Arc<Endpoint>, caller: Caller, lasting: bool) -> Self {
+        Self { endpoint, caller, followed: Followed::default(), lasting }
+    }
+
+    /// Whether the caller is anybody to this desk. Following waits quietly, so a bad credential must show at the start.
+    async fn check_caller(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let credential = self.caller.credential(context);
+        let call = Call { credential, surface: Surface::Mcp, operation: "desk_whoami".to_owned(), input: json!({}) };
+        self.endpoint.app.desk.call(call).await.map(drop).map_err(|error| fault(&error))
+    }
+}
+
+/// Lists are short and come whole: a cursor can only be one that was never given out.
+pub(super) fn whole(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        Some(_) => Err(ErrorData::invalid_params("this cursor was not given out by this server", None)),
+        None => Ok(()),
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        self.endpoint.info.clone()
+    }
+
+    async fn initialize(&self, request: InitializeRequestParams, context: RequestContext<RoleServer>) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut answer = self.negotiate_initialize(&request)?;
+        if !self.lasting
+            && let Some(resources) = answer.capabilities.resources.as_mut()
+        {
+            resources.subscribe = None;
+        }
+        Ok(answer)
+    }
+
+    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info()).with_ttl_ms(LIST_FRESH_MS).with_cache_scope(CacheScope::Public))
+    }
+
+    async fn list_tools(&self, request: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListToolsResult, ErrorData> {
+        whole(request)?;
+        let tools = self.endpoint.tools.list().to_vec();
+        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(LIST_FRESH_MS).with_cache_scope(CacheScope::Public))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.endpoint.tools.list().iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        let credential = self.caller.credential(&context);
+        self.endpoint.tools.call(&self.endpoint.app, credential, request, &context).await
+    }
+
+    async fn list_resources(&self, request: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListResourcesResult, ErrorData> {
+        whole(request)?;
+        Ok(self.endpoint.resources.list())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        whole(request)?;
+        Ok(self.endpoint.resources.templates())
+    }
+
+    async fn read_resource(&self, request: ReadResourceRequestParams, context: RequestContext<RoleServer>) -> Result<ReadResourceResponse, ErrorData> {
+        let found = self.endpoint.resources.find(&request.uri).ok_or_else(|| no_resource(&request.uri))?;
+        let credential = self.caller.credential(&context);
+        found.read(&self.endpoint.app, &credential).await.map(ReadResourceResponse::Complete)
+    }
+
+    async fn list_prompts(&self, request: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListPromptsResult, ErrorData> {
+        whole(request)?;
+        Ok(self.endpoint.prompts.list())
+    }
+
+    async fn get_prompt(&self, request: GetPromptRequestParams, _: RequestContext<RoleServer>) -> Result<GetPromptResponse, ErrorData> {
+        self.endpoint.prompts.get(&request).map(GetPromptResponse::Complete)
+    }
+
+    fn complete(&self, _: CompleteRequestParams, _: RequestContext<RoleServer>) -> impl Future<Output = Result<CompleteResult, ErrorData>> + Send + '_ {
+        // Not declared, so it must not be answered either.
+        ready(Err(ErrorData::method_not_found::<CompleteRequestMethod>()))
+    }
+
+    async fn subscribe(&self, request: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let found = self.endpoint.resources.find(&request.uri).ok_or_else(|| no_resource(&request.uri))?;
+        if !self.lasting {
+            return Err(ErrorData::invalid_request("this endpoint keeps no sessions: subscribe over stdio, or with subscriptions/listen", None));
+        }
+        self.check_caller(&context).await?;
+        let credential = self.caller.credential(&context);
+        if self.followed.start(self.endpoint.app.clone(), credential, found, context.peer.clone()) {
+            return Ok(());
+        }
+        Err(ErrorData::invalid_params(format!("one connection follows at most {FOLLOWED_MAX} resources"), None))
+    }
+
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.followed.stop(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let asked = requested.resource_subscriptions.iter().flatten();
+        let known = asked.filter(|uri| self.endpoint.resources.find(uri).is_some()).take(FOLLOWED_MAX).cloned();
+        let mut accepted = requested.clone();
+        accepted.resource_subscriptions = requested.resource_subscriptions.as_ref().map(|_| known.collect());
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        if !uris.is_empty() {
+            self.check_caller(context.request_context()).await?;
+        }
+        let credential = self.caller.credential(context.request_context());
+        let followers = uris.iter().filter_map(|uri| self.endpoint.resources.find(uri)).map(|found| {
+            let follower = follow(self.endpoint.app.clone(), credential.clone(), found, Sink::Listen(context.sink().clone()));
+            tokio_util::task::AbortOnDropHandle::new(tokio::spawn(follower))
+        });
+        let followers: Vec<_> = followers.collect();
+        context.cancelled().await;
+        drop(followers);
+        Ok(())
+    }
+
+    async fn get_task(&self, request: GetTaskParams, context: RequestContext<RoleServer>) -> Result<GetTaskResult, ErrorData> {
+        tasks::get(&self.endpoint.app, self.caller.credential(&context), &request.task_id).await
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        Err(ErrorData::invalid_params(format!("the task {} asks for no input", request.task_id), None))
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        tasks::cancel(&self.endpoint.app, self.caller.credential(&context), &request.task_id).await
+    }
+}
+
+fn no_resource(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found(format!("there is no resource {uri}"), Some(json!({ "uri": uri })))
+}

@@ -1,0 +1,117 @@
+//! MCP over Streamable HTTP: `/mcp` with every toolset that agents use, `/mcp/{toolset}` with those that are named.
+//! No sessions: every request stands alone and brings its own credential.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use axum::{Json, Router};
+use deskmate_core::Error;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::caller::Caller;
+use super::handler::Server;
+use super::mount::{Mount, Shelf};
+use crate::app::App;
+
+/// The largest body of a request.
+const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// From where requests may come. A request without an `Origin` comes from no browser and passes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Allowed {
+    /// Names in `Host`, with or without a port.
+    pub(crate) hosts: Vec<String>,
+    /// Values of `Origin`, with scheme and port.
+    pub(crate) origins: Vec<String>,
+}
+
+impl Allowed {
+    pub(super) fn config(&self, stop: CancellationToken) -> StreamableHttpServerConfig {
+        StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_allowed_hosts(self.hosts.clone())
+            .with_allowed_origins(self.origins.clone())
+            .enforce_origin_validation()
+            .with_max_request_body_bytes(BODY_BYTES_MAX)
+            .with_cancellation_token(stop)
+    }
+}
+
+type Service = StreamableHttpService<Server, NeverSessionManager>;
+
+#[derive(Clone)]
+struct Http {
+    shelf: Shelf,
+    allowed: Arc<Allowed>,
+    stop: CancellationToken,
+    services: Arc<Mutex<HashMap<Mount, Service>>>,
+}
+
+/// The routes. Open streams end when `stop` is cancelled.
+pub(crate) fn router(app: App, allowed: Allowed, stop: CancellationToken) -> Router {
+    let http = Http { shelf: Shelf::new(app), allowed: Arc::new(allowed), stop, services: Arc::default() };
+    let routes = Router::new();
+    #[cfg(feature = "conformance")]
+    let routes = routes.merge(super::conformance::router(&http.shelf, &http.allowed, http.stop.clone()));
+    routes.route("/mcp", any(all)).route("/mcp/{toolsets}", any(named)).with_state(http)
+}
+
+async fn all(State(http): State<Http>, request: Request) -> Response {
+    http.serve("", request).await
+}
+
+async fn named(State(http): State<Http>, Path(toolsets): Path<String>, request: Request) -> Response {
+    http.serve(&toolsets, request).await
+}
+
+impl Http {
+    async fn serve(&self, toolsets: &str, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        // The address and the query only narrow what is there.
+        let read_only = super::caller::query(&parts, "read_only").is_some_and(|value| matches!(value.as_str(), "1" | "true"));
+        let mount = match Mount::named(toolsets.split(','), read_only) {
+            Ok((mount, _)) => mount,
+            Err(error) => return not_found(&error),
+        };
+        respond(self.service(&mount).handle(Request::from_parts(parts, body)).await)
+    }
+
+    fn service(&self, mount: &Mount) -> Service {
+        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(service) = services.get(mount) {
+            return service.clone();
+        }
+        let endpoint = self.shelf.endpoint(mount);
+        let factory = move || Ok(Server::new(Arc::clone(&endpoint), Caller::Request, false));
+        let service = Service::new(factory, Arc::new(NeverSessionManager::default()), self.allowed.config(self.stop.clone()));
+        services.insert(mount.clone(), service.clone());
+        service
+    }
+}
+
+fn not_found(error: &Error) -> Response {
+    (StatusCode::NOT_FOUND, Json(json!({ "error": error }))).into_response()
+}
+
+/// A response of rmcp as one of axum. Proxies must not hold back what is streamed.
+pub(super) fn respond<B>(response: axum::http::Response<B>) -> Response
+where
+    B: axum::body::HttpBody<Data = axum::body::Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    let mut response = response.map(Body::new);
+    let streamed = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    if streamed {
+        response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    }
+    response
+}

@@ -1,0 +1,21 @@
+//! MCP, in both protocol eras, over HTTP and over the local socket. Everything that a client can do here is an
+//! operation of the registry, called with the client's own credential: this folder only translates.
+//!
+//! `rmcp` is known here and in `socket.rs`, and nowhere else.
+
+mod caller;
+#[cfg(feature = "conformance")]
+mod conformance;
+mod handler;
+mod http;
+mod mount;
+mod prompts;
+mod resources;
+mod subscriptions;
+mod tasks;
+mod tools;
+
+pub(crate) use caller::Caller;
+pub(crate) use handler::Server;
+pub(crate) use http::{Allowed, router};
+pub(crate) use mount::{Mount, Shelf};

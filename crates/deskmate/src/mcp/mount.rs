@@ -1,0 +1,84 @@
+//! Which toolsets an endpoint mounts, and what follows from that. It is worked out once per choice and then shared.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use deskmate_core::call::Toolset;
+use deskmate_core::{Error, Result};
+
+use super::handler::Endpoint;
+use crate::app::App;
+
+/// The toolsets that agents use, in the order in which they are offered.
+pub(crate) const MOUNTABLE: &[Toolset] = &[Toolset::Bridge];
+
+/// Toolsets that are announced and not there yet. Naming one is no mistake, so it only gets a note.
+const PLANNED: &[&str] = &["cowork", "workspace", "agents", "board", "calendar", "guard", "vault", "transcripts", "whatsapp", "gateway"];
+
+/// A choice of toolsets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Mount {
+    /// The toolsets, each once, in the order of [`MOUNTABLE`].
+    pub(crate) toolsets: Vec<Toolset>,
+    /// Whether everything that changes something is left out.
+    pub(crate) read_only: bool,
+}
+
+impl Mount {
+    /// Every toolset that agents use.
+    pub(crate) fn all(read_only: bool) -> Self {
+        Self { toolsets: MOUNTABLE.to_vec(), read_only }
+    }
+
+    /// The named toolsets, and notes about those that are not there yet. No name at all means every toolset.
+    pub(crate) fn named<'n>(names: impl IntoIterator<Item = &'n str>, read_only: bool) -> Result<(Self, Vec<String>)> {
+        let names: Vec<&str> = names.into_iter().map(str::trim).filter(|name| !name.is_empty()).collect();
+        if names.is_empty() {
+            return Ok((Self::all(read_only), Vec::new()));
+        }
+        let known = |name: &str| MOUNTABLE.iter().any(|toolset| toolset.name() == name);
+        if let Some(unknown) = names.iter().find(|name| !known(name) && !PLANNED.contains(name)) {
+            return Err(Error::not_found(format!("there is no toolset {unknown:?}")).hint(format!("known: {}", known_names())));
+        }
+        let toolsets: Vec<Toolset> = MOUNTABLE.iter().copied().filter(|toolset| names.contains(&toolset.name())).collect();
+        if toolsets.is_empty() {
+            return Err(Error::not_found(format!("none of these toolsets is there yet: {}", names.join(", "))).hint(format!("known: {}", known_names())));
+        }
+        let notes = names.iter().filter(|name| !known(name)).map(|name| format!("the toolset {name} is planned and not there yet; going on without it"));
+        Ok((Self { toolsets, read_only }, notes.collect()))
+    }
+}
+
+fn known_names() -> String {
+    let names: Vec<&str> = MOUNTABLE.iter().map(|toolset| toolset.name()).collect();
+    names.join(", ")
+}
+
+/// The endpoints that were asked for so far, each made once.
+#[derive(Clone)]
+pub(crate) struct Shelf {
+    app: App,
+    made: Arc<Mutex<HashMap<Mount, Arc<Endpoint>>>>,
+}
+
+impl Shelf {
+    pub(crate) fn new(app: App) -> Self {
+        Self { app, made: Arc::default() }
+    }
+
+    /// The endpoint of a choice of toolsets. There are few choices, so none is ever dropped.
+    pub(crate) fn endpoint(&self, mount: &Mount) -> Arc<Endpoint> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(endpoint) = made.get(mount) {
+            return Arc::clone(endpoint);
+        }
+        let endpoint = Arc::new(Endpoint::new(self.app.clone(), mount.clone()));
+        made.insert(mount.clone(), Arc::clone(&endpoint));
+        endpoint
+    }
+
+    /// The running desk.
+    pub(crate) fn app(&self) -> &App {
+        &self.app
+    }
+}

@@ -1,0 +1,148 @@
+//! Operations as tools: the list of an endpoint, and the way from a `tools/call` to an operation and back.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deskmate_core::Error;
+use deskmate_core::call::{Answer, Call, Credential, Effect, Op, Outcome, Registry, Surface};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject, ProgressNotificationParam, ProgressToken, Tool,
+    ToolAnnotations,
+};
+use rmcp::service::{Peer, RequestContext};
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Value, json};
+use tokio::time::{Instant, interval_at};
+
+use super::mount::Mount;
+use crate::app::App;
+
+/// How often a waiting call says that it is still there. Clients give up after 30 s of silence or more.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+/// Under this key an answer says that nobody proved who called.
+pub(super) const UNVERIFIED: &str = "deskmate/unverified";
+/// Under this key a refusal is repeated for programs.
+const ERROR: &str = "deskmate/error";
+
+/// What stands behind a tool's name.
+struct Entry {
+    operation: String,
+    waits: bool,
+}
+
+/// The tools of an endpoint.
+pub(super) struct Tools {
+    list: Vec<Tool>,
+    by_name: HashMap<String, Entry>,
+}
+
+impl Tools {
+    /// Renders the operations of the mounted toolsets, in the stable order of their full names.
+    pub(super) fn new(registry: &Registry, mount: &Mount) -> Self {
+        let plain = mount.toolsets.len() == 1;
+        let mut tools = Self { list: Vec::new(), by_name: HashMap::new() };
+        for op in registry.of_toolsets(&mount.toolsets).filter(|op| !mount.read_only || op.effect == Effect::Read) {
+            let name = if plain { op.name.to_owned() } else { op.full_name() };
+            tools.list.push(render(op, name.clone()));
+            tools.by_name.insert(name, Entry { operation: op.full_name(), waits: op.waits });
+        }
+        tools
+    }
+
+    /// All tools.
+    pub(super) fn list(&self) -> &[Tool] {
+        &self.list
+    }
+
+    /// Does what a `tools/call` asks.
+    pub(super) async fn call(
+        &self,
+        app: &App,
+        credential: Credential,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(entry) = self.by_name.get(request.name.as_ref()) else {
+            return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
+        };
+        let named = matches!(credential, Credential::Named(_));
+        let input = Value::Object(request.arguments.unwrap_or_default());
+        let call = Call { credential, surface: Surface::Mcp, operation: entry.operation.clone(), input };
+        let outcome = if entry.waits { patiently(app, call, context).await? } else { app.call(call).await };
+        Ok(CallToolResponse::Complete(match outcome {
+            Ok(answer) => done(answer),
+            Err(error) => refused(&error, named),
+        }))
+    }
+}
+
+fn render(op: &Op, name: String) -> Tool {
+    let read_only = op.effect == Effect::Read;
+    let hints = ToolAnnotations::with_title(op.title())
+        .read_only(read_only)
+        .destructive(op.hints.destructive)
+        .idempotent(op.hints.idempotent)
+        .open_world(op.hints.open_world);
+    Tool::new(Cow::Owned(name), Cow::Owned(op.description.clone()), object(&op.input))
+        .with_title(op.title())
+        .with_raw_output_schema(object(&op.output))
+        .with_annotations(hints)
+}
+
+fn object(schema: &Value) -> Arc<JsonObject> {
+    Arc::new(schema.as_object().cloned().unwrap_or_default())
+}
+
+/// A call that may hold: it says that it is still there, and ends at once when the client no longer wants it.
+async fn patiently(app: &App, call: Call, context: &RequestContext<RoleServer>) -> Result<Result<Answer, Error>, ErrorData> {
+    let progress = context.meta.get_progress_token().map(|token| still_waiting(context.peer.clone(), token));
+    let progress = async {
+        match progress {
+            Some(progress) => progress.await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        answer = app.call(call) => Ok(answer),
+        () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+        () = progress => Err(ErrorData::internal_error("the client is gone", None)),
+    }
+}
+
+/// Tells the client every few seconds that a call is still waiting. Ends only when the client is gone.
+async fn still_waiting(peer: Peer<RoleServer>, token: ProgressToken) {
+    let started = Instant::now();
+    let mut tick = interval_at(started + PROGRESS_EVERY, PROGRESS_EVERY);
+    loop {
+        tick.tick().await;
+        let note = ProgressNotificationParam::new(token.clone(), started.elapsed().as_secs_f64()).with_message("still waiting");
+        if peer.notify_progress(note).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// An answer as structured content with its text copy.
+fn done(answer: Answer) -> CallToolResult {
+    let (Outcome::Done(value) | Outcome::NotYet(value)) = answer.outcome;
+    let meta = (!answer.actor.verified).then(unverified);
+    CallToolResult::structured(value).with_meta(meta)
+}
+
+/// A refusal that the model can read and repair. It is text and metadata but not structured content: clients check
+/// that against the tool's output schema even when the call failed, and would show their own complaint instead.
+fn refused(error: &Error, named: bool) -> CallToolResult {
+    let value = json!(error);
+    let mut meta = if named { unverified() } else { MetaObject::new() };
+    let text = value.to_string();
+    meta.insert(ERROR.to_owned(), value);
+    CallToolResult::error(vec![ContentBlock::text(text)]).with_meta(Some(meta))
+}
+
+pub(super) fn unverified() -> MetaObject {
+    let mut meta = MetaObject::new();
+    meta.insert(UNVERIFIED.to_owned(), Value::Bool(true));
+    meta
+}

@@ -1,0 +1,133 @@
+//! The worker: takes due jobs under a lease, does them, and reports what became of them. One loop for each server;
+//! on PostgreSQL the servers share the queue.
+
+mod verify;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use deskmate_core::call::Surface;
+use deskmate_core::job::{self, Claimed, Outcome, Progress};
+use deskmate_core::record::VERIFY_JOB;
+use deskmate_core::{Error, Result};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+
+/// How long a job stands without a sign of life, and how often one is given.
+const LEASE: Duration = Duration::from_secs(30);
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How often an idle worker looks. The look is one read through an index.
+const LOOK: Duration = Duration::from_millis(250);
+/// Jobs that one server does beside each other.
+const AT_ONCE: u32 = 4;
+
+/// What this version can do.
+const KINDS: &[&str] = &[VERIFY_JOB];
+
+/// Does jobs until the server stops. Jobs under way then are given up and taken again later.
+pub(crate) async fn run(app: App, stop: CancellationToken) {
+    let name = format!("worker-{}-{}", std::process::id(), app.desk.world.opaque_id());
+    let slots = Arc::new(tokio::sync::Semaphore::new(AT_ONCE as usize));
+    while !stop.is_cancelled() {
+        let free = u32::try_from(slots.available_permits()).unwrap_or(0);
+        let claimed = if free > 0 { claim(&app, &name, free).await } else { Vec::new() };
+        for claimed in claimed {
+            let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else { break };
+            let task = Running { app: app.clone(), worker: name.clone(), claimed: Arc::new(claimed), cancelled: Arc::default() };
+            let held = app.activity.hold();
+            tokio::spawn(async move {
+                task.finish_it().await;
+                drop(held);
+                drop(slot);
+            });
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+async fn claim(app: &App, worker: &str, limit: u32) -> Vec<Claimed> {
+    // A look is a read; only something due costs a write.
+    let (look, now) = (app.desk.clone(), app.desk.world.now());
+    let due = app.desk.db.read(move |tx| job::next_due(&mut look.cx(tx, deskmate_core::call::Actor::system(), Surface::System))).await;
+    if !matches!(due, Ok(Some(at)) if at <= now) {
+        return Vec::new();
+    }
+    let worker = worker.to_owned();
+    let ttl = i64::try_from(LEASE.as_micros()).unwrap_or(i64::MAX);
+    let claimed = app.desk.act(Surface::System, move |cx| job::claim(cx, &worker, KINDS, ttl, limit)).await;
+    claimed.unwrap_or_else(|error| {
+        tracing::warn!(%error, "taking jobs failed; it is tried again");
+        Vec::new()
+    })
+}
+
+/// A job under way.
+#[derive(Clone)]
+struct Running {
+    app: App,
+    worker: String,
+    claimed: Arc<Claimed>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Running {
+    async fn finish_it(self) {
+        let work = self.do_it();
+        let outcome = self.with_heartbeat(work).await;
+        let outcome = outcome.unwrap_or_else(|error| Outcome::Failed { error: error.to_string(), retry: true });
+        let (running, kept) = (self.clone(), outcome);
+        let done =
+            self.app.desk.act(Surface::System, move |cx| job::finish(cx, &running.claimed.job, &running.worker, running.claimed.fence, kept.clone())).await;
+        match done {
+            Ok(state) => tracing::info!(job = %self.claimed.job, kind = %self.claimed.kind, state = state.name(), "a job ended"),
+            Err(error) => tracing::warn!(job = %self.claimed.job, %error, "the end of a job could not be reported; it will be taken again"),
+        }
+    }
+
+    async fn do_it(&self) -> Result<Outcome> {
+        match self.claimed.kind.as_str() {
+            VERIFY_JOB => verify::run(self).await,
+            other => Ok(Outcome::Failed { error: format!("this version cannot do {other}"), retry: true }),
+        }
+    }
+
+    /// Gives a sign of life while the work goes on. A lost lease ends the work: somebody else may have it by now.
+    async fn with_heartbeat(&self, work: impl Future<Output = Result<Outcome>>) -> Result<Outcome> {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                outcome = &mut work => return outcome,
+                () = tokio::time::sleep(HEARTBEAT) => self.beat(None).await?,
+            }
+        }
+    }
+
+    /// Tells how far the work has come, and learns whether it should stop.
+    async fn beat(&self, progress: Option<Progress>) -> Result<()> {
+        let running = self.clone();
+        let beat = self
+            .app
+            .desk
+            .act(Surface::System, move |cx| job::heartbeat(cx, &running.claimed.job, &running.worker, running.claimed.fence, progress.clone(), None));
+        if beat.await?.cancel_requested {
+            self.cancelled.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Whether somebody asked to stop.
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// A failure that trying again cannot mend.
+fn hopeless(error: &Error) -> Outcome {
+    Outcome::Failed { error: error.to_string(), retry: false }
+}

@@ -1,0 +1,272 @@
+//! The store's promises, on both engines: one text of SQL, one commit, nothing half done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use deskmate_db::{Committed, Db, Error, Kind, Migration, Options, Result, Seal, Staged, Tx, args};
+use testkit::{Backend, PgSchema, wait};
+
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "one",
+        sql: "create table item (n KEY, name text not null, data BYTES, flag boolean not null);\ncreate unique index item_by_name on item (name);",
+    },
+    Migration { version: 2, name: "two", sql: "create table total (id KEY, sum bigint not null);\ninsert into total (id, sum) values (1, 0);" },
+];
+
+struct NoSeal;
+impl Seal for NoSeal {
+    fn before_commit(&mut self, _: &mut Tx<'_>, _: Vec<Staged>) -> Result<()> {
+        Ok(())
+    }
+    fn after_commit(&mut self, _: Committed) {}
+}
+
+/// A store that is thrown away with this value.
+struct Store {
+    db: Db,
+    url: String,
+    _schema: Option<PgSchema>,
+    _directory: Option<tempfile::TempDir>,
+}
+
+fn open(url: &str, migrations: &'static [Migration]) -> Result<Db> {
+    Db::open(&Options::new(url, migrations), &mut |_| Ok(Box::new(NoSeal)))
+}
+
+fn store(backend: Backend) -> Store {
+    let (url, schema, directory) = match backend {
+        Backend::Sqlite => {
+            let directory = tempfile::tempdir().unwrap();
+            (format!("sqlite:{}", directory.path().join("s.db").display()), None, Some(directory))
+        }
+        Backend::Postgres(server) => {
+            let schema = PgSchema::new(&server);
+            (schema.url(), Some(schema), None)
+        }
+    };
+    Store { db: open(&url, MIGRATIONS).unwrap(), url, _schema: schema, _directory: directory }
+}
+
+macro_rules! both_stores {
+    ($(fn $name:ident($store:ident: &Store) $body:block)+) => {
+        $(fn $name($store: &Store) $body)+
+        mod sqlite { $(#[test] fn $name() { super::$name(&super::store(testkit::Backend::Sqlite)); })+ }
+        mod postgres { $(#[test] fn $name() { if let Some(backend) = testkit::Backend::postgres() { super::$name(&super::store(backend)); } })+ }
+    };
+}
+
+fn insert(db: &Db, n: i64, name: &'static str) -> Result<u64> {
+    db.write_blocking(move |tx| tx.execute("insert into item (n, name, flag) values ($1, $2, false)", args![n, name]))
+}
+
+fn count(db: &Db) -> i64 {
+    db.read_blocking(|tx| tx.one("select count(*) from item", &[])?.get::<i64>(0)).unwrap()
+}
+
+both_stores! {
+    fn parameters_are_bound_by_their_number(store: &Store) {
+        let row = store.db.write_blocking(|tx| {
+            tx.execute("insert into item (n, name, flag) values ($3, $2, $1)", args![true, "x", 7_i64])?;
+            tx.one("select n, name, flag from item where name = $2 and n = $1", args![7_i64, "x"])
+        }).unwrap();
+        assert_eq!((row.get::<i64>(0).unwrap(), row.get::<String>(1).unwrap(), row.get::<bool>(2).unwrap()), (7, "x".to_owned(), true));
+    }
+
+    fn every_kind_of_value_comes_back(store: &Store) {
+        let bytes = vec![0_u8, 1, 255];
+        let row = store.db.write_blocking(move |tx| {
+            tx.execute("insert into item (n, name, data, flag) values ($1, $2, $3, $4)", args![i64::MAX, "ä\n😀", bytes, false])?;
+            tx.execute("insert into item (n, name, data, flag) values ($1, $2, $3, $4)", args![-1_i64, "", None::<Vec<u8>>, true])?;
+            tx.query("select n, name, data, flag from item order by n", &[])
+        }).unwrap();
+        assert_eq!(row[0].get::<Option<Vec<u8>>>(2).unwrap(), None);
+        assert_eq!(row[1].get::<i64>(0).unwrap(), i64::MAX);
+        assert_eq!(row[1].get::<String>(1).unwrap(), "ä\n😀");
+        assert_eq!(row[1].get::<Vec<u8>>(2).unwrap(), vec![0, 1, 255]);
+        assert!(row[0].get::<String>(0).is_err(), "a column is not read as another type");
+    }
+
+    fn text_is_ordered_by_its_bytes(store: &Store) {
+        for (n, name) in [(1, "a"), (2, "B"), (3, "ä"), (4, "_")] { insert(&store.db, n, name).unwrap(); }
+        let names = store.db.read_blocking(|tx| tx.query("select name from item order by name", &[])).unwrap();
+        let names: Vec<String> = names.iter().map(|row| row.get(0).unwrap()).collect();
+        assert_eq!(names, ["B", "_", "a", "ä"]);
+    }
+
+    fn a_refused_write_leaves_nothing_and_its_neighbours_stand(store: &Store) {
+        let calls: Vec<_> = (0..64_i64).map(|n| {
+            let db = store.db.clone();
+            std::thread::spawn(move || db.write_blocking(move |tx| -> Result<()> {
+                tx.execute("insert into item (n, name, flag) values ($1, $2, false)", args![n, format!("item {n}")])?;
+                if n % 2 == 0 { Ok(()) } else { Err(Error::new(Kind::Other, "refused")) }
+            }))
+        }).collect();
+        let kept = calls.into_iter().map(|call| call.join().unwrap()).filter(Result::is_ok).count();
+        assert_eq!((kept, count(&store.db)), (32, 32));
+    }
+
+    fn a_panic_fails_its_own_write_only(store: &Store) {
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let done = store.db.write_blocking(|tx| -> Result<()> {
+            tx.execute("insert into item (n, name, flag) values (1, 'x', false)", &[])?;
+            panic!("on purpose")
+        });
+        std::panic::set_hook(hook);
+        assert_eq!(done.unwrap_err().kind(), Kind::Panicked);
+        insert(&store.db, 2, "y").unwrap();
+        assert_eq!(count(&store.db), 1);
+    }
+
+    fn a_violated_rule_is_told(store: &Store) {
+        insert(&store.db, 1, "x").unwrap();
+        assert_eq!(insert(&store.db, 2, "x").unwrap_err().kind(), Kind::Constraint);
+        assert_eq!(count(&store.db), 1);
+    }
+
+    fn concurrent_counting_loses_nothing(store: &Store) {
+        let tries = Arc::new(AtomicU32::new(0));
+        let threads: Vec<_> = (0..8).map(|_| {
+            let (db, tries) = (store.db.clone(), Arc::clone(&tries));
+            std::thread::spawn(move || for _ in 0..25 {
+                let tries = Arc::clone(&tries);
+                db.write_blocking(move |tx| -> Result<()> {
+                    tries.fetch_add(1, Ordering::SeqCst);
+                    let sum: i64 = tx.one("select sum from total where id = 1", &[])?.get(0)?;
+                    tx.execute("update total set sum = $1 where id = 1", args![sum + 1])?;
+                    Ok(())
+                }).unwrap();
+            })
+        }).collect();
+        for thread in threads { thread.join().unwrap(); }
+        let sum = store.db.read_blocking(|tx| tx.one("select sum from total where id = 1", &[])?.get::<i64>(0)).unwrap();
+        assert_eq!(sum, 200);
+    }
+
+    fn a_read_sees_one_moment(store: &Store) {
+        insert(&store.db, 1, "x").unwrap();
+        let db = store.db.clone();
+        let (first, second) = store.db.read_blocking(move |tx| -> Result<(i64, i64)> {
+            let first = tx.one("select count(*) from item", &[])?.get(0)?;
+            insert(&db, 2, "y")?;
+            Ok((first, tx.one("select count(*) from item", &[])?.get(0)?))
+        }).unwrap();
+        assert_eq!((first, second), (1, 1));
+        assert_eq!(count(&store.db), 2);
+    }
+
+    fn a_read_cannot_write(store: &Store) {
+        let done = store.db.read_blocking(|tx| tx.execute("insert into item (n, name, flag) values (1, 'x', false)", &[]));
+        assert_eq!(done.unwrap_err().kind(), Kind::ReadOnly);
+    }
+
+    fn a_newer_store_is_refused_and_left_alone(store: &Store) {
+        store.db.write_blocking(|tx| tx.execute("insert into schema_version (version, name, sql) values (99, 'later', '')", &[])).unwrap();
+        store.db.close();
+        let file = store.url.strip_prefix("sqlite:");
+        let before = file.map(|file| std::fs::read(file).unwrap());
+        let error = open(&store.url, MIGRATIONS).err().unwrap();
+        assert_eq!(error.kind(), Kind::Newer, "{error}");
+        assert!(error.to_string().contains("99"), "{error}");
+        assert_eq!(before, file.map(|file| std::fs::read(file).unwrap()));
+    }
+
+    fn a_store_of_an_older_version_is_brought_up_to_date(store: &Store) {
+        const LATER: &[Migration] = &[MIGRATIONS[0], MIGRATIONS[1], Migration { version: 3, name: "three", sql: "alter table item add column more text;" }];
+        insert(&store.db, 1, "x").unwrap();
+        let later = open(&store.url, LATER).unwrap();
+        assert_eq!(count(&later), 1);
+        later.write_blocking(|tx| tx.execute("update item set more = 'm' where n = 1", &[])).unwrap();
+    }
+
+    fn a_step_that_was_changed_after_its_release_is_refused(store: &Store) {
+        const CHANGED: &[Migration] = &[MIGRATIONS[0], Migration { version: 2, name: "two", sql: "create table other (id KEY);" }];
+        assert_eq!(open(&store.url, CHANGED).err().unwrap().kind(), Kind::Newer);
+    }
+
+    fn a_closed_store_says_so(store: &Store) {
+        store.db.close();
+        assert_eq!(insert(&store.db, 1, "x").unwrap_err().kind(), Kind::Closed);
+        assert_eq!(wait(store.db.read(|tx| tx.query("select 1", &[]))).unwrap_err().kind(), Kind::Closed);
+    }
+}
+
+#[test]
+fn writes_that_wait_together_share_one_commit() {
+    struct Counting(Arc<AtomicU32>);
+    impl Seal for Counting {
+        fn before_commit(&mut self, _: &mut Tx<'_>, _: Vec<Staged>) -> Result<()> {
+            Ok(())
+        }
+        fn after_commit(&mut self, _: Committed) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let commits = Arc::new(AtomicU32::new(0));
+    let options = Options::new(format!("sqlite:{}", directory.path().join("s.db").display()), MIGRATIONS);
+    let db = Db::open(&options, &mut |_| Ok(Box::new(Counting(Arc::clone(&commits))))).unwrap();
+    let threads: Vec<_> = (0..400_i64)
+        .map(|n| {
+            let db = db.clone();
+            std::thread::spawn(move || {
+                db.write_blocking(move |tx| tx.execute("insert into item (n, name, flag) values ($1, $2, false)", args![n, n.to_string()])).unwrap()
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(count(&db), 400);
+    let commits = commits.load(Ordering::SeqCst);
+    assert!(commits < 400, "{commits} commits for 400 writes");
+}
+
+#[test]
+fn a_full_disk_loses_the_batch_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s.db");
+    let url = format!("sqlite:{}", path.display());
+    let db = open(&url, MIGRATIONS).unwrap();
+    insert(&db, -1, "before").unwrap();
+    // The engine's own bound on the file stands for the disk's.
+    db.write_blocking(|tx| tx.query_text("pragma max_page_count = 30", &[])).unwrap();
+    let threads: Vec<_> = (0..64_i64)
+        .map(|n| {
+            let db = db.clone();
+            std::thread::spawn(move || {
+                let data = vec![7_u8; 8_000];
+                let done =
+                    db.write_blocking(move |tx| tx.execute("insert into item (n, name, data, flag) values ($1, $2, $3, false)", args![n, n.to_string(), data]));
+                done.map_err(|error| assert_eq!(error.kind(), Kind::Full, "{error}")).is_ok()
+            })
+        })
+        .collect();
+    let kept = threads.into_iter().map(|thread| thread.join().unwrap()).filter(|kept| *kept).count();
+    assert!(kept < 64);
+    assert_eq!(count(&db), i64::try_from(kept).unwrap() + 1, "exactly what was answered is there");
+    db.write_blocking(|tx| tx.query_text("pragma max_page_count = 100000", &[])).unwrap();
+    insert(&db, 1_000, "after").unwrap();
+}
+
+#[test]
+fn a_damaged_page_is_an_error_and_not_an_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s.db");
+    let url = format!("sqlite:{}", path.display());
+    let db = open(&url, MIGRATIONS).unwrap();
+    for n in 0..500 {
+        db.write_blocking(move |tx| tx.execute("insert into item (n, name, data, flag) values ($1, $2, $3, false)", args![n, n.to_string(), vec![1_u8; 500]]))
+            .unwrap();
+    }
+    db.close();
+    drop(std::fs::remove_file(directory.path().join("s.db-wal")));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2 / 4096 * 4096;
+    bytes[middle..middle + 4096].fill(0xff);
+    std::fs::write(&path, bytes).unwrap();
+    let found = open(&url, MIGRATIONS).and_then(|db| db.read_blocking(|tx| tx.query("select n, name, data, flag from item order by n", &[])));
+    assert_eq!(found.unwrap_err().kind(), Kind::Corrupt);
+}

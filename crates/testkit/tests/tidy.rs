@@ -1,0 +1,176 @@
+//! The repository's own rules, checked like any other behaviour.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Lines of a source file without its tests, and of one function.
+const FILE_LINES_MAX: usize = 800;
+const FUNCTION_LINES_MAX: usize = 120;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn files(under: &str, endings: &[&str]) -> Vec<PathBuf> {
+    fn walk(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !matches!(name.as_str(), "target" | "node_modules" | ".git" | ".venv") {
+                    walk(&path, endings, found);
+                }
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root().join(under), endings, &mut found);
+    found.sort();
+    found
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
+}
+
+/// The part of a file that ships: without its test module.
+fn shipped(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text)
+}
+
+#[test]
+fn files_and_functions_stay_small() {
+    let mut long = Vec::new();
+    for path in files("crates", &[".rs"]).into_iter().filter(|path| !shown(path).contains("/tests/")) {
+        let text = read(&path);
+        let lines = shipped(&text).lines().count();
+        if lines > FILE_LINES_MAX {
+            long.push(format!("{}: {lines} lines", shown(&path)));
+        }
+        let mut start = None;
+        for (number, line) in text.lines().enumerate() {
+            let indent = line.len() - line.trim_start().len();
+            let is_function = line.trim_start().contains("fn ") && line.trim_end().ends_with('{') && !line.trim_start().starts_with("//");
+            if is_function {
+                start = Some((number, indent));
+            } else if let Some((begun, at)) = start
+                && line.trim_end() == format!("{}}}", " ".repeat(at))
+            {
+                if number - begun > FUNCTION_LINES_MAX {
+                    long.push(format!("{}:{}: a function of {} lines", shown(&path), begun + 1, number - begun));
+                }
+                start = None;
+            }
+        }
+    }
+    assert!(long.is_empty(), "{long:#?}");
+}
+
+#[test]
+fn every_module_says_what_it_is() {
+    let silent: Vec<_> = files("crates", &[".rs"]).iter().filter(|path| !read(path).trim_start().starts_with("//!")).map(|path| shown(path)).collect();
+    assert!(silent.is_empty(), "these open without a comment: {silent:#?}");
+}
+
+#[test]
+fn only_the_store_names_an_engine_and_the_core_does_no_input_or_output() {
+    let manifest = read(&root().join("crates/deskmate-core/Cargo.toml"));
+    for banned in ["tokio", "axum", "rmcp", "reqwest", "hyper", "rusqlite", "postgres"] {
+        assert!(!manifest.lines().any(|line| line.starts_with(banned)), "the core depends on {banned}");
+    }
+    for path in files("crates/deskmate-core/src", &[".rs"]) {
+        let text = read(&path);
+        // The pipeline's two doors wait for the store's thread, and for nothing else.
+        let waits = path.ends_with("call/pipeline.rs");
+        for banned in ["std::fs", "std::net", "std::process", "std::thread", "SystemTime", "Instant::now", "rusqlite", "async fn"] {
+            assert!(waits && banned == "async fn" || !shipped(&text).contains(banned), "{} uses {banned}", shown(&path));
+        }
+    }
+}
+
+/// Every statement of the core, found as a text that begins with an SQL verb.
+fn statements() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for path in files("crates/deskmate-core/src", &[".rs"]) {
+        let text = read(&path);
+        for piece in shipped(&text).split('"').skip(1).step_by(2) {
+            let sql = piece.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
+            if ["select ", "insert ", "update ", "delete "].iter().any(|verb| sql.starts_with(verb)) {
+                found.push((shown(&path), sql));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn sql_is_portable() {
+    let mut wrong = Vec::new();
+    for (path, sql) in statements() {
+        for banned in [" now()", "random()", "datetime(", "ilike", "array[", "SELECT", "INSERT", "UPDATE", "DELETE", "autoincrement", "json_extract", "->>"] {
+            if sql.contains(banned) {
+                wrong.push(format!("{path}: {banned} in: {sql}"));
+            }
+        }
+        if sql.contains('?') {
+            wrong.push(format!("{path}: a parameter without a number in: {sql}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(statements().len() > 80, "the statements were not found: {}", statements().len());
+}
+
+#[test]
+fn nothing_unfinished_is_left() {
+    let marks = ["TO", "FIX", "XX", "HA"].iter().zip(["DO", "ME", "X", "CK"]).map(|(a, b)| format!("{a}{b}")).collect::<Vec<_>>();
+    let mut left = Vec::new();
+    for path in files(".", &[".rs", ".sh", ".sql", ".js", ".css", ".html", ".md"]).into_iter().filter(|path| !shown(path).ends_with("tidy.rs")) {
+        for (number, line) in read(&path).lines().enumerate() {
+            let word = |mark: &String| line.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == mark);
+            if marks.iter().any(word) {
+                left.push(format!("{}:{}", shown(&path), number + 1));
+            }
+        }
+    }
+    assert!(left.is_empty(), "{left:#?}");
+}
+
+#[test]
+fn links_in_the_documents_lead_somewhere() {
+    let mut dead = Vec::new();
+    for path in files(".", &[".md"]) {
+        let text = read(&path);
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap_or_default();
+            if file.is_empty() || file.contains("://") || file.starts_with("mailto:") {
+                continue;
+            }
+            if !path.parent().unwrap().join(file).exists() {
+                dead.push(format!("{} → {target}", shown(&path)));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+#[test]
+fn decisions_are_numbered_without_gaps() {
+    let numbers: BTreeSet<usize> =
+        files("docs/decisions", &[".md"]).iter().filter_map(|path| path.file_name()?.to_string_lossy().split('-').next()?.parse().ok()).collect();
+    assert!(!numbers.is_empty());
+    assert_eq!(numbers, (1..=numbers.len()).collect());
+}
+
+#[test]
+fn every_table_is_copied_with_the_store() {
+    let schema = read(&root().join("crates/deskmate-core/src/schema/001_desk.sql"));
+    let tables: BTreeSet<&str> = schema.lines().filter_map(|line| line.strip_prefix("create table ")).filter_map(|rest| rest.split(' ').next()).collect();
+    let copied: BTreeSet<&str> = deskmate_core::TABLES.iter().map(|(table, _)| *table).chain(["event_staged"]).collect();
+    assert_eq!(tables, copied);
+}
