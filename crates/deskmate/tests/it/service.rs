@@ -1,6 +1,6 @@
 //! Servers in the background, and services.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -49,6 +49,36 @@ fn an_open_stream_keeps_it_up() {
     assert!(!running.has_ended());
     drop(stream);
     until("it ends after the stream", || running.has_ended());
+}
+
+#[test]
+fn a_connected_agent_keeps_it_up() {
+    let place = Place::new();
+    let mut running = place.start(&place.home(), &["--background", "--linger", "1s"]);
+    let mut shim = place.command(&place.home(), &["mcp", "--agent", "code"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert!(!running.has_ended());
+    drop(shim.stdin.take());
+    shim.wait().unwrap();
+    until("it ends after the agent left", || running.has_ended());
+}
+
+#[test]
+fn many_agents_at_once_get_one_server() {
+    let place = Place::new();
+    let shims: Vec<_> =
+        (0..6).map(|_| place.command(&place.home(), &["mcp", "--agent", "code"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()).collect();
+    until("a server answers", || std::os::unix::net::UnixStream::connect(place.home().join("http.sock")).is_ok());
+    let status = place.json(&place.home(), &["status"]);
+    assert_eq!((&status["background"], &status["set_up"]), (&true.into(), &"shared user".into()), "{status}");
+    for mut shim in shims {
+        drop(shim.stdin.take());
+        assert!(shim.wait().unwrap().success());
+    }
+    let log = std::fs::read_to_string(place.home().join("server.log")).unwrap();
+    assert_eq!(log.lines().filter(|line| line.contains("listening")).count(), 1, "{log}");
+    assert!(!log.contains("held by another"), "{log}");
+    assert_eq!(place.json(&place.home(), &["stop"])["stopped"], true);
 }
 
 #[test]
