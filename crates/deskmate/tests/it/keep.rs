@@ -14,7 +14,7 @@ fn add_rows(home: &Path) {
     for number in 0..450 {
         connection
             .execute(
-                "insert into message (id, project, sender_kind, sender, verified, origin, to_name, thread, reply_to, priority, content, created_at) \
+                "insert into message (id, project, sender_kind, sender, verified, origin, to_name, thread, reply_to, rank, content, created_at) \
                  values (?1, 'p', 'agent', 'code', ?2, 'x', 'cowork', 't', null, 3, ?3, ?4)",
                 rusqlite::params![format!("m{number:04}"), number % 2 == 0, format!("Grüße {number} 🙂"), number],
             )
@@ -59,6 +59,20 @@ fn a_backup_of_a_running_desk_comes_back_whole() {
     // It goes on as a desk, in the same record.
     place.start(&other, &[]).stop();
     assert_ne!(place.root(&other), place.root(&home));
+}
+
+#[test]
+fn every_table_is_copied() {
+    let place = Place::new();
+    place.filled(&place.home(), &[]);
+    let connection = rusqlite::Connection::open(place.home().join("desk.db")).unwrap();
+    let mut statement =
+        connection.prepare("select name from sqlite_master where type = 'table' and name not like 'sqlite_%' and name <> 'schema_version'").unwrap();
+    let mut there: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+    let mut copied: Vec<String> = deskmate_core::TABLES.iter().map(|(table, _)| (*table).to_owned()).collect();
+    there.sort();
+    copied.sort();
+    assert_eq!(there, copied);
 }
 
 #[test]
