@@ -1,7 +1,16 @@
-//! Black-box tests of the built binary.
+//! The built binary from outside: started as a user or an MCP client starts it, on a data directory of its own.
 
-#![expect(clippy::disallowed_methods, reason = "tests read their environment")]
-
+#[cfg(test)]
+mod desk;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
 mod keep;
+#[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod running;
+#[cfg(test)]
 mod service;
+#[cfg(test)]
+mod shim;
