@@ -1,15 +1,17 @@
 //! Whether anybody is using this server: what a server in the background goes by when it ends itself.
 
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
 
 use crate::config::PolicyMode;
 
@@ -83,13 +85,30 @@ impl Drop for Held {
 /// Counts every request until the last byte of its answer is out, so that a live stream counts as long as it is open.
 pub(crate) async fn watch(State(activity): State<Activity>, request: Request, next: Next) -> Response {
     let held = activity.hold();
-    let response = next.run(request).await;
-    response.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let _until_the_body_goes = &held;
-            frame
-        }))
-    })
+    next.run(request).await.map(|body| Body::new(Watched { body, _held: held }))
+}
+
+/// An answer's body, unchanged, with its known length.
+struct Watched {
+    body: Body,
+    _held: Held,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// How this server was set up, for every status.

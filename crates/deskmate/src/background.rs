@@ -22,6 +22,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const START_WITHIN: Duration = Duration::from_secs(10);
 const STOP_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+const STOP_LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How many servers one caller starts before it gives up.
 const STARTS_MAX: u32 = 2;
 /// A log that is larger at the start is put aside, in the place of the one put aside before.
@@ -76,7 +77,7 @@ pub(crate) fn stop(home: &Home, holder: &Holder) -> Result<()> {
         if started.elapsed() > STOP_WITHIN {
             return Err(Error::new(Code::Unavailable, format!("process {} has not ended within {} s", holder.pid, STOP_WITHIN.as_secs())));
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(STOP_LOOK_EVERY);
     }
     Ok(())
 }

@@ -20,9 +20,7 @@ fn add_rows(home: &Path) {
             )
             .unwrap();
     }
-    connection
-        .execute("insert into member (name, member, added_by, created_at) values ('g', 'a', 'o', 1), ('g', 'B', 'o', 1), ('h', 'a', 'o', 1)", [])
-        .unwrap();
+    connection.execute("insert into cursor (name, seq) values ('b', 1), ('B', 2), ('a', 3)", []).unwrap();
     connection.execute("insert into idempotency (actor, operation, key, digest, answer, at) values ('a', 'o', 'k', x'00ff', '{}', 1)", []).unwrap();
 }
 
