@@ -42,7 +42,7 @@ pub(super) struct UpArgs {
 }
 
 /// How long a server in the background stays when nobody needs it.
-const LINGER: Duration = Duration::from_secs(600);
+const LINGER: Duration = Duration::from_mins(10);
 
 impl UpArgs {
     fn linger(&self) -> Result<Option<Duration>, Failure> {

@@ -70,7 +70,7 @@ impl Plan {
         while let Some(last) = rows.last().map(|row| row.values().to_vec()) {
             let full = rows.len() == BATCH;
             rows.retain(|row| !self.is_mark(row));
-            for value in rows.iter().flat_map(|row| row.values()) {
+            for value in rows.iter().flat_map(Row::values) {
                 add(digest, value);
             }
             each(rows)?;
@@ -160,7 +160,7 @@ pub(super) fn waiting(tx: &mut Tx<'_>) -> Result<bool> {
 pub(super) fn empty(db: &Db) -> Result<()> {
     let tables: Vec<&str> = TABLES.iter().map(|(table, _)| *table).filter(|table| *table != "desk").collect();
     let postgres = format!("truncate table \"{}\"; delete from desk where key <> '{MARK}'", tables.join("\", \""));
-    let sqlite = tables.iter().map(|table| format!("delete from \"{table}\"; ")).collect::<String>() + &format!("delete from desk where key <> '{MARK}'");
+    let sqlite = format!("delete from \"{}\"; delete from desk where key <> '{MARK}'", tables.join("\"; delete from \""));
     db.write_blocking(move |tx| match tx.engine() {
         Engine::Sqlite => tx.batch(&sqlite).map_err(Error::from),
         Engine::Postgres => tx.batch(&postgres).map_err(Error::from),

@@ -10,7 +10,7 @@ use deskmate_db::Db;
 /// Derives the whole record again. `kept` are checkpoints that were kept elsewhere. Each step is a transaction of its
 /// own, so that a running server is not held up.
 pub(crate) fn verify(db: &Db, keys: &Keyring, kept: &[String]) -> Result<Report> {
-    let size = db.read_blocking(|tx| record::size(tx))?;
+    let size = db.read_blocking(record::size)?;
     let bar = super::progress(size, "verifying");
     let verifier = Verifier::new(size, keys, kept, vec![Box::new(IdentityProjection::default())]);
     let shared = Arc::new(Mutex::new(Some(verifier)));

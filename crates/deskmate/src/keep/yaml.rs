@@ -49,7 +49,7 @@ fn rewrite(text: &str, url: Option<&str>) -> String {
         inside = begins || (inside && row.starts_with([' ', '\t']));
         match url {
             _ if !inside => changed.push_str(row),
-            None => changed.push_str(&format!("# {row}")),
+            None => changed.extend(["# ", row]),
             Some(url) if begins && !written => {
                 changed.push_str(&line(url));
                 written = true;

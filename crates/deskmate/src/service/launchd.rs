@@ -29,7 +29,7 @@ pub(super) fn steps(service: &Service) -> Result<Steps> {
 /// The agent's text.
 pub(super) fn plist(service: &Service) -> String {
     let words = [service.program.display().to_string()].into_iter().chain(service.arguments());
-    let words: String = words.map(|word| format!("    <string>{}</string>\n", escape(&word))).collect();
+    let words = words.map(|word| format!("    <string>{}</string>", escape(&word))).collect::<Vec<_>>().join("\n");
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
@@ -38,7 +38,7 @@ pub(super) fn plist(service: &Service) -> String {
          \x20 <key>Label</key>\n\
          \x20 <string>{LABEL}</string>\n\
          \x20 <key>ProgramArguments</key>\n\
-         \x20 <array>\n{words}\x20 </array>\n\
+         \x20 <array>\n{words}\n\x20 </array>\n\
          \x20 <key>RunAtLoad</key>\n\
          \x20 <true/>\n\
          \x20 <key>KeepAlive</key>\n\

@@ -106,6 +106,13 @@ fn encrypted_backups_open_with_their_secret_only() {
     let wrong = place.with_line(&other, &["restore", name, "--passphrase-stdin"], "wrong horse");
     assert!(text(&wrong).contains("passphrase: is wrong"), "{}", text(&wrong));
     assert!(!other.exists());
+    let mut flipped = std::fs::read(&file).unwrap();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    let damaged = place.path("damaged.age");
+    std::fs::write(&damaged, flipped).unwrap();
+    let refused = place.with_line(&other, &["restore", damaged.to_str().unwrap(), "--passphrase-stdin"], "correct horse");
+    assert!(text(&refused).contains("damaged") && !other.exists(), "{}", text(&refused));
     let right = place.with_line(&other, &["restore", name, "--passphrase-stdin"], "correct horse");
     assert!(right.status.success(), "{}", text(&right));
     assert_eq!(place.root(&other), place.root(&home));
