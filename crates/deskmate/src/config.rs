@@ -237,6 +237,11 @@ fn parse(path: &Path, text: &str) -> Result<File> {
     serde_saphyr::from_str(text).map_err(|error| ConfigError(format!("{}: {error}", path.display())))
 }
 
+/// The database that a file's text names, if it names one.
+pub(crate) fn database_url(path: &Path, text: &str) -> Result<Option<String>> {
+    Ok(parse(path, text)?.database_url.map(|url| url.value))
+}
+
 fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Settings> {
     let at = |location: Location| format!("{}:{}:{}", path.display(), location.line(), location.column());
     let from_file = |setting: Option<Spanned<String>>| setting.map(|setting| (setting.value, at(setting.referenced)));
