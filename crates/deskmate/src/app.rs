@@ -68,7 +68,7 @@ impl App {
             let live = self.live.clone();
             let db = self.desk.db.clone();
             // Another node's news: look how far the record has come.
-            self.desk.db.listen(move || match db.read_blocking(|tx| record::size(tx)) {
+            self.desk.db.listen(move || match db.read_blocking(record::size) {
                 Ok(size) => {
                     live.grown(size);
                     true

@@ -197,6 +197,7 @@ impl std::error::Error for ConfigError {}
 type Result<T> = std::result::Result<T, ConfigError>;
 
 /// Reads one environment variable; an empty one counts as not set.
+#[expect(clippy::disallowed_methods, reason = "this is the one reader of the environment")]
 pub(crate) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -131,7 +131,7 @@ fn prove(global: &Global, seq: u64) -> Result<(), Failure> {
 
 fn checkpoint(global: &Global) -> Result<(), Failure> {
     let store = open(global, Vec::new())?;
-    let note = store.db.read_blocking(|tx| record::newest_checkpoint(tx))?.ok_or_else(|| Error::not_found("the record is empty"))?;
+    let note = store.db.read_blocking(record::newest_checkpoint)?.ok_or_else(|| Error::not_found("the record is empty"))?;
     if global.json {
         return print(&json!({ "checkpoint": note, "keys": store.keys.keys() }), true);
     }
@@ -140,7 +140,7 @@ fn checkpoint(global: &Global) -> Result<(), Failure> {
 
 fn export(global: &Global, path: &Path) -> Result<(), Failure> {
     let store = open(global, Vec::new())?;
-    let note = store.db.read_blocking(|tx| record::newest_checkpoint(tx))?.ok_or_else(|| Error::not_found("the record is empty"))?;
+    let note = store.db.read_blocking(record::newest_checkpoint)?.ok_or_else(|| Error::not_found("the record is empty"))?;
     let size = store.keys.open(&note)?.size();
     let file = File::create_new(path).map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
     let mut out = BufWriter::new(file);

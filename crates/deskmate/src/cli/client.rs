@@ -12,7 +12,7 @@ use crate::home::Home;
 use crate::{background, config};
 
 /// Longer than any wait of an operation.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Whom a command speaks as.
 pub(super) enum As {

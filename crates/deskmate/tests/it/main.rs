@@ -1,6 +1,8 @@
 //! The built binary from outside: started as a user or an MCP client starts it, on a data directory of its own.
 
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod desk;
 #[cfg(test)]
 mod http;
@@ -9,8 +11,12 @@ mod keep;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod rest;
+#[cfg(test)]
 mod running;
 #[cfg(test)]
 mod service;
+#[cfg(test)]
+mod settings;
 #[cfg(test)]
 mod shim;
