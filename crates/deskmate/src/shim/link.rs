@@ -112,14 +112,11 @@ impl Target {
 
     /// Connects, starting a server if none is there.
     pub(super) fn connect(&self) -> Result<Connected, Fault> {
-        let hello = self.hello.as_ref().map_err(Clone::clone)?;
         let mut deadline = Instant::now() + START_TIME;
         let mut starting: Option<Starting> = None;
         loop {
-            match self.greet(hello) {
-                Ok(connected) => return Ok(connected),
-                Err(Miss::Fault(fault)) => return Err(fault),
-                Err(Miss::NotThere) => {}
+            if let Some(found) = self.look() {
+                return found;
             }
             match &mut starting {
                 None => starting = self.start()?,
@@ -134,6 +131,19 @@ impl Target {
                 return Err(Fault::unavailable("the desk's server does not start").hint(format!("{} tells why", log.display())));
             }
             thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// A connection to a server that is there, or why it will not do; `None` when there is none.
+    pub(super) fn look(&self) -> Option<Result<Connected, Fault>> {
+        let hello = match &self.hello {
+            Ok(hello) => hello,
+            Err(fault) => return Some(Err(fault.clone())),
+        };
+        match self.greet(hello) {
+            Ok(connected) => Some(Ok(connected)),
+            Err(Miss::Fault(fault)) => Some(Err(fault)),
+            Err(Miss::NotThere) => None,
         }
     }
 

@@ -118,12 +118,22 @@ fn a_new_server_takes_over_under_it() {
 }
 
 #[test]
-fn a_server_that_stops_in_order_is_started_again() {
+fn a_server_that_was_stopped_stays_down_until_it_is_needed() {
     let desk = Desk::new();
     let mut client = Client::start(&desk, BRIDGE);
     client.initialize("2025-11-25");
     assert!(desk.run(&["stop"]).status.success());
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert!(!desk.path().join("desk.sock").exists());
+    // Somebody starts another one: it is used without more ado.
+    desk.up();
+    let other = desk.holder();
     assert!(client.call("tools/list", json!({})).get("tools").is_some());
+    assert_eq!(desk.holder(), other);
+    // Nobody does: the next request brings one.
+    assert!(desk.run(&["stop"]).status.success());
+    assert!(client.call("tools/list", json!({})).get("tools").is_some());
+    assert_ne!(desk.holder(), other);
 }
 
 #[test]
