@@ -24,6 +24,8 @@ use session::Session;
 
 /// How long the last answers may take once the client has closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
+/// Connections follow each other no faster than this, whatever is wrong with them.
+const BREATHER: Duration = Duration::from_millis(200);
 /// How long a server that went away may take to return before a request starts another one.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often to look for it, while a request waits and while none does.
@@ -159,8 +161,10 @@ impl Shim {
         loop {
             next = match next {
                 Ok(connected) => {
+                    let since = Instant::now();
                     self.serve(connected);
                     before = true;
+                    thread::sleep(BREATHER.saturating_sub(since.elapsed()));
                     self.come_back()
                 }
                 Err(fault) => {
