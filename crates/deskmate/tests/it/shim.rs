@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::desk::{Client, Desk, until};
+use crate::desk::{Client, Desk, modern, until};
 
 const BRIDGE: &[&str] = &["--toolset", "bridge", "--agent", "code"];
 
@@ -115,6 +115,24 @@ fn a_new_server_takes_over_under_it() {
     code.initialize("2025-11-25");
     code.tool("send_message", json!({ "to": "cowork", "content": "after the restart" }));
     client.notification("notifications/resources/updated");
+}
+
+#[test]
+fn streams_of_the_newer_era_go_on_over_a_new_server() {
+    let desk = Desk::new();
+    let mut client = Client::start(&desk, &["--toolset", "bridge", "--agent", "cowork"]);
+    let filter = json!({ "notifications": { "resourceSubscriptions": ["deskmate://messages"] } });
+    let stream = client.ask("subscriptions/listen", modern(filter));
+    client.notification("notifications/subscriptions/acknowledged");
+    desk.kill_server();
+    let mut code = Client::start(&desk, BRIDGE);
+    code.initialize("2025-11-25");
+    // The stream is followed again a moment after the server is back.
+    std::thread::sleep(Duration::from_millis(600));
+    code.tool("send_message", json!({ "to": "cowork", "content": "after the restart" }));
+    let told = client.notification("notifications/resources/updated");
+    assert_eq!(told.pointer("/params/_meta/io.modelcontextprotocol~1subscriptionId"), Some(&json!(stream)), "{told}");
+    assert_eq!(client.aside, Vec::<Value>::new());
 }
 
 #[test]
