@@ -94,6 +94,15 @@ both! {
         }
     }
 
+    fn an_agent_cannot_take_a_persons_id(desk: &TestDesk) {
+        let owner = desk.claim();
+        let people = desk.call(&owner, "desk_person_list", json!({})).unwrap();
+        let id = people["people"][0]["person"].as_str().unwrap().to_owned();
+        let call = Call { credential: Credential::Named(Some(id.clone())), surface: Surface::Mcp, operation: "desk_whoami".to_owned(), input: json!({}) };
+        assert_code(&wait(desk.desk.call(call)).unwrap_err(), Code::Invalid);
+        assert_code(&desk.refused(&owner, "desk_agent_add", json!({ "agent": id })), Code::Invalid);
+    }
+
     fn tokens_expire_rotate_and_are_revoked(desk: &TestDesk) {
         let owner = desk.claim();
         let answer = desk.call(&owner, "desk_agent_add", json!({ "agent": "code", "expires_in_days": 1 })).unwrap();
@@ -111,7 +120,8 @@ both! {
 
     fn a_token_is_stored_only_as_its_hash(desk: &TestDesk) {
         let owner = desk.claim();
-        let Caller::Secret(token) = desk.register(&owner, "code") else { unreachable!() };
+        let made = desk.call(&owner, "desk_agent_add", json!({ "agent": "code", "idempotency_key": "k" })).unwrap();
+        let token = made["token"].as_str().unwrap().to_owned();
         let tables = ["select hash from credential", "select payload from event_payload", "select body from event", "select answer from idempotency"];
         for sql in tables {
             let rows = desk.desk.db.read_blocking(move |tx| tx.query(sql, &[])).unwrap();
@@ -222,7 +232,9 @@ both! {
         let owner = desk.claim();
         let add = json!({ "agent": "code", "idempotency_key": "k1" });
         let first = desk.call(&owner, "desk_agent_add", add.clone()).unwrap();
-        assert_eq!(desk.call(&owner, "desk_agent_add", add).unwrap(), first);
+        let again = desk.call(&owner, "desk_agent_add", add).unwrap();
+        assert_eq!(again["credential"], first["credential"]);
+        assert_eq!(again["token"], "shown once, when it was made", "a secret is not kept for a second answer");
         assert_code(&desk.refused(&owner, "desk_agent_add", json!({ "agent": "other", "idempotency_key": "k1" })), Code::Conflict);
         for bad in [json!(""), json!(7), json!("x".repeat(256)), json!("a\u{0}b")] {
             assert_code(&desk.refused(&owner, "desk_agent_add", json!({ "agent": "z", "idempotency_key": bad })), Code::Invalid);
