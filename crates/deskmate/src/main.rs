@@ -3,6 +3,7 @@
 mod app;
 mod cli;
 mod config;
+mod effects;
 mod home;
 mod http;
 mod live;

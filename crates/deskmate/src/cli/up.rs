@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Failure, Global};
 use crate::app::App;
 use crate::config::{self, Given, LogFormat, Settings};
+use crate::effects::Effects;
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound};
 use crate::{mcp, socket};
@@ -72,6 +73,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, backgro
         async move { http::serve_unix(&path, router, stop).await }
     });
     tokio::spawn(crate::worker::run(app.clone(), stop.clone()));
+    let effects = Effects::start(&app, &settings, &stop);
     let tcp = tokio::spawn(http::serve_tcp(bound, router, stop.clone()));
     lock.listening(&url)?;
     if background {
@@ -87,6 +89,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, backgro
     tracing::info!("stopping: requests under way are finished");
     stop.cancel();
     let finished = tokio::time::timeout(std::time::Duration::from_secs(5), async { (tcp.await, unix.await, desk.await) }).await;
+    effects.finish().await;
     if finished.is_err() {
         tracing::warn!("some connections were still open and are closed");
     }

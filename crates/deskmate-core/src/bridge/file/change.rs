@@ -35,6 +35,8 @@ pub enum Settled {
     },
 }
 
+/// An id, with room for a recipient's name behind it.
+const ID_BYTES_MAX: usize = 2 * NAME_CHARS_MAX;
 /// How many rows one event names; further ones are counted.
 const NAMED_MAX: usize = 20;
 
@@ -42,6 +44,9 @@ const NAMED_MAX: usize = 20;
 pub fn same(tx: &mut Tx<'_>, rows: &[FileRow]) -> Result<Vec<bool>> {
     rows.iter()
         .map(|row| {
+            if check_text("id", &row.id, ID_BYTES_MAX).is_err() {
+                return Ok(false);
+            }
             let Some(known) = known::find(tx, row.table(), &row.id)? else { return Ok(false) };
             Ok(known.spelled == row.id && find_shown(tx, row.table(), &known)?.is_some_and(|shown| fits(row, &shown)))
         })
@@ -112,12 +117,12 @@ fn settle_one(cx: &mut Cx<'_, '_>, row: &FileRow, mirrored: u64, reports: &mut R
     if let Some(why) = refused {
         reports.reverted.push(named(row, &why));
     }
-    Ok(Settled::Put(after.row))
+    Ok(Settled::Put(spelled_like(after, row)))
 }
 
 /// What is known of a row, or why it cannot be a row of ours.
 fn known_row(cx: &mut Cx<'_, '_>, row: &FileRow) -> Result<Option<Known>> {
-    check_text("id", &row.id, NAME_CHARS_MAX * 2)?;
+    check_text("id", &row.id, ID_BYTES_MAX)?;
     if row.id.is_empty() {
         return Err(Error::invalid("id", "must not be empty"));
     }
@@ -140,7 +145,7 @@ fn import(cx: &mut Cx<'_, '_>, row: &FileRow) -> Result<()> {
 fn imported(cx: &mut Cx<'_, '_>, row: &FileRow) -> Result<Settled> {
     let Some(known) = known::find(cx.tx, row.table(), &row.id)? else { return Ok(Settled::Keep) };
     Ok(match find_shown(cx.tx, row.table(), &known)? {
-        Some(shown) if !fits(row, &shown) => Settled::Put(shown.row),
+        Some(shown) if !fits(row, &shown) => Settled::Put(spelled_like(shown, row)),
         _ => Settled::Keep,
     })
 }
@@ -178,6 +183,23 @@ fn fits(row: &FileRow, shown: &Shown) -> bool {
         }
         _ => false,
     }
+}
+
+/// A row as it should be, with the names for sender and recipient that the file uses where they mean the same.
+fn spelled_like(shown: Shown, row: &FileRow) -> FileRow {
+    let Shown { row: mut wanted, senders, recipients, .. } = shown;
+    let (sender, recipient, has) = match (&mut wanted.columns, &row.columns) {
+        (Columns::Message(wanted), Columns::Message(has)) => (&mut wanted.sender, &mut wanted.recipient, (&has.sender, &has.recipient)),
+        (Columns::Task(wanted), Columns::Task(has)) => (&mut wanted.sender, &mut wanted.recipient, (&has.sender, &has.recipient)),
+        _ => return wanted,
+    };
+    if senders.contains(has.0) {
+        sender.clone_from(has.0);
+    }
+    if recipients.contains(has.1) {
+        recipient.clone_from(has.1);
+    }
+    wanted
 }
 
 fn same_result(row: &FileRow, has: &FileTask, wanted: &FileTask) -> bool {

@@ -36,7 +36,7 @@ pub(super) const REVERTED: Kind =
 pub(super) const RESTORED: Kind = Kind { name: "bridge_file.restored", says: "Rows that were missing in the bridge file were written there again." };
 
 /// The two tables of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Table {
     /// `messages`.
     Messages,
@@ -66,7 +66,7 @@ impl Table {
 }
 
 /// A row of the table `messages`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FileMessage {
     /// Who says to have sent it.
     pub sender: String,
@@ -81,7 +81,7 @@ pub struct FileMessage {
 }
 
 /// A row of the table `tasks`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FileTask {
     /// Who says to have given it.
     pub sender: String,
@@ -102,7 +102,7 @@ pub struct FileTask {
 }
 
 /// The columns of a row besides its id.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Columns {
     /// Of `messages`.
     Message(FileMessage),
@@ -113,7 +113,7 @@ pub enum Columns {
 }
 
 /// A row of the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileRow {
     /// Its id, as it is spelled.
     pub id: String,
