@@ -23,7 +23,7 @@ pub const REFUSED: Kind = Kind { name: "call.refused", says: "Calls of an actor 
 pub(crate) fn desk_operations() -> Vec<Op> {
     let record = vec![
         Op::read(Toolset::Desk, "status", status).access(Access::Public),
-        Op::write(Toolset::Desk, "new_claim_link", new_claim_link).access(Access::Public),
+        Op::write(Toolset::Desk, "new_claim_link", new_claim_link).access(Access::Public).shows_once(&["code"]),
         Op::read(Toolset::Desk, "record_list", list).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_get", get).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_prove", prove).access(Access::Anyone),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deskmate_core::call::{Answer, Call, Desk, Outcome, Registry, Surface};
+use deskmate_core::call::{Answer, Away, Call, Desk, Outcome, Registry, Surface};
 use deskmate_core::desk::STARTED;
 use deskmate_core::limits::WAIT_MAX;
 use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, Stager};
@@ -55,7 +55,7 @@ impl App {
         let db = Db::open(&options, &mut seal)?;
         let world: Arc<dyn World> = Arc::new(Machine::new(newest));
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
-        let desk = Desk { db, registry: Arc::new(registry), world, keys, open_allowed };
+        let desk = Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed };
         Ok(Self { desk, live, staged, key, refusals: Arc::default() })
     }
 

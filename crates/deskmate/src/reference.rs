@@ -13,6 +13,7 @@ pub(crate) fn operations(registry: &Registry) -> Value {
             "waits": op.waits,
             "access": op.access.describe(),
             "hints": op.hints,
+            "needs": op.need(),
             "description": op.description,
             "input": op.input,
             "output": op.output,

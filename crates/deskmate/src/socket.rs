@@ -157,7 +157,7 @@ async fn admit(shelf: &Shelf, read: &mut BufReader<OwnedReadHalf>) -> Result<(Se
 async fn check(shelf: &Shelf, credential: &Credential, named: bool, agent: Option<&str>) -> Result<()> {
     let input = if named || matches!(credential, Credential::Secret { .. }) { json!({}) } else { json!({ "agent_id": "unnamed" }) };
     let call = Call { credential: credential.clone(), surface: Surface::Mcp, operation: "desk_whoami".to_owned(), input };
-    let actor = shelf.app().desk.call(call).await?.actor;
+    let actor = shelf.app().call(call).await?.actor;
     match agent {
         Some(agent) if actor.is_agent() && actor.id != agent => {
             Err(Error::forbidden(format!("--agent says {agent:?}, but the token is {:?}'s", actor.id)).hint("leave --agent out, or use that agent's own token"))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use deskmate_core::call::{Actor, Call, Credential, Desk, Outcome, Registry, Surface};
+use deskmate_core::call::{Actor, Away, Call, Credential, Desk, Outcome, Registry, Surface};
 use deskmate_core::identity::IdentityProjection;
 use deskmate_core::record::{self, Keyring, Report, Sealer, Sealing, SigningKey, Stager, Verifier};
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World};
@@ -90,7 +90,7 @@ impl TestDesk {
         options.threads = 2;
         let db = open(&options, &key);
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
-        let desk = Desk { db, registry: Arc::new(registry), world: world.clone() as Arc<dyn World>, keys, open_allowed: true };
+        let desk = Desk { db, registry: Arc::new(registry), world: world.clone() as Arc<dyn World>, keys, away: Away::default(), open_allowed: true };
         Self { desk, world, key, _schema: schema, _directory: directory }
     }
 

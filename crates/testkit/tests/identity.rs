@@ -1,8 +1,27 @@
-//! Who may do what, on both engines.
+//! Who is who, and who may do what, on both engines.
+
+use std::time::Duration;
 
 use deskmate_core::Code;
-use serde_json::json;
-use testkit::{Caller, assert_code, both};
+use deskmate_core::call::{Access, Call, Credential, Registry, Surface};
+use serde_json::{Value, json};
+use testkit::{Caller, TestDesk, assert_code, both, wait};
+
+const PASSPHRASE: &str = "correct horse";
+
+fn secret(value: &Value, field: &str) -> Caller {
+    Caller::Secret(value[field].as_str().unwrap().to_owned())
+}
+
+fn sign_in(desk: &TestDesk, passphrase: &str) -> Value {
+    desk.call(&Caller::Nobody, "desk_sign_in", json!({ "name": "Owner", "passphrase": passphrase })).unwrap()
+}
+
+fn invite(desk: &TestDesk, owner: &Caller, name: &str, role: &str) -> Caller {
+    let link = desk.call(owner, "desk_person_invite", json!({ "name": name, "role": role })).unwrap();
+    let joined = desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": link["code"], "passphrase": "sesame 1" })).unwrap();
+    secret(&joined, "session")
+}
 
 both! {
     fn claiming_and_registering_close_the_desk(desk: &TestDesk) {
@@ -15,12 +34,185 @@ both! {
         assert!(desk.verify().sound, "{:?}", desk.verify().findings);
     }
 
-    fn an_agent_never_configures(desk: &TestDesk) {
+    fn revoking_the_last_agent_does_not_open_the_desk_again(desk: &TestDesk) {
         let owner = desk.claim();
         let code = desk.register(&owner, "code");
-        for (op, input) in [("desk_agent_add", json!({"agent": "evil"})), ("desk_agent_rotate", json!({"agent": "code"})), ("desk_record_erase", json!({"seq": 0, "reason": "x"}))] {
-            assert_code(&desk.refused(&code, op, input), Code::Forbidden);
+        desk.call(&owner, "desk_agent_revoke", json!({ "agent": "code" })).unwrap();
+        assert_code(&desk.refused(&code, "desk_whoami", json!({})), Code::Unauthenticated);
+        assert_code(&desk.refused(&Caller::Agent("code"), "desk_whoami", json!({})), Code::Unauthenticated);
+    }
+
+    fn an_agent_never_decides_or_configures(desk: &TestDesk) {
+        let owner = desk.claim();
+        let code = desk.register(&owner, "code");
+        for op in Registry::new().all().filter(|op| matches!(op.access, Access::Person(_) | Access::Present(_) | Access::System)) {
+            assert_code(&desk.refused(&code, &op.full_name(), json!({})), Code::Forbidden);
         }
+    }
+
+    fn what_configures_needs_presence(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.world.pass(Duration::from_mins(6));
+        for op in Registry::new().all().filter(|op| matches!(op.access, Access::Present(_))) {
+            assert_code(&desk.refused(&owner, &op.full_name(), json!({})), Code::Forbidden);
+        }
+        let shown = desk.call(&owner, "desk_show_presence", json!({ "passphrase": PASSPHRASE })).unwrap();
+        assert_eq!(shown["shown"], true);
+        desk.register(&owner, "code");
+    }
+
+    fn a_session_that_is_not_proved_only_reads(desk: &TestDesk) {
+        let Caller::Secret(session) = desk.claim() else { unreachable!() };
+        let ask = |operation: &str, input: Value| {
+            let credential = Credential::Secret { secret: session.clone(), proved: false };
+            wait(desk.desk.call(Call { credential, surface: Surface::Web, operation: operation.to_owned(), input }))
+        };
+        assert!(ask("desk_agent_list", json!({})).is_ok());
+        assert_code(&ask("desk_agent_add", json!({ "agent": "code" })).unwrap_err(), Code::Forbidden);
+    }
+
+    fn an_argument_makes_nobody_somebody_else(desk: &TestDesk) {
+        let owner = desk.claim();
+        let code = desk.register(&owner, "code");
+        let Caller::Secret(other) = desk.register(&owner, "other") else { unreachable!() };
+        assert_code(&desk.refused(&code, "desk_whoami", json!({ "agent_id": "other" })), Code::Forbidden);
+        assert_eq!(desk.call(&code, "desk_whoami", json!({ "agent_id": "code" })).unwrap()["id"], "code");
+        assert_eq!(desk.call(&code, "desk_whoami", json!({ "agent_token": other })).unwrap()["id"], "code", "the credential wins");
+        let by_argument = desk.call(&Caller::Nobody, "desk_whoami", json!({ "agent_token": other })).unwrap();
+        assert_eq!(by_argument["id"], "other");
+    }
+
+    fn in_open_mode_the_argument_names_the_caller(desk: &TestDesk) {
+        let call = |input: Value| {
+            let call = Call { credential: Credential::Named(None), surface: Surface::Mcp, operation: "desk_whoami".to_owned(), input };
+            wait(desk.desk.call(call))
+        };
+        assert_eq!(call(json!({ "agent_id": "code" })).unwrap().actor.id, "code");
+        assert_code(&call(json!({})).unwrap_err(), Code::Unauthenticated);
+        for bad in ["", "desk", "a b", "x\n", "../x", &"x".repeat(129)] {
+            assert_code(&call(json!({ "agent_id": bad })).unwrap_err(), Code::Invalid);
+        }
+    }
+
+    fn an_agent_cannot_take_a_persons_id(desk: &TestDesk) {
+        let owner = desk.claim();
+        let people = desk.call(&owner, "desk_person_list", json!({})).unwrap();
+        let id = people["people"][0]["person"].as_str().unwrap().to_owned();
+        let call = Call { credential: Credential::Named(Some(id.clone())), surface: Surface::Mcp, operation: "desk_whoami".to_owned(), input: json!({}) };
+        assert_code(&wait(desk.desk.call(call)).unwrap_err(), Code::Invalid);
+        assert_code(&desk.refused(&owner, "desk_agent_add", json!({ "agent": id })), Code::Invalid);
+    }
+
+    fn tokens_expire_rotate_and_are_revoked(desk: &TestDesk) {
+        let owner = desk.claim();
+        let answer = desk.call(&owner, "desk_agent_add", json!({ "agent": "code", "expires_in_days": 1 })).unwrap();
+        let first = secret(&answer, "token");
+        let rotated = desk.call(&owner, "desk_agent_rotate", json!({ "agent": "code", "grace_minutes": 10 })).unwrap();
+        let second = secret(&rotated, "token");
+        assert!(desk.call(&first, "desk_whoami", json!({})).is_ok(), "the old token still works during the grace time");
+        desk.world.pass(Duration::from_mins(11));
+        assert_code(&desk.refused(&first, "desk_whoami", json!({})), Code::Unauthenticated);
+        assert!(desk.call(&second, "desk_whoami", json!({})).is_ok());
+        desk.world.pass(Duration::from_hours(24 * 366));
+        assert_code(&desk.refused(&second, "desk_whoami", json!({})), Code::Unauthenticated);
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn a_token_is_stored_only_as_its_hash(desk: &TestDesk) {
+        let owner = desk.claim();
+        let made = desk.call(&owner, "desk_agent_add", json!({ "agent": "code", "idempotency_key": "k" })).unwrap();
+        let token = made["token"].as_str().unwrap().to_owned();
+        let tables = ["select hash from credential", "select payload from event_payload", "select body from event", "select answer from idempotency"];
+        for sql in tables {
+            let rows = desk.desk.db.read_blocking(move |tx| tx.query(sql, &[])).unwrap();
+            assert!(rows.iter().all(|row| !format!("{row:?}").contains(&token)), "{sql}");
+        }
+    }
+
+    fn five_wrong_passphrases_lock_and_the_record_tells(desk: &TestDesk) {
+        let owner = desk.claim();
+        for _ in 0..5 {
+            assert_eq!(sign_in(desk, "wrong guess")["signed_in"], false);
+        }
+        let locked = desk.refused(&Caller::Nobody, "desk_sign_in", json!({ "name": "Owner", "passphrase": PASSPHRASE }));
+        assert_code(&locked, Code::Limited);
+        assert!(locked.retry_after_ms.is_some());
+        let told = desk.call(&owner, "desk_record_list", json!({ "kind": "person.locked" })).unwrap();
+        assert_eq!(told["events"].as_array().unwrap().len(), 1);
+        desk.world.pass(Duration::from_mins(2));
+        assert!(sign_in(desk, PASSPHRASE)["session"].is_string());
+        assert_eq!(sign_in(desk, "wrong guess")["signed_in"], false, "the count begins anew");
+        assert!(sign_in(desk, PASSPHRASE)["session"].is_string());
+    }
+
+    fn the_claim_link_works_once_and_ten_minutes(desk: &TestDesk) {
+        let link = desk.act(deskmate_core::identity::issue_claim).unwrap();
+        let newer = desk.act(deskmate_core::identity::issue_claim).unwrap();
+        let claim = |code: &str| json!({ "code": code, "name": "Owner", "passphrase": PASSPHRASE });
+        assert_code(&desk.refused(&Caller::Nobody, "desk_claim", claim(&link.code)), Code::Unauthenticated);
+        desk.world.pass(Duration::from_mins(11));
+        assert_code(&desk.refused(&Caller::Nobody, "desk_claim", claim(&newer.code)), Code::Unauthenticated);
+        let link = desk.act(deskmate_core::identity::issue_claim).unwrap();
+        let short = json!({ "code": link.code, "name": "Owner", "passphrase": "short" });
+        assert_code(&desk.refused(&Caller::Nobody, "desk_claim", short), Code::Invalid);
+        desk.call(&Caller::Nobody, "desk_claim", claim(&link.code)).unwrap();
+        assert_code(&desk.refused(&Caller::Nobody, "desk_claim", claim(&link.code)), Code::Unauthenticated);
+        assert!(desk.act(deskmate_core::identity::issue_claim).is_err(), "a desk with an owner gives no more links");
+    }
+
+    fn roles_bound_what_a_person_may_do(desk: &TestDesk) {
+        let owner = desk.claim();
+        let viewer = invite(desk, &owner, "Vera", "viewer");
+        let member = invite(desk, &owner, "Mara", "member");
+        assert!(desk.call(&viewer, "desk_agent_list", json!({})).is_ok());
+        assert_code(&desk.refused(&viewer, "bridge_send_message", json!({ "to": "code", "content": "x" })), Code::Forbidden);
+        assert!(desk.call(&member, "bridge_send_message", json!({ "to": "code", "content": "x" })).is_ok());
+        assert_code(&desk.refused(&member, "desk_agent_add", json!({ "agent": "x" })), Code::Forbidden);
+        let people = desk.call(&owner, "desk_person_list", json!({})).unwrap();
+        let id = |name: &str| people["people"].as_array().unwrap().iter().find(|person| person["name"] == name).unwrap()["person"].clone();
+        desk.call(&owner, "desk_person_change", json!({ "person": id("Mara"), "active": false })).unwrap();
+        assert_code(&desk.refused(&member, "desk_whoami", json!({})), Code::Unauthenticated);
+        assert_code(&desk.refused(&owner, "desk_person_change", json!({ "person": id("Owner"), "role": "viewer" })), Code::Conflict);
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn an_invitation_is_good_once(desk: &TestDesk) {
+        let owner = desk.claim();
+        let link = desk.call(&owner, "desk_person_invite", json!({ "name": "Ida", "role": "approver", "domains": ["crm.deals"] })).unwrap();
+        let accept = json!({ "code": link["code"], "passphrase": "sesame 1" });
+        desk.call(&Caller::Nobody, "desk_accept_invitation", accept.clone()).unwrap();
+        assert_code(&desk.refused(&Caller::Nobody, "desk_accept_invitation", accept), Code::Unauthenticated);
+    }
+
+    fn a_personal_token_keeps_to_its_scopes_and_never_configures(desk: &TestDesk) {
+        let owner = desk.claim();
+        let make = |scopes: Value| secret(&desk.call(&owner, "desk_token_create", json!({ "note": "script", "scopes": scopes })).unwrap(), "token");
+        let reads = make(json!(["bridge:read"]));
+        assert!(desk.call(&reads, "bridge_get_tasks", json!({})).is_ok());
+        assert_code(&desk.refused(&reads, "bridge_send_message", json!({ "to": "code", "content": "x" })), Code::Forbidden);
+        assert_code(&desk.refused(&reads, "desk_agent_list", json!({})), Code::Forbidden);
+        let all = make(json!(["*"]));
+        assert!(desk.call(&all, "bridge_send_message", json!({ "to": "code", "content": "x" })).is_ok());
+        assert_code(&desk.refused(&all, "desk_agent_add", json!({ "agent": "x" })), Code::Forbidden);
+        for bad in [json!([]), json!(["Bridge"]), json!(["bridge:all"]), json!([""])] {
+            assert_code(&desk.refused(&owner, "desk_token_create", json!({ "note": "x", "scopes": bad })), Code::Invalid);
+        }
+        let list = desk.call(&owner, "desk_token_list", json!({})).unwrap();
+        let id = list["tokens"][0]["credential"].clone();
+        desk.call(&owner, "desk_token_revoke", json!({ "credential": id })).unwrap();
+        assert_code(&desk.refused(&reads, "bridge_get_tasks", json!({})), Code::Unauthenticated);
+    }
+
+    fn signing_out_and_ending_sessions_works_at_once(desk: &TestDesk) {
+        let first = desk.claim();
+        let second = secret(&sign_in(desk, PASSPHRASE), "session");
+        let sessions = desk.call(&second, "desk_session_list", json!({})).unwrap();
+        assert_eq!(sessions["sessions"].as_array().unwrap().len(), 2);
+        let other = sessions["sessions"].as_array().unwrap().iter().find(|session| session["this_one"] == false).unwrap()["session"].clone();
+        desk.call(&second, "desk_session_revoke", json!({ "session": other })).unwrap();
+        assert_code(&desk.refused(&first, "desk_whoami", json!({})), Code::Unauthenticated);
+        desk.call(&second, "desk_sign_out", json!({})).unwrap();
+        assert_code(&desk.refused(&second, "desk_whoami", json!({})), Code::Unauthenticated);
     }
 
     fn a_changed_row_is_found(desk: &TestDesk) {
@@ -28,5 +220,37 @@ both! {
         desk.register(&owner, "code");
         desk.tamper("update person set role = 'viewer'");
         assert!(!desk.verify().sound);
+    }
+
+    fn a_replaced_passphrase_is_found(desk: &TestDesk) {
+        desk.claim();
+        desk.tamper("update person set factor = 'another'");
+        assert!(desk.verify().findings.iter().any(|finding| finding.what.starts_with("person")));
+    }
+
+    fn the_same_key_does_something_once(desk: &TestDesk) {
+        let owner = desk.claim();
+        let add = json!({ "agent": "code", "idempotency_key": "k1" });
+        let first = desk.call(&owner, "desk_agent_add", add.clone()).unwrap();
+        let again = desk.call(&owner, "desk_agent_add", add).unwrap();
+        assert_eq!(again["credential"], first["credential"]);
+        assert_eq!(again["token"], "shown once, when it was made", "a secret is not kept for a second answer");
+        assert_code(&desk.refused(&owner, "desk_agent_add", json!({ "agent": "other", "idempotency_key": "k1" })), Code::Conflict);
+        for bad in [json!(""), json!(7), json!("x".repeat(256)), json!("a\u{0}b")] {
+            assert_code(&desk.refused(&owner, "desk_agent_add", json!({ "agent": "z", "idempotency_key": bad })), Code::Invalid);
+        }
+        desk.world.pass(Duration::from_hours(24 * 8));
+        desk.call(&owner, "desk_show_presence", json!({ "passphrase": PASSPHRASE })).unwrap();
+        assert_code(&desk.refused(&owner, "desk_agent_add", json!({ "agent": "code", "idempotency_key": "k1" })), Code::Conflict);
+    }
+
+    fn an_unknown_field_is_named(desk: &TestDesk) {
+        let error = desk.refused(&Caller::Agent("code"), "bridge_send_message", json!({ "to": "x", "content": "y", "colour": "red" }));
+        assert_code(&error, Code::Invalid);
+        assert_eq!(error.field.as_deref(), Some("colour"));
+        let error = desk.refused(&Caller::Agent("code"), "bridge_send_message", json!({ "to": "x" }));
+        assert_eq!(error.field.as_deref(), Some("content"));
+        let error = desk.refused(&Caller::Agent("code"), "bridge_send_message", json!({ "to": 7, "content": "y" }));
+        assert_eq!(error.field.as_deref(), Some("to"));
     }
 }

@@ -67,6 +67,12 @@ pub(super) struct TaskOut {
     /// The result, the error, the question or the reason, in the words of who set the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<String>,
+    /// Who wrote the result, from the writer's credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_by: Option<String>,
+    /// What a reader may make of who wrote the result, for example `verified agent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_trust: Option<String>,
     /// Who claimed it last.
     #[serde(skip_serializing_if = "Option::is_none")]
     worker: Option<String>,
@@ -112,6 +118,8 @@ impl TaskOut {
             overdue: !status.is_final() && row.deadline.is_some_and(|deadline| deadline < now),
             thread: row.thread,
             result: row.result,
+            result_trust: row.result_by.as_ref().map(|(kind, by, verified)| trust(kind, by, *verified)),
+            result_by: row.result_by.map(|(_, by, _)| by),
             worker: row.worker,
             lease,
             attempt: row.attempt,

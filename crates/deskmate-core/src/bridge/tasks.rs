@@ -77,6 +77,7 @@ pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateTask) -> Result<TaskOut> 
         deadline,
         thread: input.thread,
         result: None,
+        result_by: None,
         worker: None,
         erased: false,
         attempt: 0,

@@ -63,6 +63,7 @@ pub(super) fn change(cx: &mut Cx<'_, '_>, task: &mut TaskRow, to: State, result:
     task.stored = to;
     if result.is_some() {
         task.result.clone_from(&result);
+        task.result_by = Some((cx.actor.kind.name().to_owned(), cx.actor.id.clone(), cx.actor.verified));
     }
     if task.stored.is_final() {
         lease::forget(cx.tx, &task.subject())?;

@@ -58,6 +58,31 @@ pub struct Hints {
     pub open_world: bool,
 }
 
+/// Something outside the desk that an operation needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// Its name, for example `smtp`.
+    pub outside: &'static str,
+    /// What happens without it.
+    pub without: Without,
+}
+
+/// What an operation does when something outside is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Without {
+    /// It does nothing and names the next step.
+    Closed {
+        /// What the caller should do.
+        next_step: &'static str,
+    },
+    /// It does what it can, and its answer says in `degraded` what is missing.
+    Open {
+        /// What is missing.
+        missing: &'static str,
+    },
+}
+
 /// The answer of an operation that can wait.
 pub enum Wait<T> {
     /// Here it is.
@@ -104,6 +129,8 @@ pub struct Op {
     run: Arc<Run>,
     prepare: Option<Arc<Prepare>>,
     writes_when: Option<fn(&Value) -> bool>,
+    secrets: &'static [&'static str],
+    needs: Option<Need>,
 }
 
 impl Op {
@@ -172,7 +199,22 @@ impl Op {
         let mut output = schema_of::<O>();
         take_description(&mut output);
         let access = if toolset == Toolset::Desk { Access::Person(Role::Viewer) } else { Access::Anyone };
-        Self { name, toolset, effect, waits: false, access, hints, description, input, output, run, prepare: None, writes_when: None }
+        Self {
+            name,
+            toolset,
+            effect,
+            waits: false,
+            access,
+            hints,
+            description,
+            input,
+            output,
+            run,
+            prepare: None,
+            writes_when: None,
+            secrets: &[],
+            needs: None,
+        }
     }
 
     /// Says who may call it.
@@ -180,6 +222,36 @@ impl Op {
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
+    }
+
+    /// Names the fields of the answer that are shown once and never kept.
+    #[must_use]
+    pub fn shows_once(mut self, secrets: &'static [&'static str]) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// Says what of outside it needs, and what happens without it.
+    #[must_use]
+    pub fn needs(mut self, outside: &'static str, without: Without) -> Self {
+        self.needs = Some(Need { outside, without });
+        self
+    }
+
+    /// What of outside it needs.
+    pub fn need(&self) -> Option<Need> {
+        self.needs
+    }
+
+    /// The answer as it may be kept for a repeated call.
+    pub(crate) fn keepable(&self, answer: &Value) -> Value {
+        let mut kept = answer.clone();
+        for secret in self.secrets {
+            if let Some(field) = kept.get_mut(secret) {
+                *field = Value::from("shown once, when it was made");
+            }
+        }
+        kept
     }
 
     /// It may undo or overwrite something.

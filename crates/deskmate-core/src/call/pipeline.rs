@@ -1,6 +1,7 @@
 //! The one path from a call to its answer: authenticate, authorise, once only, run, tell the record.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use deskmate_db::{Db, Tx};
 use schemars::JsonSchema;
@@ -11,7 +12,7 @@ use super::actor::{Access, Actor, Credential, Presence, Surface};
 use super::cx::Cx;
 use super::decode::check_value;
 use super::idempotency::Key;
-use super::op::{Effect, Op, Outcome, Prepared};
+use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
 use crate::record::Keyring;
 use crate::{Code, Error, Result, World, identity};
@@ -38,6 +39,29 @@ pub struct Answer {
     pub actor: Actor,
 }
 
+/// The things outside the desk that are away now, by name. Whoever speaks to them keeps this current.
+#[derive(Clone, Debug, Default)]
+pub struct Away {
+    names: Arc<RwLock<BTreeSet<&'static str>>>,
+}
+
+impl Away {
+    /// Says whether something can be reached.
+    pub fn set(&self, outside: &'static str, is_away: bool) {
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        if is_away {
+            names.insert(outside)
+        } else {
+            names.remove(outside)
+        };
+    }
+
+    /// Whether something is away.
+    pub fn is_away(&self, outside: &str) -> bool {
+        self.names.read().unwrap_or_else(PoisonError::into_inner).contains(outside)
+    }
+}
+
 /// Whether agents must show who they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -59,6 +83,8 @@ pub struct Desk {
     pub world: Arc<dyn World>,
     /// The keys whose checkpoints are believed.
     pub keys: Arc<Keyring>,
+    /// What of outside is away now.
+    pub away: Away,
     /// Whether callers without a credential may name themselves at all: only where every caller is on this machine.
     pub open_allowed: bool,
 }
@@ -70,6 +96,24 @@ impl Desk {
             return Err(Error::not_found(format!("there is no operation {}", call.operation)).hint("`deskmate call --list` shows all"));
         };
         check_value(&call.input, 0)?;
+        let missing = match op.need().filter(|need| self.away.is_away(need.outside)) {
+            None => None,
+            Some(Need { outside, without: Without::Closed { next_step } }) => {
+                return Err(
+                    Error::new(Code::Unavailable, format!("{outside} cannot be reached, and {} does nothing without it", call.operation)).hint(next_step)
+                );
+            }
+            Some(Need { without: Without::Open { missing }, .. }) => Some(missing),
+        };
+        let mut answer = self.decide_where(op, call).await?;
+        if let (Some(missing), Outcome::Done(Value::Object(fields)) | Outcome::NotYet(Value::Object(fields))) = (missing, &mut answer.outcome) {
+            fields.insert("degraded".to_owned(), Value::from(missing));
+        }
+        Ok(answer)
+    }
+
+    /// Reads on a reader, writes on the writer.
+    async fn decide_where(&self, op: Op, call: Call) -> Result<Answer> {
         let desk = self.clone();
         if op.effect_of(&call.input) == Effect::Read {
             return self.db.read(move |tx| desk.run(tx, &op, &call, None)).await;
@@ -139,7 +183,7 @@ impl Desk {
                 return Err(Error::new(Code::Internal, format!("{name} changed something and told the record nothing")));
             }
             if let Some(key) = &key {
-                key.keep(&mut cx, &name, answer)?;
+                key.keep(&mut cx, &name, &op.keepable(answer))?;
             }
         }
         Ok(Answer { outcome, actor: cx.actor })

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::authenticate::check_name;
+use super::authenticate::check_agent_name;
 use super::rows::{self, CREDENTIALS_OF, CredentialRow};
 use super::token::SecretKind;
 use crate::call::Cx;
@@ -51,7 +51,7 @@ pub(super) struct AgentToken {
 }
 
 pub(super) fn add(cx: &mut Cx<'_, '_>, input: Add) -> Result<AgentToken> {
-    check_name("agent", &input.agent)?;
+    check_agent_name(cx.tx, "agent", &input.agent)?;
     check_text("note", &input.note, TITLE_CHARS_MAX)?;
     let now = cx.now();
     let state: Option<String> = cx.tx.optional("select state from agent where id = $1", args![input.agent])?.map(|row| row.get(0)).transpose()?;

@@ -111,11 +111,20 @@ fn by_name(tx: &mut Tx<'_>, name: Option<&str>, claims: &Claims, open_allowed: b
     }
     match (name, claims.agent_id.as_deref()) {
         (Some(name), _) | (None, Some(name)) => {
-            check_name("agent", name)?;
+            check_agent_name(tx, "agent", name)?;
             Ok(Actor::agent(name, false))
         }
         (None, None) => Err(unauthenticated("nobody said who is calling").hint("in open mode a name is enough: --agent NAME, or the argument agent_id")),
     }
+}
+
+/// A name that an agent can have: a person's id is not one, because what concerns a person is addressed by it.
+pub(super) fn check_agent_name(tx: &mut Tx<'_>, field: &str, name: &str) -> Result<()> {
+    check_name(field, name)?;
+    if tx.optional(PERSON, args![name])?.is_some() {
+        return Err(Error::invalid(field, "is the id of a person"));
+    }
+    Ok(())
 }
 
 /// How many agents are registered.

@@ -226,7 +226,8 @@ create table member (
 );
 create index member_of on member (member, name);
 
--- `recipient` is an actor or `group:NAME`; `worker` is who claimed it last. Erased texts are null and `erased` says so.
+-- `recipient` is an actor or `group:NAME`; `worker` is who claimed it last, `result_by` who
+-- wrote the result. Erased texts are null and `erased` says so.
 create table task (
     id text primary key,
     project text not null,
@@ -243,6 +244,9 @@ create table task (
     deadline bigint,
     thread text,
     result text,
+    result_kind text,
+    result_by text,
+    result_verified boolean,
     worker text,
     erased boolean not null,
     attempt bigint not null,

@@ -73,7 +73,7 @@ impl Server {
     async fn check_caller(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let credential = self.caller.credential(context);
         let call = Call { credential, surface: Surface::Mcp, operation: "desk_whoami".to_owned(), input: json!({}) };
-        self.endpoint.app.desk.call(call).await.map(drop).map_err(|error| fault(&error))
+        self.endpoint.app.call(call).await.map(drop).map_err(|error| fault(&error))
     }
 }
 

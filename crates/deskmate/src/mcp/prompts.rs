@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use super::handler::LIST_FRESH_MS;
 
+/// Finds an argument by its name.
+type Arguments<'a> = dyn Fn(&str) -> String + 'a;
+
 struct Declared {
     name: &'static str,
     title: &'static str,
@@ -16,7 +19,7 @@ struct Declared {
     needs: &'static str,
     /// Its arguments: name, what it is, whether it must be given.
     arguments: &'static [(&'static str, &'static str, bool)],
-    text: fn(&dyn Fn(&str) -> String) -> String,
+    text: fn(&Arguments<'_>) -> String,
 }
 
 const DECLARED: &[Declared] = &[

@@ -139,7 +139,7 @@ impl Found {
     pub(super) async fn value(&self, app: &App, credential: &Credential) -> Result<(Value, bool), Error> {
         let input = (self.declared.input)(&self.id);
         let operation = self.declared.operation.to_owned();
-        let answer = app.desk.call(Call { credential: credential.clone(), surface: Surface::Mcp, operation, input }).await?;
+        let answer = app.call(Call { credential: credential.clone(), surface: Surface::Mcp, operation, input }).await?;
         let (Outcome::Done(value) | Outcome::NotYet(value)) = answer.outcome;
         Ok((value, answer.actor.verified))
     }

@@ -81,7 +81,7 @@ async fn topic(app: &App, credential: &Credential, found: &Found) -> Result<Arc<
         return Ok(app.live.topic(&subject));
     }
     let call = Call { credential: credential.clone(), surface: Surface::Mcp, operation: "desk_whoami".to_owned(), input: json!({}) };
-    Ok(app.live.topic(&app.desk.call(call).await?.actor.id))
+    Ok(app.live.topic(&app.call(call).await?.actor.id))
 }
 
 /// What one connection of the older era follows.

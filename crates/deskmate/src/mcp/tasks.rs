@@ -1,8 +1,8 @@
 //! A job as an MCP task, for clients that declare the tasks extension. The job in the store is the task: nothing is
 //! kept here, so a task outlives the connection and the server.
 
-use deskmate_core::Error;
 use deskmate_core::call::{Call, Credential, Outcome, Registry, Surface};
+use deskmate_core::{Code, Error};
 use rmcp::ErrorData;
 use rmcp::model::{DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
 use serde_json::{Value, json};
@@ -22,40 +22,46 @@ pub(super) fn served(registry: &Registry) -> bool {
 
 /// The state of a job as a task.
 pub(super) async fn get(app: &App, credential: Credential, id: &str) -> Result<GetTaskResult, ErrorData> {
-    let job = call(app, credential, GET, id).await?;
+    let job = ask(app, credential, GET, id).await.map_err(|error| unknown_is_a_bad_parameter(&error))?;
     Ok(GetTaskResult::new(task_of(id, &job)))
 }
 
-/// Asks for a job to stop; the answer of `tasks/get` tells when it has.
+/// Asks for a job to stop; the answer of `tasks/get` tells when it has. One that has ended already needs no stopping.
 pub(super) async fn cancel(app: &App, credential: Credential, id: &str) -> Result<(), ErrorData> {
-    call(app, credential, CANCEL, id).await.map(drop)
+    match ask(app, credential, CANCEL, id).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.code == Code::Conflict => Ok(()),
+        Err(error) => Err(unknown_is_a_bad_parameter(&error)),
+    }
 }
 
-async fn call(app: &App, credential: Credential, operation: &str, id: &str) -> Result<Value, ErrorData> {
+async fn ask(app: &App, credential: Credential, operation: &str, id: &str) -> Result<Value, Error> {
     let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input: json!({ "job": id }) };
-    let answer = app.desk.call(call).await.map_err(|error| unknown_is_a_bad_parameter(&error))?;
-    let (Outcome::Done(value) | Outcome::NotYet(value)) = answer.outcome;
+    let (Outcome::Done(value) | Outcome::NotYet(value)) = app.call(call).await?.outcome;
     Ok(value)
 }
 
 /// The extension wants -32602 for a task that is not there.
 fn unknown_is_a_bad_parameter(error: &Error) -> ErrorData {
     match error.code {
-        deskmate_core::Code::NotFound => ErrorData::invalid_params(error.to_string(), Some(json!(error))),
+        Code::NotFound => ErrorData::invalid_params(error.to_string(), Some(json!(error))),
         _ => fault(error),
     }
 }
 
-/// A job row as a task. States that this version does not know are shown as still working.
+/// A job as a task. Work that ran and failed is a completed task with an error as its result; `failed` is for what the
+/// server itself could not do. States that this version does not know are shown as still working.
 fn task_of(id: &str, job: &Value) -> DetailedTask {
-    let text = |field: &str| job.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |field: &str| job.get(field).and_then(Value::as_str).unwrap_or_default();
     let state = text("state");
-    let created = text("created_at");
-    let updated = [text("ended_at"), text("updated_at"), created.clone()].into_iter().find(|time| !time.is_empty()).unwrap_or_default();
-    let mut task = Task::new(id, TaskStatus::Working, created, updated).with_status_message(state.clone());
-    let payload = match state.as_str() {
+    let says = job.pointer("/progress/text").and_then(Value::as_str).unwrap_or(state);
+    let lost = job.get("attempts").and_then(Value::as_array).and_then(|attempts| attempts.last()?.get("outcome")?.as_str()) == Some("lost");
+    let mut task = Task::new(id, TaskStatus::Working, text("created_at"), text("updated_at")).with_status_message(says);
+    let payload = match state {
         "done" => TaskPayload::Completed { result: result_of(job.get("result")) },
-        "failed" | "dead" | "ambiguous" => TaskPayload::Failed { error: failure_of(&state, job.get("error")) },
+        "failed" if lost => TaskPayload::Failed { error: fault_of(text("error")) },
+        "failed" => TaskPayload::Completed { result: failure_of(text("error")) },
+        "ambiguous" => TaskPayload::Completed { result: failure_of(&format!("it is not known whether this was done: {}", text("error"))) },
         "cancelled" => TaskPayload::Cancelled,
         _ => {
             task = task.with_poll_interval_ms(ASK_AGAIN_MS);
@@ -65,26 +71,56 @@ fn task_of(id: &str, job: &Value) -> DetailedTask {
     DetailedTask::new(task, payload)
 }
 
+fn object(fields: Value) -> JsonObject {
+    match fields {
+        Value::Object(fields) => fields,
+        _ => JsonObject::new(),
+    }
+}
+
 /// What the call would have answered: a tool result.
 fn result_of(result: Option<&Value>) -> JsonObject {
     let value = result.cloned().unwrap_or(Value::Null);
-    let content = json!([{ "type": "text", "text": value.to_string() }]);
-    let mut object = JsonObject::new();
-    object.insert("content".to_owned(), content);
-    object.insert("structuredContent".to_owned(), value);
-    object.insert("isError".to_owned(), Value::Bool(false));
-    object
+    object(json!({ "content": [{ "type": "text", "text": value.to_string() }], "structuredContent": value, "isError": false }))
+}
+
+/// The same for work that failed.
+fn failure_of(error: &str) -> JsonObject {
+    object(json!({ "content": [{ "type": "text", "text": error }], "isError": true }))
 }
 
 /// A JSON-RPC error.
-fn failure_of(state: &str, error: Option<&Value>) -> JsonObject {
-    let said = error.and_then(|error| error.as_str().or_else(|| error.get("message").and_then(Value::as_str)));
-    let message = match said {
-        Some(said) => format!("{state}: {said}"),
-        None => state.to_owned(),
-    };
-    let mut object = JsonObject::new();
-    object.insert("code".to_owned(), json!(-32603));
-    object.insert("message".to_owned(), Value::String(message));
-    object
+fn fault_of(error: &str) -> JsonObject {
+    object(json!({ "code": -32603, "message": error }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_of_a_job_is_a_state_of_a_task() {
+        let job =
+            |state: &str| json!({ "state": state, "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:01Z", "result": 7, "error": "no" });
+        for (state, status) in [
+            ("waiting", TaskStatus::Working),
+            ("running", TaskStatus::Working),
+            ("done", TaskStatus::Completed),
+            ("failed", TaskStatus::Completed),
+            ("ambiguous", TaskStatus::Completed),
+            ("cancelled", TaskStatus::Cancelled),
+            ("something newer", TaskStatus::Working),
+        ] {
+            let task = task_of("j", &job(state));
+            assert_eq!(task.status(), status, "{state}");
+            assert_eq!(task.task.last_updated_at, "2026-01-01T00:00:01Z");
+        }
+        let wire = json!(task_of("j", &job("done")));
+        assert_eq!(wire.pointer("/result/structuredContent"), Some(&json!(7)));
+        assert_eq!(json!(task_of("j", &job("failed"))).pointer("/result/isError"), Some(&json!(true)));
+        assert!(json!(task_of("j", &job("ambiguous"))).to_string().contains("not known"));
+        let mut lost = job("failed");
+        lost["attempts"] = json!([{ "outcome": "failed" }, { "outcome": "lost" }]);
+        assert_eq!(task_of("j", &lost).status(), TaskStatus::Failed);
+    }
 }

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 /// The longest line that is taken.
 pub(super) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How deep a line may nest.
+pub(super) const DEPTH_MAX: usize = 100;
 /// How much of a longer one is kept to find its id.
 const PREFIX_BYTES: usize = 4 * 1024;
 /// A buffer that grew beyond this for one long line is given back.
@@ -101,6 +103,22 @@ impl Head {
     }
 }
 
+/// Whether a line nests deeper than the server's reader goes. It would drop such a line, and the caller would wait for ever.
+pub(super) fn too_deep(line: &[u8]) -> bool {
+    let (mut depth, mut text, mut escaped) = (0_usize, false, false);
+    line.iter().any(|byte| {
+        match (text, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => text = !text,
+            (false, b'{' | b'[') => depth += 1,
+            (false, b'}' | b']') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > DEPTH_MAX
+    })
+}
+
 /// A member of a line's `params`.
 pub(super) fn param(line: &[u8], name: &str) -> Option<Value> {
     let mut line: Value = serde_json::from_slice(line).ok()?;
@@ -151,6 +169,14 @@ mod tests {
         assert_eq!(Head::of(b"{\"id\":\"x\",\"result\":{}}\n"), Head::Answer { id: "\"x\"".into() });
         assert_eq!(Head::of(b"[1]\n"), Head::Other);
         assert_eq!(Head::of(b"nonsense\n"), Head::Other);
+    }
+
+    #[test]
+    fn depth_counts_brackets_outside_texts() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth)).into_bytes();
+        assert!(!too_deep(&nested(DEPTH_MAX)));
+        assert!(too_deep(&nested(DEPTH_MAX + 1)));
+        assert!(!too_deep(format!("{{\"a\":\"\\\"{}\"}}", "[".repeat(500)).as_bytes()));
     }
 
     #[test]

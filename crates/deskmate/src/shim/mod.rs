@@ -114,8 +114,12 @@ impl Shim {
     }
 
     /// Hands one line of the client to the server.
-    fn send(&self, line: &[u8]) {
-        let head = Head::of(line);
+    fn send(&self, message: &[u8]) {
+        let head = Head::of(message);
+        if line::too_deep(message) {
+            let refusal = format!("a message that nests more than {} deep was dropped", line::DEPTH_MAX);
+            return self.say(&line::error(head.request_id(), -32600, &refusal, &serde_json::Value::Null));
+        }
         let mut link = self.lock_link();
         let stream = loop {
             match &*link {
@@ -133,8 +137,8 @@ impl Shim {
             }
         };
         // Noted while the connection is held, so that a connection that breaks now answers this request as well.
-        self.with_session(|session| session.to_server(&head, line));
-        if write_line(stream, line).is_err() {
+        self.with_session(|session| session.note(&head, message));
+        if write_line(stream, message).is_err() {
             // The other thread sees the end of this stream and does the rest.
             drop(stream.shutdown(std::net::Shutdown::Both));
         }
@@ -147,7 +151,7 @@ impl Shim {
             match self.target.connect() {
                 Ok(connected) => {
                     let since = Instant::now();
-                    let replay = self.with_session(|session| session.replay());
+                    let replay = self.with_session(Session::replay);
                     if replay.iter().all(|line| write_line(&connected.write, line).is_ok()) {
                         self.set_link(Link::Up(connected.write));
                         self.take_lines(connected.read);
@@ -155,7 +159,9 @@ impl Shim {
                     self.set_link(Link::Connecting);
                     let lost = self.with_session(Session::lost);
                     note(&"the server went away; connecting again");
-                    lost.iter().for_each(|line| self.say(line));
+                    for line in &lost {
+                        self.say(line);
+                    }
                     before = true;
                     if since.elapsed() < SHORT_LIVED {
                         thread::sleep(BREATHER);
@@ -164,7 +170,9 @@ impl Shim {
                 Err(fault) => {
                     note(&fault);
                     let lost = self.with_session(|session| session.given_up(&fault, before));
-                    lost.iter().for_each(|line| self.say(line));
+                    for line in &lost {
+                        self.say(line);
+                    }
                     self.set_link(Link::Down(fault));
                     self.wait_until_wanted();
                 }
@@ -178,9 +186,10 @@ impl Shim {
             match lines.next() {
                 LineRead::Line(line) => {
                     let head = Head::of(line);
-                    if self.with_session(|session| session.to_client(&head)) {
+                    if self.with_session(|session| session.passes(&head)) {
                         self.say(line);
                     }
+                    self.with_session(|session| session.passed(&head));
                 }
                 LineRead::TooLong(_) => note(&format!("an answer of more than {} bytes was dropped", line::LINE_BYTES_MAX)),
                 LineRead::End => return,

@@ -37,7 +37,7 @@ pub(super) struct Session {
 
 impl Session {
     /// A line on its way to the server.
-    pub(super) fn to_server(&mut self, head: &Head, line: &[u8]) {
+    pub(super) fn note(&mut self, head: &Head, line: &[u8]) {
         match head {
             Head::Request { id, method } => {
                 let mut flight = Flight { again: None, busy: true };
@@ -75,18 +75,22 @@ impl Session {
         }
     }
 
-    /// A line on its way to the client. `false` when the client must not see it.
-    pub(super) fn to_client(&mut self, head: &Head) -> bool {
+    /// Whether the client is to see a line of the server.
+    pub(super) fn passes(&mut self, head: &Head) -> bool {
         match head {
-            Head::Answer { id } => {
-                self.flights.remove(id);
-                !self.swallow.remove(id)
-            }
+            Head::Answer { id } => !self.swallow.remove(id),
             Head::Notification { method } if method == ACKNOWLEDGED && self.swallow_acknowledged > 0 => {
                 self.swallow_acknowledged -= 1;
                 false
             }
             _ => true,
+        }
+    }
+
+    /// The client has a line of the server. Only now is the request over: whoever waits for that may end the process.
+    pub(super) fn passed(&mut self, head: &Head) {
+        if let Head::Answer { id } = head {
+            self.flights.remove(id);
         }
     }
 
@@ -155,11 +159,14 @@ mod tests {
     use super::*;
 
     fn client(session: &mut Session, line: &str) {
-        session.to_server(&Head::of(line.as_bytes()), line.as_bytes());
+        session.note(&Head::of(line.as_bytes()), line.as_bytes());
     }
 
     fn server(session: &mut Session, line: &str) -> bool {
-        session.to_client(&Head::of(line.as_bytes()))
+        let head = Head::of(line.as_bytes());
+        let passes = session.passes(&head);
+        session.passed(&head);
+        passes
     }
 
     #[test]

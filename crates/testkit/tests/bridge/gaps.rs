@@ -161,6 +161,14 @@ both! {
         ok(desk, &EVE, "create_task", json!({ "to": "cowork", "title": attack, "description": attack }));
         let task = &ok(desk, &COWORK, "get_tasks", json!({}))["tasks"][0];
         assert_eq!((text(task, "description"), text(task, "trust")), (attack.to_owned(), "unverified, claims to be eve".to_owned()));
+        // What a worker answers is marked as the worker's.
+        let task = give(desk, &COWORK, "eve", "t");
+        ok(desk, &EVE, "claim_task", json!({ "task_id": task }));
+        ok(desk, &EVE, "update_task", json!({ "task_id": task, "status": "completed", "result": attack }));
+        let shown = ok(desk, &COWORK, "get_task", json!({ "task_id": task }));
+        let done = &shown["task"];
+        assert_eq!((text(done, "result"), text(done, "result_by")), (attack.to_owned(), "eve".to_owned()));
+        assert_eq!((text(done, "result_trust"), text(done, "trust")), ("unverified, claims to be eve".to_owned(), "unverified, claims to be cowork".to_owned()));
         // The attacker's name is a credential's, whatever it writes.
         let name = Caller::Agent("not a name\n");
         assert_code(&no(desk, &name, "send_message", json!({ "to": "cowork", "content": "x" })), Code::Invalid);

@@ -295,6 +295,7 @@ fn walk(cx: &mut Cx<'_, '_>, mut task: TaskRow, actor: &str, to: State, result: 
 fn set_result(cx: &mut Cx<'_, '_>, task: &mut TaskRow, result: Option<String>) -> Result<()> {
     let Some(result) = result else { return Ok(()) };
     task.result = Some(result.clone());
+    task.result_by = Some((cx.actor.kind.name().to_owned(), cx.actor.id.clone(), cx.actor.verified));
     let now = cx.now();
     rows::update_task(cx.tx, task, now)?;
     tell_updated(cx, task, task.stored, Some(result))

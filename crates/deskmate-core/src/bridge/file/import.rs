@@ -173,6 +173,7 @@ fn create(cx: &mut Cx<'_, '_>, row: &FileRow, task: &FileTask, recipient: String
             deadline: None,
             thread: None,
             result: None,
+            result_by: None,
             worker: None,
             erased: false,
             attempt: 0,

@@ -11,18 +11,19 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 
 use super::rounds::Step;
-use super::{Shared, broken};
+use super::{Fixtures, Shared, broken, jobs};
 
 const PAUSE: Duration = Duration::from_millis(50);
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 type Context = RequestContext<RoleServer>;
 
-pub(super) async fn call(shared: &Shared, request: CallToolRequestParams, context: &Context) -> Result<CallToolResponse, ErrorData> {
+pub(super) async fn call(fixtures: &Fixtures, request: CallToolRequestParams, context: &Context) -> Result<CallToolResponse, ErrorData> {
+    let shared = &*fixtures.shared;
     let name = request.name.to_string();
     let modern = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     if shared.data.asks(&name).is_some() && modern {
-        return rounds(shared, &name, request, context);
+        return rounds(fixtures, &name, request, context).await;
     }
     let argument = |key: &str| request.arguments.as_ref().and_then(|given| given.get(key)).and_then(Value::as_str).unwrap_or_default().to_owned();
     let result = match name.as_str() {
@@ -38,6 +39,16 @@ pub(super) async fn call(shared: &Shared, request: CallToolRequestParams, contex
         "test_sampling" => sample(context, &argument("prompt")).await?,
         "test_elicitation" => elicit(shared, context, &name, Some(argument("message"))).await?,
         "test_elicitation_sep1034_defaults" | "test_elicitation_sep1330_enums" => elicit(shared, context, &name, None).await?,
+        "greet" => text(format!("Hello, {}!", argument("name"))),
+        "slow_compute" => {
+            let seconds = request.arguments.as_ref().and_then(|given| given.get("seconds")?.as_f64()).unwrap_or_default().clamp(0.0, 100.0);
+            if context.client_capabilities().is_some_and(|client| client.supports_tasks()) {
+                return start(fixtures, context, json!({ "seconds": seconds, "answer": "computed" })).await;
+            }
+            tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+            text("computed")
+        }
+        "failing_job" => return start(fixtures, context, json!({ "seconds": 1, "error": "this job always fails" })).await,
         "test_missing_capability" => needs_sampling(context)?,
         "test_trigger_tool_change" => {
             shared.tools_changed.notify_waiters();
@@ -62,16 +73,26 @@ fn failed(error: impl std::fmt::Display) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(error.to_string())])
 }
 
-fn rounds(shared: &Shared, name: &str, request: CallToolRequestParams, context: &Context) -> Result<CallToolResponse, ErrorData> {
+async fn rounds(fixtures: &Fixtures, name: &str, request: CallToolRequestParams, context: &Context) -> Result<CallToolResponse, ErrorData> {
+    let shared = &fixtures.shared;
     let client = context.client_capabilities().unwrap_or_default();
     let limited = (name == "test_input_required_result_capabilities").then_some(&client);
-    Ok(match shared.rounds.go(&shared.data, name, request.input_responses, request.request_state, limited)? {
-        Step::Ask(required) => CallToolResponse::InputRequired(required),
-        Step::Done(said) => CallToolResponse::Complete(text(said)),
-    })
+    match shared.rounds.go(&shared.data, name, request.input_responses, request.request_state, limited)? {
+        Step::Ask(required) => Ok(CallToolResponse::InputRequired(required)),
+        Step::Done(said) if name == "test_tool_with_task" => start(fixtures, context, json!({ "answer": said })).await,
+        Step::Done(said) => Ok(CallToolResponse::Complete(text(said))),
+    }
 }
 
-#[expect(deprecated, reason = "the suite still tests logging")]
+/// Goes on as a task of the caller.
+async fn start(fixtures: &Fixtures, context: &Context, work: Value) -> Result<CallToolResponse, ErrorData> {
+    let (real, needed) = (&fixtures.real, ClientCapabilities::builder().enable_tasks().build());
+    if !context.client_capabilities().is_some_and(|client| client.supports_tasks()) {
+        return Err(ErrorData::missing_required_client_capability(needed));
+    }
+    jobs::start(&real.endpoint.app, real.caller.credential(context), work).await
+}
+
 async fn log(context: &Context) -> CallToolResult {
     for said in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
         let message = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(said)).with_logger("conformance");
@@ -91,7 +112,6 @@ async fn progress(context: &Context) -> CallToolResult {
     text("Progress was reported.")
 }
 
-#[expect(deprecated, reason = "the suite still tests sampling")]
 async fn sample(context: &Context, prompt: &str) -> Result<CallToolResult, ErrorData> {
     let request = serde_json::from_value(json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": prompt } }], "maxTokens": 100 }));
     let request = request.map_err(|error| broken(&error.to_string()))?;

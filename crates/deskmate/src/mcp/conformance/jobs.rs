@@ -1,0 +1,70 @@
+//! Tools whose answer is a task: a job of the desk's own queue, done by a worker of the fixtures.
+
+use std::time::Duration;
+
+use deskmate_core::Error;
+use deskmate_core::call::{Call, Credential, Surface};
+use deskmate_core::job::{self, Claimed, NewJob, Outcome, Owner};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResponse, CreateTaskResult, Task, TaskStatus};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::super::resources::fault;
+use crate::app::App;
+
+const KIND: &str = "conformance.work";
+const WORKER: &str = "conformance";
+const LOOK: Duration = Duration::from_millis(50);
+const LEASE_US: i64 = 120_000_000;
+/// Long enough for any scenario.
+const KEPT_MS: u64 = 600_000;
+
+/// Puts work into the queue for the caller and answers its task.
+pub(super) async fn start(app: &App, credential: Credential, work: Value) -> Result<CallToolResponse, ErrorData> {
+    let call = Call { credential, surface: Surface::Mcp, operation: "desk_whoami".to_owned(), input: json!({}) };
+    let owner = Owner::from(&app.call(call).await.map_err(|error| fault(&error))?.actor);
+    let queued = app.desk.act(Surface::Mcp, move |cx| {
+        let job = job::enqueue(cx, NewJob { owner: Some(owner.clone()), attempts_max: 1, ..NewJob::new(KIND, work.clone()) })?.job;
+        Ok((job, deskmate_core::format_time(cx.now())))
+    });
+    let (job, now) = queued.await.map_err(|error| fault(&error))?;
+    let task = Task::new(job, TaskStatus::Working, now.clone(), now).with_ttl_ms(KEPT_MS).with_poll_interval_ms(200);
+    Ok(CallToolResponse::Task(CreateTaskResult::new(task)))
+}
+
+/// Does the work of the fixtures until the server stops.
+pub(super) async fn work(app: App, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        let claimed = app.desk.act(Surface::System, |cx| job::claim(cx, WORKER, &[KIND], LEASE_US, 16)).await.unwrap_or_default();
+        for claimed in claimed {
+            let app = app.clone();
+            tokio::spawn(async move {
+                if let Err(error) = finish(&app, claimed).await {
+                    tracing::warn!(%error, "a fixture did not finish");
+                }
+            });
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+async fn finish(app: &App, claimed: Claimed) -> Result<(), Error> {
+    let seconds = claimed.input.get("seconds").and_then(Value::as_f64).unwrap_or_default().clamp(0.0, 100.0);
+    let until = tokio::time::Instant::now() + Duration::from_secs_f64(seconds);
+    let mut outcome = match claimed.input.get("error").and_then(Value::as_str) {
+        Some(error) => Outcome::Failed { error: error.to_owned(), retry: false },
+        None => Outcome::Done(claimed.input.get("answer").cloned().unwrap_or_default()),
+    };
+    while tokio::time::Instant::now() < until {
+        let (id, fence) = (claimed.job.clone(), claimed.fence);
+        let beat = app.desk.act(Surface::System, move |cx| job::heartbeat(cx, &id, WORKER, fence, None, None)).await?;
+        if beat.cancel_requested {
+            outcome = Outcome::Cancelled;
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    let (id, fence) = (claimed.job, claimed.fence);
+    app.desk.act(Surface::System, move |cx| job::finish(cx, &id, WORKER, fence, outcome.clone())).await.map(drop)
+}

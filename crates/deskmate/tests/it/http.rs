@@ -1,0 +1,147 @@
+//! MCP over HTTP, byte by byte.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, LONG, modern};
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{}: {error}", self.body))
+    }
+}
+
+/// One request on one connection. Headers replace the usual ones of the same name.
+pub(crate) fn get(url: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    request("GET", url, path, headers, "")
+}
+
+pub(crate) fn post(url: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    request("POST", url, path, headers, body)
+}
+
+fn request(method: &str, url: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let host = url.strip_prefix("http://").expect("plain HTTP");
+    let mut stream = TcpStream::connect(host).expect("the server listens");
+    stream.set_read_timeout(Some(LONG)).expect("a timeout");
+    let given = |name: &str| headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
+    let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    for (name, value) in [("Host", host), ("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")] {
+        if !given(name) {
+            request.extend([name, ": ", value, "\r\n"]);
+        }
+    }
+    for (name, value) in headers {
+        request.extend([name, ": ", value, "\r\n"]);
+    }
+    request.push_str("\r\n");
+    request.push_str(body);
+    // A server that refuses a large body answers and closes before it has read all of it.
+    drop(stream.write_all(request.as_bytes()));
+    let mut answer = Vec::new();
+    drop(stream.read_to_end(&mut answer));
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text.as_str(), ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status in {text:?}"));
+    Answer { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+fn modern_post(url: &str, path: &str, method: &str, name: Option<&str>, more: &[(&str, &str)], params: Value) -> Answer {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": modern(params) }).to_string();
+    let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+    headers.extend(name.map(|name| ("Mcp-Name", name)));
+    headers.extend(more);
+    post(url, path, &headers, &body)
+}
+
+fn legacy_post(url: &str, path: &str, method: &str, params: &Value) -> Answer {
+    post(url, path, &[], &json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
+}
+
+#[test]
+fn both_eras_share_an_endpoint_without_sessions() {
+    let desk = Desk::new();
+    let url = desk.up();
+    let client = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+    let answer = legacy_post(&url, "/mcp", "initialize", &client);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert!(!answer.head.to_lowercase().contains("mcp-session-id"), "{}", answer.head);
+    let result = answer.json();
+    assert_eq!(result.pointer("/result/protocolVersion"), Some(&json!("2025-06-18")));
+    // Without a session nothing could be told later, so subscribing is not offered.
+    assert_eq!(result.pointer("/result/capabilities/resources"), Some(&json!({})));
+    let old = legacy_post(&url, "/mcp/bridge", "tools/list", &json!({})).json();
+    let new = modern_post(&url, "/mcp/bridge", "tools/list", None, &[], json!({})).json();
+    assert_eq!(old.pointer("/result/tools"), new.pointer("/result/tools"));
+    assert_eq!(new.pointer("/result/resultType"), Some(&json!("complete")));
+}
+
+#[test]
+fn names_and_tokens_come_with_each_request() {
+    let desk = Desk::new();
+    let url = desk.up();
+    let list = |path: &str, headers: &[(&str, &str)]| {
+        modern_post(&url, path, "tools/call", Some("get_tasks"), headers, json!({ "name": "get_tasks", "arguments": {} })).json()
+    };
+    let by_query = list("/mcp/bridge?agent=code", &[]);
+    assert_eq!(by_query.pointer("/result/isError"), Some(&json!(false)), "{by_query}");
+    assert_eq!(by_query.pointer("/result/_meta/deskmate~1unverified"), Some(&json!(true)));
+    let by_header = list("/mcp/bridge", &[("X-Deskmate-Agent", "code")]);
+    assert_eq!(by_header.pointer("/result/isError"), Some(&json!(false)));
+    let nameless = list("/mcp/bridge", &[]);
+    assert_eq!(nameless.pointer("/result/isError"), Some(&json!(true)));
+    for bad in ["Bearer nonsense", "Basic Y29kZTo=", "dma_x"] {
+        let answer = list("/mcp/bridge?agent=code", &[("Authorization", bad)]);
+        assert_eq!(answer.pointer("/result/isError"), Some(&json!(true)), "{bad}: {answer}");
+    }
+}
+
+#[test]
+fn closed_desks_take_tokens_only() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let url = desk.url();
+    let list =
+        |headers: &[(&str, &str)]| modern_post(&url, "/mcp/bridge?agent=code", "tools/call", Some("get_tasks"), headers, json!({ "name": "get_tasks" })).json();
+    let bearer = format!("Bearer {token}");
+    let known = list(&[("Authorization", &bearer)]);
+    assert_eq!(known.pointer("/result/isError"), Some(&json!(false)), "{known}");
+    assert_eq!(known.pointer("/result/_meta/deskmate~1unverified"), None);
+    let unknown = list(&[]);
+    assert_eq!(unknown.pointer("/result/_meta/deskmate~1error/code"), Some(&json!("unauthenticated")), "{unknown}");
+}
+
+#[test]
+fn foreign_hosts_and_origins_large_bodies_and_unknown_toolsets_are_refused() {
+    let desk = Desk::new();
+    let url = desk.up();
+    let try_with = |path: &str, headers: &[(&str, &str)]| modern_post(&url, path, "tools/list", None, headers, json!({})).status;
+    assert_eq!(try_with("/mcp", &[]), 200);
+    assert_eq!(try_with("/mcp", &[("Host", "evil.example")]), 403);
+    assert_eq!(try_with("/mcp", &[("Origin", "http://evil.example")]), 403);
+    assert_eq!(try_with("/mcp", &[("Origin", "http://localhost:1")]), 403);
+    assert_eq!(try_with("/mcp", &[("Origin", &url)]), 200);
+    assert_eq!(try_with("/mcp/nonsense", &[]), 404);
+    assert_eq!(try_with("/mcp/desk", &[]), 404);
+    let large = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "x": "y".repeat(5 << 20) } }).to_string();
+    assert_eq!(post(&url, "/mcp", &[], &large).status, 413);
+    assert_eq!(try_with("/mcp", &[]), 200);
+}
+
+#[test]
+fn read_only_narrows() {
+    let desk = Desk::new();
+    let url = desk.up();
+    let answer = modern_post(&url, "/mcp/bridge?read_only=true", "tools/list", None, &[], json!({})).json();
+    let tools = answer.pointer("/result/tools").and_then(Value::as_array).expect("tools");
+    assert!(!tools.is_empty());
+    assert!(tools.iter().all(|tool| tool.pointer("/annotations/readOnlyHint") == Some(&json!(true))));
+}
