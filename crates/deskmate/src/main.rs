@@ -5,6 +5,7 @@ mod app;
 mod background;
 mod cli;
 mod config;
+mod effects;
 mod home;
 mod http;
 mod keep;

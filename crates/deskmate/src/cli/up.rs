@@ -15,6 +15,7 @@ use super::{Failure, Global};
 use crate::activity::{self, Activity, Standing};
 use crate::app::App;
 use crate::config::{self, Given, LogFormat, Settings};
+use crate::effects::Effects;
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound};
 use crate::{background, keep, mcp, socket};
@@ -121,6 +122,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
         async move { http::serve_unix(&path, router, stop).await }
     });
     tokio::spawn(crate::worker::run(app.clone(), stop.clone()));
+    let effects = Effects::start(&app, &settings, &stop);
     let tcp = tokio::spawn(http::serve_tcp(bound, router, stop.clone()));
     lock.listening(&url)?;
     if background {
@@ -137,6 +139,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     tracing::info!("stopping: requests under way are finished");
     stop.cancel();
     let finished = tokio::time::timeout(Duration::from_secs(5), async { (tcp.await, unix.await, desk.await) }).await;
+    effects.finish().await;
     if finished.is_err() {
         tracing::warn!("some connections were still open and are closed");
     }

@@ -108,16 +108,27 @@ impl Target {
 
     /// Connects, starting a server if none is there, and one of this version in the place of an older one.
     pub(super) fn connect(&self) -> Result<Connected, Fault> {
-        let hello = self.hello.as_ref().map_err(Clone::clone)?;
         background::renew(&self.home)?;
         for _ in 0..ATTEMPTS {
-            match self.greet(hello) {
-                Ok(connected) => return Ok(connected),
-                Err(Miss::Fault(fault)) => return Err(fault),
-                Err(Miss::NotThere) => background::ensure_running(&self.home)?,
+            match self.look() {
+                Some(found) => return found,
+                None => background::ensure_running(&self.home)?,
             }
         }
         Err(Fault::unavailable("the desk's server goes away as soon as it is there").hint(format!("{} tells why", self.home.log_file().display())))
+    }
+
+    /// A connection to a server that is there, or why it will not do; `None` when there is none.
+    pub(super) fn look(&self) -> Option<Result<Connected, Fault>> {
+        let hello = match &self.hello {
+            Ok(hello) => hello,
+            Err(fault) => return Some(Err(fault.clone())),
+        };
+        match self.greet(hello) {
+            Ok(connected) => Some(Ok(connected)),
+            Err(Miss::Fault(fault)) => Some(Err(fault)),
+            Err(Miss::NotThere) => None,
+        }
     }
 
     /// Says hello to a server that is there.
