@@ -190,7 +190,8 @@ fn steps_by_hand_count_where_they_are_legal() {
         sqlite3(&file, tampered);
         soon(tampered, || (sqlite3(&file, "select sender, recipient, content, read from messages") == "cowork|code|please|1").then_some(()));
     }
-    assert_eq!((events(&desk, "bridge_file.reverted"), events(&desk, "bridge_file.restored")), (4, 1));
+    until("it is told", || (events(&desk, "bridge_file.restored") == 1).then_some(()));
+    assert_eq!(events(&desk, "bridge_file.reverted"), 4);
 }
 
 #[test]
