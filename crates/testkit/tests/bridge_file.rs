@@ -39,7 +39,7 @@ fn settle(desk: &TestDesk, rows: &[FileRow]) -> Vec<Settled> {
 }
 
 fn size(desk: &TestDesk) -> u64 {
-    desk.desk.db.read_blocking(|tx| record::size(tx)).unwrap()
+    desk.desk.db.read_blocking(record::size).unwrap()
 }
 
 fn kept(settled: &[Settled]) -> bool {

@@ -26,7 +26,7 @@ pub enum Settled {
     /// The row as it is.
     Keep,
     /// This.
-    Put(FileRow),
+    Put(Box<FileRow>),
     /// Nothing: the desk no longer keeps it.
     Remove,
     /// The row as it is; the desk did not take it. `later`: it may when it is asked again.
@@ -118,7 +118,7 @@ fn settle_one(cx: &mut Cx<'_, '_>, row: &FileRow, mirrored: u64, reports: &mut R
     if let Some(why) = refused {
         reports.reverted.push(named(row, &why));
     }
-    Ok(Settled::Put(spelled_like(after, row)))
+    Ok(Settled::Put(Box::new(spelled_like(after, row))))
 }
 
 /// What is known of a row, or why it cannot be a row of ours.
@@ -146,7 +146,7 @@ fn import(cx: &mut Cx<'_, '_>, row: &FileRow) -> Result<()> {
 fn imported(cx: &mut Cx<'_, '_>, row: &FileRow) -> Result<Settled> {
     let Some(known) = known::find(cx.tx, row.table(), &row.id)? else { return Ok(Settled::Keep) };
     Ok(match find_shown(cx.tx, row.table(), &known)? {
-        Some(shown) if !fits(row, &shown) => Settled::Put(spelled_like(shown, row)),
+        Some(shown) if !fits(row, &shown) => Settled::Put(Box::new(spelled_like(shown, row))),
         _ => Settled::Keep,
     })
 }
