@@ -93,7 +93,7 @@ async fn act<T: Send + 'static>(app: &App, act: impl FnMut(&mut Cx<'_, '_>) -> R
 
 /// Appends the newest checkpoint to a file elsewhere, unless it is the one that was copied last.
 async fn copy_checkpoint(app: &App, path: &Path, copied: String) -> String {
-    let newest = match app.desk.db.read(|tx| newest_checkpoint(tx)).await {
+    let newest = match app.desk.db.read(newest_checkpoint).await {
         Ok(Some(newest)) if newest != copied => newest,
         Ok(_) => return copied,
         Err(error) => {

@@ -3,6 +3,7 @@
 
 use deskmate_db::{Tx, args};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::import::{self, by_hand_ttl, claiming, may_act_by_hand, state};
 use super::known::{self, Known};
@@ -17,7 +18,7 @@ use crate::bridge::update::{change, check_may, tell_updated};
 use crate::call::Cx;
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX};
 use crate::record::{Event, Kind};
-use crate::{Code, Error, Result, check_text, digest, hex};
+use crate::{Code, Error, Result, check_text, hex};
 
 /// What the file should have in place of a row.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub enum Settled {
     /// The row as it is.
     Keep,
     /// This.
-    Put(FileRow),
+    Put(Box<FileRow>),
     /// Nothing: the desk no longer keeps it.
     Remove,
     /// The row as it is; the desk did not take it. `later`: it may when it is asked again.
@@ -117,7 +118,7 @@ fn settle_one(cx: &mut Cx<'_, '_>, row: &FileRow, mirrored: u64, reports: &mut R
     if let Some(why) = refused {
         reports.reverted.push(named(row, &why));
     }
-    Ok(Settled::Put(spelled_like(after, row)))
+    Ok(Settled::Put(Box::new(spelled_like(after, row))))
 }
 
 /// What is known of a row, or why it cannot be a row of ours.
@@ -137,7 +138,7 @@ fn import(cx: &mut Cx<'_, '_>, row: &FileRow) -> Result<()> {
     match &row.columns {
         Columns::Message(message) => import::message(cx, row, message),
         Columns::Task(task) => import::task(cx, row, task),
-        Columns::Unreadable(_) => Err(Error::invalid("", "a column holds no text")),
+        Columns::Unreadable(_) => Err(Error::invalid("row", "holds something that is no text, or more of it than a message may have")),
     }
 }
 
@@ -145,7 +146,7 @@ fn import(cx: &mut Cx<'_, '_>, row: &FileRow) -> Result<()> {
 fn imported(cx: &mut Cx<'_, '_>, row: &FileRow) -> Result<Settled> {
     let Some(known) = known::find(cx.tx, row.table(), &row.id)? else { return Ok(Settled::Keep) };
     Ok(match find_shown(cx.tx, row.table(), &known)? {
-        Some(shown) if !fits(row, &shown) => Settled::Put(spelled_like(shown, row)),
+        Some(shown) if !fits(row, &shown) => Settled::Put(Box::new(spelled_like(shown, row))),
         _ => Settled::Keep,
     })
 }
@@ -156,11 +157,27 @@ fn skip(cx: &mut Cx<'_, '_>, row: &FileRow, error: &Error, reports: &mut Reports
         return Err(error.clone());
     }
     let later = error.code == Code::Limited;
-    let seen = hex(&digest(&format!("{row:?}"))?);
+    let seen = print(row);
     if !later && known::refuse(cx.tx, &seen)? {
         reports.skipped.push(named(row, &error.to_string()));
     }
     Ok(Settled::Skipped { later })
+}
+
+/// A row by all that it says.
+fn print(row: &FileRow) -> String {
+    let texts: Vec<&str> = match &row.columns {
+        Columns::Message(message) => vec![&message.sender, &message.recipient, &message.content],
+        Columns::Task(task) => {
+            vec![&task.sender, &task.recipient, &task.title, &task.description, &task.status, task.result.as_deref().unwrap_or_default()]
+        }
+        Columns::Unreadable(_) => Vec::new(),
+    };
+    let mut hash = Sha256::new().chain_update(row.table().name()).chain_update(row.id.len().to_le_bytes()).chain_update(&row.id);
+    for text in texts {
+        hash = hash.chain_update(text.len().to_le_bytes()).chain_update(text);
+    }
+    hex(&hash.finalize())
 }
 
 fn find_shown(tx: &mut Tx<'_>, table: Table, known: &Known) -> Result<Option<Shown>> {

@@ -108,7 +108,7 @@ pub enum Columns {
     Message(FileMessage),
     /// Of `tasks`.
     Task(FileTask),
-    /// A column holds no text.
+    /// A column holds no text, or more than the desk takes.
     Unreadable(Table),
 }
 

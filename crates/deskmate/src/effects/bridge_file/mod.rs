@@ -25,7 +25,7 @@ use sync::Sync;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long it waits after a trouble; each further time twice as long.
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
-const BACKOFF_MAX: Duration = Duration::from_secs(60);
+const BACKOFF_MAX: Duration = Duration::from_mins(1);
 /// How often it looks whether the file is still the one that was opened, and gives a sign of life.
 const CHECK: Duration = Duration::from_secs(1);
 /// On PostgreSQL: how long a node that holds the file stands without a sign of life.
@@ -165,7 +165,7 @@ impl Keeper {
                 }
                 self.renew(leased)?;
             }
-            if !sync.is_busy() {
+            if troubled || !sync.is_busy() {
                 self.rest(LOOK);
             }
         }

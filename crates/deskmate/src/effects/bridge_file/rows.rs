@@ -20,23 +20,25 @@ pub(super) fn needed(table: Table) -> &'static [&'static str] {
     }
 }
 
+/// A column, or a blob in place of more than any text of the desk may hold, so that it is refused without being read.
+fn bounded(column: &str) -> String {
+    format!("case when octet_length({column}) > {CONTENT_BYTES_MAX} then x'' else {column} end")
+}
+
 impl Shape {
-    /// The columns of a query: the row's number, then the row. Texts are cut a little beyond what the desk takes, so
-    /// that a huge one is refused without being read.
+    /// The columns of a query: the row's number, then the row.
     pub(super) fn select(self, table: Table) -> String {
-        let cut = CONTENT_BYTES_MAX + 1;
-        match table {
-            Table::Messages => format!(
-                "select rowid, substr(id, 1, 1000), substr(sender, 1, 1000), substr(recipient, 1, 1000), substr(content, 1, {cut}), read, \
-                 substr(created_at, 1, 100) from messages"
-            ),
-            Table::Tasks => format!(
-                "select rowid, substr(id, 1, 1000), substr(sender, 1, 1000), substr(recipient, 1, 1000), substr(title, 1, {cut}), \
-                 substr(description, 1, {cut}), substr(status, 1, 100), substr(created_at, 1, 100), {}, {} from tasks",
-                if self.result { format!("substr(result, 1, {cut})") } else { "null".to_owned() },
-                if self.updated_at { "substr(updated_at, 1, 100)" } else { "null" }
-            ),
+        let mut columns: Vec<String> = match table {
+            Table::Messages => {
+                vec![bounded("id"), bounded("sender"), bounded("recipient"), bounded("content"), "read".to_owned(), bounded("created_at")]
+            }
+            Table::Tasks => ["id", "sender", "recipient", "title", "description", "status", "created_at"].map(bounded).to_vec(),
+        };
+        if table == Table::Tasks {
+            columns.push(if self.result { bounded("result") } else { "null".to_owned() });
+            columns.push(if self.updated_at { bounded("updated_at") } else { "null".to_owned() });
         }
+        format!("select rowid, {} from {}", columns.join(", "), table.name())
     }
 
     /// A statement that writes a new row; its parameters are those of [`values`].

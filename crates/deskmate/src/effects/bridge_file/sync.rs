@@ -63,6 +63,8 @@ pub(super) struct Sync {
     grown: watch::Receiver<u64>,
     /// The first event that the file does not show yet.
     mirrored: u64,
+    /// Events before this one are shown by the comparison at the start.
+    compared: u64,
     kept: u64,
     follower: String,
     version: i64,
@@ -96,6 +98,7 @@ impl Sync {
             tasks: Seen::default(),
             grown: app.live.size(),
             mirrored: cursor.unwrap_or(0).min(size),
+            compared: size,
             kept: cursor.unwrap_or(u64::MAX),
             follower,
             version,
@@ -178,30 +181,30 @@ impl Sync {
             let Some(round) = &mut self.round else { return Ok(()) };
             let Some(table) = round.tables.first().copied() else {
                 self.round = None;
-                return self.end_round();
+                self.end_round();
+                return Ok(());
             };
             let after = round.after;
             let rows = self.file.rows(table, after, READ_ROWS)?;
             let last = rows.last().map(|(rowid, _)| *rowid);
             self.settle(table, rows)?;
             if let Some(round) = &mut self.round {
-                match last {
-                    Some(last) => round.after = last,
-                    None => {
-                        round.tables.remove(0);
-                        round.after = 0;
-                    }
+                round.after = last.unwrap_or(0);
+                if last.is_none() {
+                    round.tables.remove(0);
                 }
             }
         }
         Ok(())
     }
 
-    fn end_round(&mut self) -> Result<(), Trouble> {
+    fn end_round(&mut self) {
         let number = self.number;
         let missing = self.messages.drop_missing(number) + self.tasks.drop_missing(number);
         if self.first {
             self.first = false;
+            // All that was there at the start is about to be compared; only what came since has to be followed.
+            self.mirrored = self.mirrored.max(self.compared);
             let Counts { imported_or_changed, put_back, skipped } = std::mem::take(&mut self.counts);
             let rows = self.messages.len() + self.tasks.len();
             tracing::info!(file = %self.path.display(), rows, taken = imported_or_changed, put_back, skipped, "the bridge file was read");
@@ -209,7 +212,6 @@ impl Sync {
         if missing > 0 && self.repair.is_none() {
             self.repair = Some(Repair { tables: Table::ALL.to_vec(), after: String::new(), written: 0, begun: Instant::now(), known: true });
         }
-        Ok(())
     }
 
     /// Deals with rows that are not as they were last seen.
@@ -246,7 +248,7 @@ impl Sync {
         for ((rowid, row), settled) in rows.into_iter().zip(settled) {
             match settled {
                 Settled::Keep => self.counts.imported_or_changed += 1,
-                Settled::Put(wanted) => put.push(wanted),
+                Settled::Put(wanted) => put.push(*wanted),
                 Settled::Remove => remove.push(row.id.clone()),
                 Settled::Skipped { later } => {
                     self.counts.skipped += 1;
@@ -326,13 +328,10 @@ impl Sync {
             let written = self.show(rows)?;
             let Some(repair) = &mut self.repair else { return Ok(()) };
             repair.written += written;
-            match next {
-                Some(next) => repair.after = next,
-                None => {
-                    repair.tables.remove(0);
-                    repair.after = String::new();
-                }
+            if next.is_none() {
+                repair.tables.remove(0);
             }
+            repair.after = next.unwrap_or_default();
         }
         Ok(())
     }
