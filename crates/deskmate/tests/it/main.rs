@@ -1,10 +1,16 @@
 //! The built binary from outside: started as a user or an MCP client starts it, on a data directory of its own.
 
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod desk;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
 mod mcp;
+#[cfg(test)]
+mod rest;
+#[cfg(test)]
+mod settings;
 #[cfg(test)]
 mod shim;
