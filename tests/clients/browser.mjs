@@ -88,11 +88,14 @@ async function claiming(page, link, url) {
     check(policy.includes("script-src 'self'") && !policy.includes("unsafe-inline"), "the page allows no inline script");
   }
   check((await page.locator("script:not([src]), [onclick], [onsubmit], [style]").count()) === 0, "and has none");
+  check((await page.locator("label").count()) === (await page.locator("input").count()), "every field has a label");
   await screens(page, "claim");
-  await fill(page, { "Your name": "Ada", Passphrase: PASSPHRASE });
+  await fill(page, { "Your name": "Ada", Passphrase: PASSPHRASE, "The same again": "correct horse batter" });
+  check(/differ/.test(await alertOf(page)), "a slip in the passphrase is noticed");
+  await fill(page, { "The same again": PASSPHRASE });
   await signedIn(page);
   check(page.url() === `${url}/`, "claiming leads to the desk, signed in", page.url());
-  check((await page.locator("[data-who]").textContent()).includes("owner"), "as its owner");
+  check((await page.locator("[data-who]").textContent()).includes("Ada, owner"), "as its owner");
   await screens(page, "home");
   const cookie = (await page.context().cookies()).find((cookie) => cookie.name === "deskmate_session");
   check(cookie.httpOnly && cookie.sameSite === "Strict", "the cookie is HttpOnly and SameSite=Strict");
@@ -151,7 +154,7 @@ async function deciding(page, url, stranger) {
 
 async function usedLink(page, link) {
   await page.goto(link);
-  await fill(page, { "Your name": "Eve", Passphrase: "another passphrase" });
+  await fill(page, { "Your name": "Eve", Passphrase: "another passphrase", "The same again": "another passphrase" });
   const said = await alertOf(page);
   check(/used/.test(said) && /deskmate claim|invitation/.test(said), `a used link: ${said}`);
 }
@@ -163,9 +166,14 @@ async function joining(browser, complaints, url) {
   listen(page, complaints);
   await page.goto(link);
   await screens(page, "join");
-  await fill(page, { Passphrase: "grace's own passphrase" });
+  await fill(page, { Passphrase: "grace's own passphrase", "The same again": "grace's own passphrase" });
   await signedIn(page);
-  check((await page.locator("[data-who]").textContent()).includes("approver"), "joining with it signs in, with the invited role");
+  check((await page.locator("[data-who]").textContent()).includes("Grace, approver"), "joining with it signs in, with the invited role");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.waitForURL(`${url}/sign-in`);
+  await page.goto(url);
+  await page.getByText("not signed in").waitFor();
+  check(true, "signing out ends it");
   await page.context().close();
 }
 

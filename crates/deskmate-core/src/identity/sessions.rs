@@ -396,6 +396,9 @@ pub(super) struct You {
     kind: String,
     /// Your id.
     id: String,
+    /// How a person is called here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     /// Whether a credential proved it.
     verified: bool,
     /// Whether this desk is open (a name is enough) or closed (every agent needs its token).
@@ -408,9 +411,11 @@ pub(super) struct You {
 }
 
 pub(super) fn whoami(cx: &mut Cx<'_, '_>, _: WhoAmI) -> Result<You> {
+    let person = if cx.actor.role.is_some() { cx.tx.optional(PERSON, args![cx.actor.id])? } else { None };
     Ok(You {
         kind: cx.actor.kind.name().to_owned(),
         id: cx.actor.id.clone(),
+        name: person.map(|row| PersonRow::read(&row)).transpose()?.map(|person| person.name),
         verified: cx.actor.verified,
         mode: mode(cx.tx)?,
         role: cx.actor.role.map(|role| role.name().to_owned()),
