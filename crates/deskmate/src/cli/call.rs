@@ -45,9 +45,8 @@ pub(super) fn run(global: &Global, args: CallArgs) -> Result<(), Failure> {
     };
     let client = Client::new(global)?;
     let client = match (args.agent, client.has_token(), op.access) {
-        (_, true, _) => client,
+        (_, true, _) | (None, false, Access::Public) => client,
         (Some(agent), false, _) => client.with(As::Agent(agent)),
-        (None, false, Access::Public) => client,
         (None, false, _) => Client::present(global)?,
     };
     print(&client.call(&op.full_name(), &input)?, global.json)

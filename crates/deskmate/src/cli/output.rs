@@ -50,6 +50,16 @@ impl From<crate::home::HomeError> for Failure {
 }
 
 impl Failure {
+    /// What happened, in one line for the log.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Desk(error) => error.to_string(),
+            Self::Other(message) => message.clone(),
+            Self::NotSound => "the record is not sound".to_owned(),
+            Self::TimedOut => "nothing happened within the time".to_owned(),
+        }
+    }
+
     /// Prints the failure and answers the documented exit code.
     pub(super) fn report(self, as_json: bool) -> ExitCode {
         let (code, error) = match self {
