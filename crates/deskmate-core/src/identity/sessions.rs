@@ -169,6 +169,9 @@ pub(super) struct Checked {
 }
 
 pub(super) fn check_factor(cx: &mut Cx<'_, '_>, input: &SignIn) -> Result<Checked> {
+    if !is_claimed(cx.tx)? {
+        return Err(Error::conflict("this desk has no owner yet").hint("open the link that `deskmate up` printed; `deskmate claim` prints a new one"));
+    }
     let row = if let Some(name) = &input.name {
         cx.tx.optional(PERSON_BY_NAME, args![name])?
     } else {
