@@ -123,6 +123,21 @@ def main():
             said = ask(desk, model.server_port, server, "read_messages", {"mark_read": True})
             check(f"Good morning over {way}" in said, f"{way}: the model reads what was sent to it" if "Good morning" in said else said)
             check(len([t for t in Model.offered if t.startswith("mcp__desk__")]) == 22, f"{way}: all tools are offered to the model")
+    with Desk() as desk:
+        desk.claim()
+        token = desk.register("code")
+        stdio = [BINARY, "mcp", "--toolset", "bridge", "--home", str(desk.home)]
+        claude(desk, "mcp", "add", "named", "--", *stdio, "--agent", "code")
+        claude(desk, "mcp", "add", "desk", "-e", f"DESKMATE_TOKEN={token}", "--", *stdio)
+        claude(desk, "mcp", "add", "--transport", "http", "web", f"{desk.url}/mcp/bridge", "-H", f"Authorization: Bearer {token}")
+        _, listed = claude(desk, "mcp", "list")
+        for name, connects in (("named", False), ("desk", True), ("web", True)):
+            line = next((line for line in listed.splitlines() if line.startswith(f"{name}:")), listed)
+            check(("✔ Connected" in line) == connects, f"closed desk: {name} {'connects with its token' if connects else 'is refused without a token'}")
+        server = {"type": "stdio", "command": stdio[0], "args": stdio[1:], "env": {"DESKMATE_TOKEN": token}}
+        ask(desk, model.server_port, server, "send_message", {"to": "code", "content": "to myself"})
+        got = json.loads(desk.cli("call", "bridge_read_messages", "--json", token=token))["messages"]
+        check([(m["sender"], m["verified"]) for m in got] == [("code", True)], "closed desk: what the model sends is proved to be from code")
     model.shutdown()
 
 
