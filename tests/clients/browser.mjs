@@ -200,7 +200,7 @@ async function signingIn(browser, complaints, url) {
   for (let i = 2; i <= 6 && !/locked/.test(last); i++) {
     await fill(page, { "Your name": "Ada", Passphrase: "wrong passphrase" });
     last = await alertOf(page);
-    if (i < 5) check(/wrong/.test(last), `wrong for the ${i}th time`, last);
+    if (i < 5) check(/wrong/.test(last), `wrong passphrase number ${i}`, last);
   }
   check(/locked/.test(last), `after five of them: ${last}`, last);
   await fill(page, { "Your name": "Ada", Passphrase: PASSPHRASE });

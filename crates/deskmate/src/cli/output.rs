@@ -100,9 +100,12 @@ fn human_error(error: &Value) -> String {
 /// How wide a table may be before its rows are printed one below the other.
 const TABLE_WIDTH: usize = 140;
 
-/// Prints a line for people.
+/// Prints a line for people. A reader who has seen enough, such as `head`, is no failure.
 pub(crate) fn say(text: &str) -> Result<(), Failure> {
-    writeln!(io::stdout(), "{text}").map_err(Failure::from)
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done.map_err(Failure::from),
+    }
 }
 
 /// Prints an answer: JSON for programs, otherwise as a table or lines for people.
@@ -172,7 +175,8 @@ fn table(name: &str, rows: &[Value]) -> String {
 
 /// Rows that are too wide for a table, one below the other.
 fn blocks(rows: &[Value]) -> String {
-    let block = |row: &Value| row.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()).map(|(name, value)| line(name, value)).collect::<String>();
+    let block =
+        |row: &Value| row.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()).map(|(name, value)| line(name, value)).collect::<String>();
     rows.iter().map(block).collect::<Vec<_>>().join("\n")
 }
 

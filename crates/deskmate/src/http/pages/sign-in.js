@@ -43,9 +43,10 @@ export async function call(operation, input) {
   return response.json();
 }
 
-// Errors are written for the middle of a line; here they stand alone.
+// Errors are written for the middle of a line and with times for programs; here people read them.
 function sentence({ message, hint }) {
-  const text = hint ? `${message}: ${hint}` : message;
+  const said = hint ? `${message}: ${hint}` : message;
+  const text = said.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => new Date(time).toLocaleTimeString());
   return text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");
 }
 
