@@ -149,6 +149,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
 
 /// Tells a newcomer where things are and what comes next.
 async fn greet(app: &App, url: &str, settings: &Settings, mode: Mode, agents: i64, claimed: bool) -> Result<(), Failure> {
+    let connect = connect(settings, mode);
     let mode = match mode {
         Mode::Open => "open: no agent is registered yet, so agents on this machine may just name themselves".to_owned(),
         Mode::Closed => format!("closed: {agents} registered agent{}", if agents == 1 { "" } else { "s" }),
@@ -158,7 +159,7 @@ async fn greet(app: &App, url: &str, settings: &Settings, mode: Mode, agents: i6
         let link = app.desk.act(Surface::System, identity::issue_claim).await?;
         text.push_str(&format!("\nClaim this desk within ten minutes (`deskmate claim` gives a new link):\n  {url}/claim?code={}\n", link.code));
     }
-    text.push_str("\nConnect an agent, for example Claude Code:\n  claude mcp add desk -- deskmate mcp --agent code\n");
+    text.push_str(&format!("\nConnect an agent, for example Claude Code:\n  {connect}\n"));
     text.push_str("\nStop with Ctrl-C.\n");
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
@@ -173,6 +174,26 @@ async fn unused(activity: &Activity, linger: Option<Duration>) {
 }
 
 /// Logs to standard error, or to a file where nobody reads that.
+/// The command that connects Claude Code to this desk, so that it works as it is printed.
+fn connect(settings: &Settings, mode: Mode) -> String {
+    let (token, agent) = match mode {
+        Mode::Open => ("", " --agent code"),
+        Mode::Closed => (" -e DESKMATE_TOKEN=dma_…", ""),
+    };
+    let usual = config::user_home().is_some_and(|home| home.join(".deskmate") == settings.home);
+    let home = if usual { String::new() } else { format!(" --home '{}'", settings.home.display()) };
+    format!("claude mcp add desk{token} -- {} mcp --toolset bridge{agent}{home}", own_name())
+}
+
+/// How this program is called: by its name where the search path finds it, otherwise by its path.
+fn own_name() -> String {
+    let name = "deskmate".to_owned();
+    let Ok(own) = std::env::current_exe().and_then(|own| own.canonicalize()) else { return name };
+    let paths = config::env("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&paths).any(|folder| folder.join(&name).canonicalize().is_ok_and(|found| found == own));
+    if found { name } else { format!("'{}'", own.display()) }
+}
+
 fn start_log(settings: &Settings, file: Option<File>) {
     let filter = tracing_subscriber::EnvFilter::new(format!("warn,deskmate={0},deskmate_core={0},deskmate_db={0}", settings.log_level.name()));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
