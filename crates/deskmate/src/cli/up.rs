@@ -124,15 +124,16 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     tokio::spawn(crate::worker::run(app.clone(), stop.clone()));
     let effects = Effects::start(&app, &settings, &stop);
     let tcp = tokio::spawn(http::serve_tcp(bound, router, stop.clone()));
+    // Whoever learns where it listens may ask it to stop, so it listens for that first.
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     lock.listening(&url)?;
     if background {
         tracing::info!(%url, "listening, started by a program");
     } else {
         greet(&app, &url, &settings, mode, agents, claimed).await?;
     }
-    let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
+        _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
         () = unused(&activity, linger) => tracing::info!("nobody needs this server any more"),
     }
