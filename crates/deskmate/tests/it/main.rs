@@ -9,9 +9,15 @@ mod desk;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod keep;
+#[cfg(test)]
 mod mcp;
 #[cfg(test)]
 mod rest;
+#[cfg(test)]
+mod running;
+#[cfg(test)]
+mod service;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]
