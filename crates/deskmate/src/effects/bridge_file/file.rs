@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use deskmate_core::bridge::file::{Columns, FileRow, Table};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::Trouble;
-use super::rows::{Shape, needed, size, values};
+use super::rows::{STAGES, Shape, needed, size, values};
 
 /// What one transaction writes at most: the command line does not wait for us, so we are done before it notices.
 const WRITE_ROWS_MAX: usize = 100;
 const WRITE_BYTES_MAX: usize = 256 * 1024;
+/// How often a write is prepared anew because somebody else wrote meanwhile.
+const TRIES: u32 = 10;
 /// How long we wait for others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -102,7 +104,9 @@ impl File {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         // What is erased must not stay in free pages. Nothing here needs a full fsync: the desk is the truth, and the
         // start compares both sides.
-        connection.execute_batch("pragma trusted_schema = off; pragma secure_delete = on; pragma cell_size_check = on; pragma synchronous = normal;")?;
+        connection.execute_batch(
+            "pragma trusted_schema = off; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on; pragma synchronous = normal;",
+        )?;
         if made {
             // In a file of ours readers never stand in a writer's way, and a commit needs no fsync: `sqlite3` has no
             // busy timeout, so each moment of lock that is saved is an INSERT that succeeds. A file that was there
@@ -113,6 +117,7 @@ impl File {
             connection.query_row("pragma journal_mode = truncate", [], |_| Ok(()))?;
         }
         connection.execute_batch(CREATE)?;
+        connection.execute_batch(STAGES)?;
         let shape = shape(&connection)?;
         connection.set_prepared_statement_cache_capacity(32);
         Ok(Self { connection, shape, identity: identity(path) })
@@ -165,44 +170,62 @@ impl File {
     }
 
     fn put_batch(&mut self, table: Table, rows: &[FileRow], how: Put, seen: &mut Seen, round: u32) -> Result<u64, Trouble> {
-        let shape = self.shape;
-        // Looked up without the lock: most rows are there already as they should be.
-        let mut wanted = Vec::with_capacity(rows.len());
-        for row in rows {
-            match Self::find(&self.connection, shape, table, &row.id)? {
-                Some((_, found)) if how == Put::Shown && is_shown(&found, row) => {}
-                found => wanted.push((row, found)),
-            }
-        }
-        if wanted.is_empty() {
-            return Ok(0);
-        }
-        let (insert, update) = (shape.insert(table), shape.update(table));
-        let version = self.version()?;
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let now: i64 = transaction.query_row("pragma data_version", [], |row| row.get(0))?;
-        let mut noted = Vec::with_capacity(wanted.len());
-        for (row, found) in wanted {
-            let found = if now == version { found } else { Self::find(&transaction, shape, table, &row.id)? };
-            match found {
-                None => {
-                    write(&transaction, &insert, row)?;
+        for _ in 0..TRIES {
+            // Everything that can be done without the lock is: looking rows up, and bringing the new ones to SQLite.
+            let version = self.version()?;
+            let mut wanted: Vec<(FileRow, bool)> = Vec::new();
+            for row in rows {
+                match Self::find(&self.connection, self.shape, table, &row.id)? {
+                    None => wanted.push((row.clone(), true)),
+                    Some((_, found)) if how == Put::Shown && is_shown(&found, row) => {}
+                    Some((rowid, found)) if seen.is_current(rowid, &found) => {
+                        wanted.push((if how == Put::Whole { row.clone() } else { spelled_like(row, &found) }, false));
+                    }
+                    Some(_) => {}
                 }
-                Some((rowid, found)) if seen.is_current(rowid, &found) => {
-                    let row = if how == Put::Whole { (*row).clone() } else { spelled_like(row, &found) };
-                    write(&transaction, &update, &row)?;
-                }
-                Some(_) => continue,
             }
-            noted.push(row.id.as_str());
+            if wanted.is_empty() {
+                return Ok(0);
+            }
+            self.stage(table, &wanted)?;
+            if !self.write_staged(table, version)? {
+                continue;
+            }
+            for (row, _) in &wanted {
+                if let Some((rowid, row)) = Self::find(&self.connection, self.shape, table, &row.id)? {
+                    seen.note(rowid, &row, round);
+                }
+            }
+            return Ok(u64::try_from(wanted.len()).unwrap_or(u64::MAX));
         }
+        Err(Trouble::Desk(deskmate_core::Error::limited("others write to the file all the time", 100)))
+    }
+
+    /// Brings rows to SQLite, into tables of this connection that nobody else has to wait for.
+    fn stage(&mut self, table: Table, rows: &[(FileRow, bool)]) -> Result<(), Trouble> {
+        let transaction = self.connection.transaction()?;
+        transaction.execute(&format!("delete from temp.staged_{}", table.name()), [])?;
+        for (row, fresh) in rows {
+            let mut values = values(row);
+            values.push(fresh);
+            transaction.prepare_cached(Shape::stage(table))?.execute(values.as_slice())?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// Writes what is staged, if nobody else wrote since the rows were looked up: a few statements under the lock.
+    fn write_staged(&mut self, table: Table, version: i64) -> Result<bool, Trouble> {
+        let (insert, update) = (self.shape.insert(table), self.shape.update(table));
+        let (mut insert, mut update) = (self.connection.prepare_cached(&insert)?, self.connection.prepare_cached(&update)?);
+        let mut now = self.connection.prepare_cached("pragma data_version")?;
+        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+        if now.query_row([], |row| row.get::<_, i64>(0))? != version {
+            return Ok(false);
+        }
+        insert.execute([])?;
+        update.execute([])?;
         transaction.commit()?;
-        for id in &noted {
-            if let Some((rowid, row)) = Self::find(&self.connection, shape, table, id)? {
-                seen.note(rowid, &row, round);
-            }
-        }
-        Ok(u64::try_from(noted.len()).unwrap_or(u64::MAX))
+        Ok(true)
     }
 
     /// Deletes rows whose time is over.
@@ -229,15 +252,6 @@ impl File {
     pub(super) fn forget_log(&self) -> Result<(), Trouble> {
         Ok(self.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?)
     }
-}
-
-/// Runs a statement with the values of a row. It may leave out columns that this file does not have.
-fn write(connection: &Connection, sql: &str, row: &FileRow) -> rusqlite::Result<usize> {
-    let mut statement = connection.prepare_cached(sql)?;
-    for (at, value) in values(row).into_iter().enumerate().take(statement.parameter_count()) {
-        statement.raw_bind_parameter(at + 1, value)?;
-    }
-    statement.raw_execute()
 }
 
 /// Makes an empty file for its owner only, if there is none.

@@ -12,6 +12,11 @@ pub(super) struct Shape {
     pub(super) updated_at: bool,
 }
 
+/// Where rows wait to be written.
+pub(super) const STAGES: &str = "create temp table staged_messages (id TEXT, sender TEXT, recipient TEXT, content TEXT, read INTEGER, created_at TEXT, fresh INTEGER); \
+     create temp table staged_tasks (id TEXT, sender TEXT, recipient TEXT, title TEXT, description TEXT, status TEXT, created_at TEXT, result TEXT, \
+     updated_at TEXT, fresh INTEGER);";
+
 /// The columns that must be there.
 pub(super) fn needed(table: Table) -> &'static [&'static str] {
     match table {
@@ -41,30 +46,39 @@ impl Shape {
         format!("select rowid, {} from {}", columns.join(", "), table.name())
     }
 
-    /// A statement that writes a new row; its parameters are those of [`values`].
-    pub(super) fn insert(self, table: Table) -> String {
+    /// The columns that this file has, in the order of [`values`].
+    fn columns(self, table: Table) -> Vec<&'static str> {
+        let mut columns = needed(table).to_vec();
+        if table == Table::Tasks {
+            columns.extend(self.result.then_some("result"));
+            columns.extend(self.updated_at.then_some("updated_at"));
+        }
+        columns
+    }
+
+    /// A statement that puts a row where it waits to be written; its parameters are those of [`values`] and whether the
+    /// row is new.
+    pub(super) fn stage(table: Table) -> &'static str {
         match table {
-            Table::Messages => "insert into messages (id, sender, recipient, content, read, created_at) values (?1, ?2, ?3, ?4, ?5, ?6)".to_owned(),
-            Table::Tasks => format!(
-                "insert into tasks (id, sender, recipient, title, description, status, created_at{}{}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7{}{})",
-                if self.result { ", result" } else { "" },
-                if self.updated_at { ", updated_at" } else { "" },
-                if self.result { ", ?8" } else { "" },
-                if self.updated_at { ", ?9" } else { "" }
-            ),
+            Table::Messages => "insert into temp.staged_messages (id, sender, recipient, content, read, created_at, fresh) values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            Table::Tasks => {
+                "insert into temp.staged_tasks (id, sender, recipient, title, description, status, created_at, result, updated_at, fresh) \
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+            }
         }
     }
 
-    /// A statement that puts a row right, all but its time.
+    /// A statement that writes the waiting rows that are new.
+    pub(super) fn insert(self, table: Table) -> String {
+        let (name, columns) = (table.name(), self.columns(table).join(", "));
+        format!("insert into main.{name} ({columns}) select {columns} from temp.staged_{name} where fresh order by rowid")
+    }
+
+    /// A statement that puts rows right, all but their times.
     pub(super) fn update(self, table: Table) -> String {
-        match table {
-            Table::Messages => "update messages set sender = ?2, recipient = ?3, content = ?4, read = ?5 where id = ?1".to_owned(),
-            Table::Tasks => format!(
-                "update tasks set sender = ?2, recipient = ?3, title = ?4, description = ?5, status = ?6{}{} where id = ?1",
-                if self.result { ", result = ?8" } else { "" },
-                if self.updated_at { ", updated_at = ?9" } else { "" }
-            ),
-        }
+        let name = table.name();
+        let changes = self.columns(table).into_iter().filter(|column| !matches!(*column, "id" | "created_at")).map(|column| format!("{column} = s.{column}"));
+        format!("update main.{name} set {} from temp.staged_{name} as s where {name}.id = s.id and not s.fresh", changes.collect::<Vec<_>>().join(", "))
     }
 
     /// Reads a row of [`Shape::select`].

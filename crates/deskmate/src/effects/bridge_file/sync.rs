@@ -26,7 +26,7 @@ const TURNS: u32 = 5;
 /// Messages or tasks that are compared together.
 const PAGE: u32 = 100;
 /// How long the file's writer lock is left alone between two writes.
-const WRITE_GAP: Duration = Duration::from_millis(200);
+const WRITE_GAP: Duration = Duration::from_millis(300);
 /// When rows that could not be taken yet are looked at again.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -160,8 +160,10 @@ impl Sync {
         if self.first {
             return Ok(());
         }
+        let begun = Instant::now();
         for table in Table::ALL {
-            loop {
+            // A flood is left to the round, which gives the other direction its turn.
+            while begun.elapsed() < READ_TIME {
                 let newest = self.seen(table).newest;
                 let rows = self.file.rows(table, newest, READ_ROWS)?;
                 let Some((last, _)) = rows.last() else { break };
@@ -371,7 +373,7 @@ impl Sync {
 
     /// Remembers how far the file has come, for the next start.
     pub(super) fn keep_cursor(&mut self) -> Result<(), Trouble> {
-        if self.first || self.kept == self.mirrored {
+        if self.first || self.repair.is_some() || self.kept == self.mirrored {
             return Ok(());
         }
         let (follower, next) = (self.follower.clone(), self.mirrored);
