@@ -426,4 +426,19 @@ mod tests {
         assert!(proxied.check_exposure(true).is_ok());
         assert_eq!(proxied.hosts, ["desk.example.org"]);
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// A file that somebody broke is refused or understood; it never brings the program down.
+        #[test]
+        fn any_text_is_refused_or_understood(
+            text in "(?s).{0,120}",
+            name in "(listen|hosts|tls|proxy|log|database_url|retention)",
+            value in r"[&*!|>%@{}\[\],:'\x22#a-c0-9 \n-]{0,40}",
+        ) {
+            drop(load_text(&text));
+            drop(load_text(&format!("{name}: {value}\n")));
+        }
+    }
 }

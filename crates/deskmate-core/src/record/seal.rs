@@ -48,7 +48,7 @@ impl Seal for Sealer {
             return Ok(());
         }
         let mut state = self.sealed.clone();
-        append(tx, &self.key, &mut state, &entries(staged)).map_err(|error| deskmate_db::Error::new(deskmate_db::Kind::Other, error.to_string()))?;
+        append(tx, &self.key, &mut state, &entries(staged))?;
         self.pending = Some(state);
         Ok(())
     }
@@ -147,7 +147,8 @@ pub fn seal_staged(tx: &mut Tx<'_>, key: &SigningKey) -> Result<Sealing> {
     Ok(Sealing::Grown(size))
 }
 
-fn append(tx: &mut Tx<'_>, key: &SigningKey, state: &mut State, entries: &[Entry]) -> Result<()> {
+/// The error stays the store's own: a disk that fills up here must be told as that, not as a fault of the desk.
+fn append(tx: &mut Tx<'_>, key: &SigningKey, state: &mut State, entries: &[Entry]) -> deskmate_db::Result<()> {
     let mut newest = 0;
     for entry in entries {
         let seq = signed(state.frontier.size());
@@ -166,7 +167,8 @@ fn append(tx: &mut Tx<'_>, key: &SigningKey, state: &mut State, entries: &[Entry
         }
         newest = newest.max(entry.at);
     }
-    let note = key.checkpoint(state.frontier.size(), state.frontier.root())?;
+    let note = key.checkpoint(state.frontier.size(), state.frontier.root());
+    let note = note.map_err(|error| deskmate_db::Error::new(deskmate_db::Kind::Other, error.to_string()))?;
     tx.execute("insert into desk (key, value) values ('checkpoint', $1) on conflict (key) do update set value = excluded.value", args![note])?;
     if newest - state.kept_at >= CHECKPOINT_EVERY {
         tx.execute("insert into checkpoint (size, at, note) values ($1, $2, $3)", args![signed(state.frontier.size()), newest, note])?;

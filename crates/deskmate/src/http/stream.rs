@@ -43,7 +43,7 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
     };
     let mut grown = shared.app.live.size();
     let now = *grown.borrow_and_update();
-    let mut next = last.map_or_else(|| query.from.unwrap_or(now), |last| last + 1);
+    let mut next = last.map_or_else(|| query.from.unwrap_or(now), |last| last.saturating_add(1));
     let (sender, events) = mpsc::channel::<std::result::Result<Event, Infallible>>(WAITING_MAX);
     let desk = shared.app.desk.clone();
     tokio::spawn(async move {

@@ -1,0 +1,95 @@
+//! A large store, made by the operations themselves in this process: every row and every event is a real one.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use deskmate_core::call::{Call, Credential, Desk, Registry, Surface};
+use deskmate_core::record::{Keyring, Sealer, SigningKey};
+use deskmate_core::{MIGRATIONS, World};
+use deskmate_db::{Db, Error, Kind, Options, Seal, Tx};
+use serde_json::json;
+
+/// How many calls are under way at once; one commit takes what waits.
+const CLIENTS: u64 = 256;
+
+struct Machine;
+
+impl World for Machine {
+    fn now(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the system gives randomness");
+    }
+}
+
+/// Opens a desk in a data directory, with the files that the server expects there.
+pub fn open(home: &Path) -> Desk {
+    std::fs::create_dir_all(home).expect("the directory can be made");
+    let key_file = home.join("record.key");
+    let text = std::fs::read_to_string(&key_file).unwrap_or_else(|_| {
+        let mut seed = [0_u8; 32];
+        Machine.fill(&mut seed);
+        let text = SigningKey::generate("deskmate/bench", &seed);
+        std::fs::write(&key_file, &text).expect("the key can be written");
+        text
+    });
+    let key = Arc::new(SigningKey::parse(&text).expect("the key is sound"));
+    let options = Options::new(format!("sqlite:{}", home.join("desk.db").display()), MIGRATIONS);
+    let mut seal = |tx: &mut Tx<'_>| -> deskmate_db::Result<Box<dyn Seal>> {
+        let sealer = Sealer::new(tx, Arc::clone(&key), Box::new(|_| {})).map_err(|error| Error::new(Kind::Other, error.to_string()))?;
+        Ok(Box::new(sealer))
+    };
+    let db = Db::open(&options, &mut seal).expect("the store opens");
+    let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
+    Desk { db, registry: Arc::new(Registry::new()), world: Arc::new(Machine), keys, away: deskmate_core::call::Away::default(), open_allowed: true }
+}
+
+/// A message from one agent to another, as a call.
+pub fn message(number: u64, recipients: u64) -> Call {
+    Call {
+        credential: Credential::Named(Some("code".to_owned())),
+        surface: Surface::Rest,
+        operation: "bridge_send_message".to_owned(),
+        input: json!({ "to": recipient(number % recipients), "content": format!("message {number}: {}", "x".repeat(120)) }),
+    }
+}
+
+/// The agent whose mailbox has a number.
+pub fn recipient(number: u64) -> String {
+    format!("reader-{number}")
+}
+
+/// Sends so many messages to so many recipients and answers how many in a second.
+pub fn run(home: &Path, messages: u64, recipients: u64) -> f64 {
+    let desk = open(home);
+    let started = Instant::now();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(async {
+        let next = Arc::new(AtomicU64::new(0));
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            let (desk, next) = (desk.clone(), Arc::clone(&next));
+            clients.push(tokio::spawn(async move {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= messages {
+                        return;
+                    }
+                    desk.call(message(number, recipients)).await.expect("the message is sent");
+                }
+            }));
+        }
+        for client in clients {
+            client.await.expect("no client panicked");
+        }
+    });
+    desk.db.close();
+    #[expect(clippy::cast_precision_loss, reason = "a count of messages")]
+    let rate = messages as f64 / started.elapsed().as_secs_f64();
+    rate
+}

@@ -1,0 +1,111 @@
+//! Measures a desk. Build the server first: `cargo build --release -p deskmate`, then for example
+//! `cargo run --release -p bench -- load --clients 64 --seconds 10`.
+
+mod fill;
+mod floor;
+mod http;
+mod large;
+mod load;
+mod report;
+mod server;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "bench", about = "Measures a desk")]
+struct Cli {
+    /// The server's binary; the one beside this program if not given
+    #[arg(long, global = true)]
+    binary: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Many clients at once
+    Load(load::LoadArgs),
+    /// One durable send against one append with fdatasync
+    Floor {
+        /// How many of each
+        #[arg(long, default_value_t = 1_000)]
+        rounds: u32,
+    },
+    /// Make a large store in a data directory
+    Fill {
+        #[arg(long)]
+        home: PathBuf,
+        #[arg(long, default_value_t = 1_000_000)]
+        messages: u64,
+        /// Over how many mailboxes they are spread
+        #[arg(long, default_value_t = 100)]
+        recipients: u64,
+    },
+    /// read_messages on a store that `fill` made
+    ReadLarge {
+        #[arg(long)]
+        home: PathBuf,
+    },
+    /// Verify the record of a store that `fill` made, and prove events of it
+    Verify {
+        #[arg(long)]
+        home: PathBuf,
+    },
+    /// Start the server and the shim on a store that `fill` made, and look at their memory
+    Start {
+        #[arg(long)]
+        home: PathBuf,
+    },
+    /// Everything, as a table
+    All {
+        #[arg(long, default_value_t = 1_000_000)]
+        messages: u64,
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+        /// PostgreSQL for the load on it
+        #[arg(long)]
+        database_url: Option<String>,
+        /// Where the large store is made, or found from before; a temporary directory if not given
+        #[arg(long)]
+        home: Option<PathBuf>,
+    },
+}
+
+fn main() {
+    let cli = Cli::parse();
+    let program = cli.binary.as_deref();
+    let line = |what: &str, (p50, p99): (f64, f64)| println!("{what}: p50 {p50:.2} ms, p99 {p99:.2} ms");
+    match cli.command {
+        Command::Load(args) => println!("{:?}, {} clients: {}", args.scenario, args.clients, load::run(&args, program).line()),
+        Command::Floor { rounds } => {
+            let found = floor::run(program, rounds);
+            println!("append 4 kB and fdatasync p50 {:.3} ms, durable send p50 {:.3} ms, beyond {:.3} ms", found.disk, found.send, found.beyond());
+        }
+        Command::Fill { home, messages, recipients } => println!("{:.0} messages/s", fill::run(&home, messages, recipients)),
+        Command::ReadLarge { home } => line("read_messages, a page of 50", large::quantiles(&large::read(program, &home))),
+        Command::Verify { home } => {
+            line("inclusion proof", large::quantiles(&large::prove(&home)));
+            let (seconds, events) = large::verify(program, &home);
+            println!("audit verify of {events} events: {seconds:.2} s");
+        }
+        Command::Start { home } => {
+            line("start to first answer", large::quantiles(&large::start(program, &home)));
+            match large::shim(program, &home) {
+                None => println!("shim: this binary has no `mcp` command"),
+                Some((times, rss)) => {
+                    line("shim start to first answer", large::quantiles(&times));
+                    println!("shim, resident memory: {rss} kB");
+                }
+            }
+            let (idle, half, full) = large::memory(program, &home, 100_000);
+            println!("resident memory: idle {idle} kB, after 50,000 calls {half} kB, after 100,000 calls {full} kB");
+        }
+        Command::All { messages, seconds, database_url, home } => {
+            let temporary = tempfile::tempdir().expect("a temporary directory");
+            let home = home.unwrap_or_else(|| temporary.path().to_owned());
+            report::all(&report::Plan { program, messages, seconds, database_url: database_url.as_deref(), home: &home });
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Who gets in: hosts and origins, tokens that are no longer good, crowds, a second server, and the end of a server.
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::support::{Desk, up, verify, waiting};
+
+#[test]
+fn other_hosts_and_origins_are_refused() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let desk = Desk::start(&directory.path().join("home"));
+    let body = br#"{"to":"cowork","content":"x"}"#;
+    let port = desk.address.rsplit(':').next().expect("a port").to_owned();
+    let own = format!("http://127.0.0.1:{port}");
+    let other_port = "http://127.0.0.1:1".to_owned();
+    for (host, origin, passes) in [
+        ("localhost", None, true),
+        ("localhost", Some(own.as_str()), true),
+        ("evil.example", None, false),
+        ("localhost.evil.example", None, false),
+        ("", None, false),
+        ("localhost", Some("http://evil.example"), false),
+        ("localhost", Some(other_port.as_str()), false),
+        ("localhost", Some("null"), false),
+    ] {
+        let mut headers = vec![("host", host), ("x-deskmate-agent", "code")];
+        headers.extend(origin.map(|origin| ("origin", origin)));
+        for path in ["/api/bridge_send_message", "/mcp"] {
+            let answer = desk.http().post(path, &headers, body).expect("the server answers");
+            if path == "/mcp" {
+                assert!(passes || answer.status == 403, "{host} {origin:?}: {} {}", answer.status, answer.text());
+            } else {
+                assert_eq!(answer.status, if passes { 200 } else { 403 }, "{host} {origin:?}: {}", answer.text());
+            }
+        }
+    }
+    assert_eq!(waiting(&mut desk.http(), "cowork").len(), 2, "a refused call had an effect");
+}
+
+#[test]
+fn revoked_mistyped_and_used_secrets_are_refused() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let (desk, session) = Desk::owned(&home);
+    let token = desk.with(&session, "desk_agent_add", &json!({ "agent": "code" })).good()["token"].as_str().expect("a token").to_owned();
+    let send = json!({ "to": "code", "content": "x" });
+    desk.with(&token, "bridge_send_message", &send).good();
+    let named = desk.call("code", "bridge_send_message", send.clone());
+    assert_eq!(named.status, 401, "a registered agent's name without its token: {}", named.text());
+    let mut mistyped = token.clone();
+    mistyped.pop();
+    for secret in [mistyped.as_str(), &token.to_uppercase(), "dma_", "", &token.replace("dma_", "dms_")] {
+        let answer = desk.with(secret, "bridge_send_message", &send);
+        assert_eq!(answer.status, 401, "{secret:?}: {}", answer.text());
+    }
+    let decides = desk.with(&token, "desk_agent_add", &json!({ "agent": "more" }));
+    assert_eq!(decides.status, 403, "an agent configured: {}", decides.text());
+    desk.with(&session, "desk_agent_revoke", &json!({ "agent": "code" })).good();
+    for _ in 0..2 {
+        let replayed = desk.with(&token, "bridge_send_message", &send);
+        assert_eq!(replayed.status, 401, "a revoked token: {}", replayed.text());
+    }
+    desk.with(&session, "desk_sign_out", &json!({})).good();
+    let replayed = desk.with(&session, "desk_agent_add", &json!({ "agent": "again" }));
+    assert_eq!(replayed.status, 401, "a session that was ended: {}", replayed.text());
+    drop(desk);
+    verify(&home);
+}
+
+#[test]
+fn a_claim_link_is_good_once() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let (desk, _) = Desk::owned(&home);
+    let code = desk.claim_code();
+    let again = json!({ "code": code, "name": "Eve", "passphrase": "battery staple" });
+    let answer = desk.http().post("/api/desk_claim", &[], again.to_string().as_bytes()).expect("the server answers");
+    assert!((400..500).contains(&answer.status), "the link was good twice: {}", answer.text());
+}
+
+#[test]
+fn a_thousand_idle_connections_hinder_nobody() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let desk = Desk::start(&directory.path().join("home"));
+    let idle: Vec<_> = (0..1_000).map_while(|_| TcpStream::connect(&desk.address).ok()).collect();
+    assert!(idle.len() >= 900, "only {} connections were accepted", idle.len());
+    let started = Instant::now();
+    let mut http = desk.http();
+    for n in 0..20 {
+        http.send("code", "cowork", &format!("{n}")).expect("the server answers").good();
+    }
+    assert!(started.elapsed() < Duration::from_secs(5), "20 calls took {:?}", started.elapsed());
+}
+
+#[test]
+fn a_second_server_on_the_same_directory_names_the_first() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let desk = Desk::start(&home);
+    let done = up(&home).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(!done.status.success() && said.contains(&desk.child.id().to_string()), "{said}");
+    desk.http().send("code", "cowork", "the first one goes on").expect("the server answers").good();
+}
+
+#[test]
+fn sigterm_finishes_the_requests_under_way() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let mut desk = Desk::start(&home);
+    let mut half = desk.http();
+    let body = r#"{"to":"cowork","content":"in two parts"}"#;
+    let head = format!(
+        "POST /api/bridge_send_message HTTP/1.1\r\nhost: localhost\r\nx-deskmate-agent: code\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    half.write(head.as_bytes()).expect("the server reads");
+    half.write(&body.as_bytes()[..10]).expect("the server reads");
+    std::thread::sleep(Duration::from_millis(100));
+    desk.signal("TERM");
+    std::thread::sleep(Duration::from_millis(200));
+    half.write(&body.as_bytes()[10..]).expect("the server still reads");
+    half.read().expect("the request is finished").good();
+    desk.ended();
+    let desk = Desk::start(&home);
+    assert_eq!(waiting(&mut desk.http(), "cowork").len(), 1);
+}

@@ -1,0 +1,21 @@
+//! Faults, against the built binary: processes that die, disks that fill up, bytes that nobody expects, a database that
+//! goes away. Every test prints what it takes to repeat it, talks to loopback only and stops what it started.
+
+#[cfg(test)]
+mod cluster;
+#[cfg(test)]
+mod disk;
+#[cfg(test)]
+mod doors;
+#[cfg(test)]
+mod input;
+#[cfg(test)]
+mod kill;
+#[cfg(test)]
+mod postgres;
+#[cfg(test)]
+mod stream;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod sync;

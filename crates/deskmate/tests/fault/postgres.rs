@@ -1,0 +1,213 @@
+//! A database that goes away, comes back, and loses its wire; and two nodes on one database.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, Cut, Wire, desk_on};
+use super::stream::follow;
+use super::support::{BINARY, Desk, Http, eventually, sound, waiting};
+
+fn verify(home: &Path, url: &str) -> u64 {
+    let mut command = Command::new(BINARY);
+    command.args(["audit", "verify", "--json", "--home"]).arg(home).env("HOME", home).env("DESKMATE_DATABASE_URL", url);
+    sound(&command.output().expect("the binary runs"))
+}
+
+#[test]
+fn a_database_that_cannot_be_reached_is_named_at_start() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let started = Instant::now();
+    let Err(ended) = desk_on(&directory.path().join("home"), "postgres://desk:secret@127.0.0.1:9/none") else { panic!("it started without a database") };
+    assert!(started.elapsed() < Duration::from_secs(15));
+    assert!(ended.code.is_some_and(|code| code != 0 && code != 101), "{:?}", ended.code);
+    assert!(ended.stderr.contains("cannot be reached") && ended.stderr.contains("PostgreSQL"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("secret"), "the password is shown: {}", ended.stderr);
+}
+
+/// Sends until told to stop; what was acknowledged. Every refusal must say that the store is away.
+fn write_until(address: &str, writer: usize, stop: &std::sync::atomic::AtomicBool) -> Vec<String> {
+    let mut acknowledged = Vec::new();
+    let mut http = Http::open(address).expect("the server answers");
+    let mut number = 0;
+    while !stop.load(std::sync::atomic::Ordering::SeqCst) {
+        let content = format!("{writer}/{number}");
+        number += 1;
+        let answer = http.send("code", &format!("reader-{writer}"), &content).expect("the server goes on answering");
+        match answer.status {
+            200 => acknowledged.push(content),
+            503 => assert_eq!(answer.code(), "unavailable", "{}", answer.text()),
+            other => panic!("{other}: {}", answer.text()),
+        }
+    }
+    acknowledged
+}
+
+#[test]
+fn a_restart_under_load_loses_nothing() {
+    let Some(cluster) = Cluster::start() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let desk = cluster.desk(&home);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let acknowledged: Vec<Vec<String>> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..4)
+            .map(|writer| {
+                scope.spawn({
+                    let (address, stop) = (&desk.address, &stop);
+                    move || write_until(address, writer, stop)
+                })
+            })
+            .collect();
+        for _ in 0..2 {
+            std::thread::sleep(Duration::from_millis(700));
+            cluster.control("restart");
+        }
+        std::thread::sleep(Duration::from_millis(1_500));
+        stop.store(true, std::sync::atomic::Ordering::SeqCst);
+        writers.into_iter().map(|writer| writer.join().expect("the writer ends")).collect()
+    });
+    let mut total = 0;
+    for (writer, contents) in acknowledged.iter().enumerate() {
+        let found = waiting(&mut desk.http(), &format!("reader-{writer}"));
+        let there: BTreeSet<_> = found.iter().map(|(_, content)| content.clone()).collect();
+        assert_eq!(there.len(), found.len(), "something is there twice");
+        assert!(contents.iter().all(|content| there.contains(content)), "something that was acknowledged is gone");
+        total += contents.len();
+    }
+    assert!(total > 20, "hardly anything was written: {total}");
+    std::thread::sleep(Duration::from_millis(700));
+    verify(&home, &cluster.url);
+}
+
+#[test]
+fn an_outage_is_told_and_ends_by_itself() {
+    let Some(cluster) = Cluster::start() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let desk = cluster.desk(&home);
+    desk.http().send("code", "cowork", "before").expect("the server answers").good();
+    cluster.control("stop");
+    for (operation, input) in [("bridge_send_message", json!({ "to": "cowork", "content": "during" })), ("bridge_read_messages", json!({}))] {
+        let started = Instant::now();
+        let answer = desk.call("cowork", operation, input);
+        assert_eq!((answer.status, answer.code().as_str()), (503, "unavailable"), "{operation}: {}", answer.text());
+        assert!(started.elapsed() < Duration::from_secs(15), "{operation} was refused after {:?}", started.elapsed());
+    }
+    assert_eq!(desk.http().get("/readyz", &[]).expect("the server answers").status, 503);
+    assert_eq!(desk.http().get("/healthz", &[]).expect("the server answers").status, 200);
+    cluster.start_again();
+    eventually("the desk goes on", Duration::from_secs(20), || desk.http().send("code", "cowork", "after").is_ok_and(|answer| answer.status == 200));
+    let found = waiting(&mut desk.http(), "cowork");
+    assert!(found.iter().any(|(_, content)| content == "before"));
+    eventually("everything is sealed", Duration::from_secs(10), || {
+        desk.http().get("/readyz", &[]).is_ok_and(|answer| answer.json()["events"].as_u64() >= Some(3))
+    });
+    verify(&home, &cluster.url);
+}
+
+#[test]
+fn a_wire_cut_in_mid_commit_is_told_and_the_same_key_does_it_once() {
+    let Some(cluster) = Cluster::start() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let wire = Wire::new(&cluster);
+    let desk = desk_on(&home, &cluster.through(wire.port)).unwrap_or_else(|ended| panic!("{}", ended.stderr));
+    for (round, cut) in [Cut::Before, Cut::After, Cut::Before, Cut::After].into_iter().enumerate() {
+        let reader = format!("reader-{round}");
+        let content = format!("marked in round {round}");
+        let input = json!({ "to": reader, "content": content, "idempotency_key": format!("key-{round}") });
+        wire.arm(cut, &content);
+        let first = desk.call("code", "bridge_send_message", input.clone());
+        assert!(!wire.is_armed(), "{cut:?}: the commit was not seen on the wire");
+        assert_eq!((first.status, first.code().as_str()), (503, "unavailable"), "{cut:?}: {}", first.text());
+        assert!(first.text().contains("not known") && first.text().contains("idempotency_key"), "{cut:?}: {}", first.text());
+        let again = desk.call("code", "bridge_send_message", input.clone()).good();
+        let found = waiting(&mut desk.http(), &reader);
+        assert_eq!(found.len(), 1, "{cut:?}: {found:?}");
+        assert_eq!(again["message_id"], json!(found[0].0), "{cut:?}");
+    }
+    // All wires at once, at rest: the next calls do not notice.
+    wire.cut_all();
+    desk.http().send("code", "cowork", "after the cut").expect("the server answers").good();
+    std::thread::sleep(Duration::from_millis(700));
+    verify(&home, &cluster.url);
+}
+
+/// Two nodes; the second has the first one's key, so that both sign in the desk's name.
+fn two_nodes(cluster: &Cluster, directory: &Path) -> (Desk, Desk) {
+    let (one, two) = (directory.join("one"), directory.join("two"));
+    let first = cluster.desk(&one);
+    std::fs::create_dir(&two).expect("a directory");
+    std::fs::copy(one.join("record.key"), two.join("record.key")).expect("a copy");
+    (first, cluster.desk(&two))
+}
+
+#[test]
+fn two_nodes_on_one_database_are_one_desk() {
+    let Some(cluster) = Cluster::start() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (one, two) = two_nodes(&cluster, directory.path());
+    a_message_wakes_the_other_node(&one, &two);
+    tasks_are_claimed_once(&one, &two);
+    both_streams_are_equal(&one, &two);
+    verify(&directory.path().join("one"), &cluster.url);
+    verify(&directory.path().join("two"), &cluster.url);
+}
+
+fn a_message_wakes_the_other_node(one: &Desk, two: &Desk) {
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let started = Instant::now();
+            (two.call("cowork", "bridge_wait_for_messages", json!({ "timeout_seconds": 20 })).good(), started.elapsed())
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        one.http().send("code", "cowork", "across").expect("the server answers").good();
+        let (answer, took) = waiter.join().expect("the waiter ends");
+        assert_eq!(answer["messages"][0]["content"], "across");
+        assert!(took < Duration::from_secs(5), "the wait took {took:?}");
+    });
+}
+
+fn tasks_are_claimed_once(one: &Desk, two: &Desk) {
+    const TASKS: usize = 24;
+    let mut http = one.http();
+    for n in 0..TASKS {
+        http.call("code", "bridge_create_task", &json!({ "to": "worker", "title": format!("task {n}") })).expect("the server answers").good();
+    }
+    let claimed: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = [one, two, one, two].map(|desk| scope.spawn(|| claim_all(desk))).into();
+        workers.into_iter().flat_map(|worker| worker.join().expect("the worker ends")).collect()
+    });
+    let different: BTreeSet<_> = claimed.iter().collect();
+    assert_eq!((claimed.len(), different.len()), (TASKS, TASKS), "{claimed:?}");
+}
+
+fn claim_all(desk: &Desk) -> Vec<String> {
+    let mut http = desk.http();
+    let mut claimed = Vec::new();
+    loop {
+        let answer = http.call("worker", "bridge_claim_task", &json!({})).expect("the server answers");
+        match (answer.status, answer.json()["task_id"].as_str()) {
+            (200, Some(id)) => claimed.push(id.to_owned()),
+            // Others got in the way for too long: that is told, and asking again is right.
+            (429, _) => {}
+            (404 | 200, _) => return claimed,
+            (status, _) => panic!("{status}: {}", answer.text()),
+        }
+    }
+}
+
+fn both_streams_are_equal(one: &Desk, two: &Desk) {
+    one.http().send("code", "cowork", "the end").expect("the server answers").good();
+    let read = |desk: &Desk| {
+        let ends = |found: &[(u64, Value)]| found.last().is_some_and(|(_, event)| event["payload"]["content"] == "the end");
+        follow(&desk.address, "x-deskmate-agent: code", "?from=0", None, ends)
+    };
+    let (first, second) = (read(one), read(two));
+    assert!(first.len() > 24, "{} events", first.len());
+    assert_eq!(first, second);
+}

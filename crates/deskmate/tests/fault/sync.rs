@@ -1,0 +1,140 @@
+//! Durability comes before the answer, as the kernel saw it: the bytes of the write-ahead log are synchronised after
+//! the last of them was written and before the first byte of the answer.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::support::{BINARY, Desk, up};
+
+const CALLS: &str = "trace=read,recvfrom,pwrite64,pwritev,fsync,fdatasync,write,writev,sendto,sendmsg";
+
+/// One finished system call of a trace, in the order in which they ended; writes count from their beginning.
+struct Seen<'t> {
+    name: &'t str,
+    line: &'t str,
+    begun: usize,
+    ended: usize,
+}
+
+/// Reads a trace of `strace -f -y`, in which a call that others interrupted takes two lines.
+fn calls(trace: &str) -> Vec<Seen<'_>> {
+    let mut open: Vec<(&str, &str, &str, usize)> = Vec::new();
+    let mut seen = Vec::new();
+    for (number, line) in trace.lines().enumerate() {
+        let Some((pid, rest)) = line.split_once(' ') else { continue };
+        let rest = rest.trim_start();
+        if let Some(resumed) = rest.strip_prefix("<... ") {
+            let name = resumed.split(' ').next().unwrap_or_default();
+            if let Some(at) = open.iter().position(|(p, n, ..)| *p == pid && *n == name) {
+                let (_, name, begun_line, begun) = open.remove(at);
+                // What was read is told at the end, what was written at the beginning.
+                let line = if matches!(name, "read" | "recvfrom") { rest } else { begun_line };
+                seen.push(Seen { name, line, begun, ended: number });
+            }
+        } else if let Some((name, _)) = rest.split_once('(') {
+            if rest.ends_with("<unfinished ...>") {
+                open.push((pid, name, rest, number));
+            } else {
+                seen.push(Seen { name, line: rest, begun: number, ended: number });
+            }
+        }
+    }
+    seen
+}
+
+/// Checks that what a request with this marker wrote was synchronised before it was answered.
+fn durable_before_answer(trace: &str, marker: &str) -> Result<(), String> {
+    let calls = calls(trace);
+    let asked = calls.iter().find(|call| matches!(call.name, "read" | "recvfrom") && call.line.contains(marker)).ok_or("the request was not seen")?.ended;
+    let answers = |call: &&Seen<'_>| matches!(call.name, "write" | "writev" | "sendto" | "sendmsg") && call.line.contains("HTTP/1.1 200");
+    let answered = calls.iter().filter(answers).map(|call| call.begun).find(|begun| *begun > asked).ok_or("no answer was seen")?;
+    let to_log = |call: &&Seen<'_>| matches!(call.name, "pwrite64" | "pwritev") && call.line.contains("-wal>");
+    let written = calls.iter().filter(to_log).filter(|call| call.begun > asked && call.begun < answered).map(|call| call.ended).max();
+    let written = written.ok_or("nothing was written to the log before the answer")?;
+    let synced =
+        calls.iter().any(|call| matches!(call.name, "fsync" | "fdatasync") && call.line.contains("-wal>") && call.begun > written && call.ended < answered);
+    if synced { Ok(()) } else { Err("the answer was given before the log was synchronised".to_owned()) }
+}
+
+#[test]
+fn fsync_precedes_the_answer() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let trace = directory.path().join("trace");
+    let plain = up(&home);
+    let mut command = Command::new("strace");
+    command.args(["-f", "-y", "-s", "4096", "-e", CALLS, "-o"]).arg(&trace).arg("-D").arg(BINARY).args(plain.get_args());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut desk = Desk::launch(command, &home, &home).unwrap_or_else(|ended| panic!("strace or the server ended: {}", ended.stderr));
+    let mut http = desk.http();
+    for round in 0..5 {
+        http.send("code", "cowork", &format!("marker-{round}-here")).expect("the server answers").good();
+    }
+    desk.stop();
+    let text = std::fs::read_to_string(&trace).expect("a trace");
+    for round in 0..5 {
+        let marker = format!("marker-{round}-here");
+        if let Err(why) = durable_before_answer(&text, &marker) {
+            let part: Vec<_> = text.lines().skip_while(|line| !line.contains(&marker)).take(40).collect();
+            panic!("{why}\n{}", part.join("\n"));
+        }
+    }
+}
+
+/// SQLite itself under the same check: with synchronous=off it must be found out.
+fn session(directory: &Path, synchronous: &str) -> String {
+    let trace = directory.join(format!("trace-{synchronous}"));
+    let database = directory.join(format!("{synchronous}.db"));
+    let script = format!(
+        "pragma journal_mode = wal; pragma synchronous = {synchronous}; create table t (x); insert into t values ('the-marker');\nselect 'HTTP/1.1 200 OK';\n"
+    );
+    let mut child = Command::new("strace")
+        .args(["-f", "-y", "-s", "4096", "-e", CALLS, "-o"])
+        .arg(&trace)
+        .arg("sqlite3")
+        .arg(&database)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("strace and sqlite3 run");
+    std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), script.as_bytes()).expect("sqlite3 reads");
+    assert!(child.wait_with_output().expect("sqlite3 ends").status.success());
+    // With one process there is no number before each line.
+    std::fs::read_to_string(&trace)
+        .expect("a trace")
+        .lines()
+        .map(|line| if line.starts_with(|c: char| c.is_ascii_digit()) { format!("{line}\n") } else { format!("1 {line}\n") })
+        .collect()
+}
+
+#[test]
+fn the_check_finds_a_missing_fsync() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    durable_before_answer(&session(directory.path(), "full"), "the-marker").expect("synchronous=full is durable");
+    let why = durable_before_answer(&session(directory.path(), "off"), "the-marker").expect_err("synchronous=off is not durable");
+    assert!(why.contains("before the log was synchronised"), "{why}");
+}
+
+#[test]
+fn the_check_needs_the_right_order() {
+    let trace = |lines: &[&str]| lines.join("\n");
+    let (asked, wrote, synced, answered) = (
+        r#"7 recvfrom(9<TCP:[1]>, "the-marker", 10) = 10"#,
+        r#"8 pwrite64(5</h/desk.db-wal>, "x", 1, 0) = 1"#,
+        "8 fdatasync(5</h/desk.db-wal>) = 0",
+        r#"7 sendto(9<TCP:[1]>, "HTTP/1.1 200 OK", 15) = 15"#,
+    );
+    assert!(durable_before_answer(&trace(&[asked, wrote, synced, answered]), "the-marker").is_ok());
+    assert!(durable_before_answer(&trace(&[asked, wrote, answered, synced]), "the-marker").is_err(), "answered first");
+    assert!(durable_before_answer(&trace(&[asked, synced, wrote, answered]), "the-marker").is_err(), "synchronised too early");
+    let (begun, resumed) = ("8 fdatasync(5</h/desk.db-wal> <unfinished ...>", "8 <... fdatasync resumed>) = 0");
+    assert!(durable_before_answer(&trace(&[asked, wrote, begun, resumed, answered]), "the-marker").is_ok());
+    assert!(durable_before_answer(&trace(&[asked, wrote, begun, answered, resumed]), "the-marker").is_err(), "still under way");
+    let database = synced.replace("-wal", "");
+    assert!(durable_before_answer(&trace(&[asked, wrote, &database, answered]), "the-marker").is_err(), "another file");
+}
