@@ -55,13 +55,13 @@ pub const JOB_ATTEMPTS_MAX: i64 = 25;
 /// How often a job can run at all, with the times that people send it round again.
 pub const JOB_RUNS_MAX: i64 = 100;
 /// How far ahead a job can be scheduled.
-pub const JOB_AHEAD_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+pub const JOB_AHEAD_MAX: Duration = Duration::from_hours(10 * 366 * 24);
 /// The shortest time between two runs of periodic work.
 pub const JOB_PERIOD_MIN: Duration = Duration::from_secs(1);
 /// How long the first retry of a job waits; each further one waits twice as long.
 pub const JOB_BACKOFF_MIN: Duration = Duration::from_secs(2);
 /// The longest that a retry waits, before chance adds up to a quarter.
-pub const JOB_BACKOFF_MAX: Duration = Duration::from_secs(3600);
+pub const JOB_BACKOFF_MAX: Duration = Duration::from_hours(1);
 /// Where a resumable job stands, as JSON. It is written with heartbeats, so it is small.
 pub const JOB_STEP_BYTES_MAX: usize = 64 * 1024;
 /// How much of an attempt's error is kept.

@@ -6,6 +6,7 @@
 //!
 //! SQL is written once, in the dialect that both engines share, with `$n` parameters.
 
+mod copy;
 mod db;
 mod error;
 mod migrate;
@@ -15,6 +16,7 @@ mod tx;
 mod value;
 mod work;
 
+pub use copy::{copy_sqlite, seal_file};
 pub use db::{Db, Engine, Options};
 pub use error::{Error, Kind};
 pub use migrate::Migration;

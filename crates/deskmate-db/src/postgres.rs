@@ -75,6 +75,16 @@ impl Session {
         self.run_query(&statement, params)
     }
 
+    pub(crate) fn execute_rows(&mut self, sql: &str, rows: &[Row]) -> Result<()> {
+        let statement = self.client.prepare(sql)?;
+        for row in rows {
+            let params = row.params();
+            let params: Vec<&(dyn ToSql + Sync)> = used(&statement, &params)?.iter().map(|param| param as _).collect();
+            self.client.execute(&statement, &params)?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn batch(&mut self, sql: &str) -> Result<()> {
         Ok(self.client.batch_execute(sql)?)
     }

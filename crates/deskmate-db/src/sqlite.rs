@@ -29,12 +29,15 @@ const STATEMENT_CACHE: usize = 256;
 /// stops for it, when the background copy cannot keep up and the log has this many pages (64 MiB).
 const CHECKPOINT_COMMITS: u32 = 200;
 const CHECKPOINT_PAGES_MAX: u64 = 16_384;
+/// How long the writer waits for readers then, and how long anybody waits for a lock.
+const CHECKPOINT_WAIT: Duration = Duration::from_millis(50);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) type Queue = SyncSender<Box<dyn Work>>;
 
 pub(crate) fn open_connection(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
     Ok(connection)
 }
@@ -187,7 +190,10 @@ impl Writer {
     fn after_batch(&mut self) {
         self.commits += 1;
         if self.log_pages.load(Ordering::Relaxed) >= CHECKPOINT_PAGES_MAX {
+            // A reader of long breath, such as a backup, must not hold up writers: the log grows until it is done.
+            drop(self.connection.busy_timeout(CHECKPOINT_WAIT));
             drop(self.connection.execute_batch("pragma wal_checkpoint(restart)"));
+            drop(self.connection.busy_timeout(BUSY_TIMEOUT));
             self.log_pages.store(0, Ordering::Relaxed);
         } else if self.commits >= CHECKPOINT_COMMITS && self.wake.try_send(()).is_ok() {
             self.commits = 0;

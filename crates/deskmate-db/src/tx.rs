@@ -76,6 +76,15 @@ impl<'c> Tx<'c> {
         self.note(outcome)
     }
 
+    /// Runs one statement, made at run time, for each of the rows: only for moving whole stores.
+    pub fn execute_rows(&mut self, sql: &str, rows: &[Row]) -> Result<()> {
+        let outcome = match &mut self.connection {
+            Connection::Sqlite(connection) => rows.iter().try_for_each(|row| sqlite::execute(connection, sql, &row.params()).map(drop)),
+            Connection::Postgres(session) => session.execute_rows(sql, rows),
+        };
+        self.note(outcome)
+    }
+
     /// Keeps something for the moment of the commit; it is dropped if the transaction is undone.
     pub fn stage(&mut self, item: Staged) {
         self.staged.push(item);

@@ -77,6 +77,8 @@ impl ToSql for Param<'_> {
         match self {
             Param::Null => Ok(IsNull::Yes),
             Param::Int(v) if *ty == Type::INT4 => i32::try_from(*v)?.to_sql(ty, out),
+            // Values that were read come as integers, and go back into another store as what they are.
+            Param::Int(v) if *ty == Type::BOOL => (*v != 0).to_sql(ty, out),
             Param::Int(v) => v.to_sql(ty, out),
             Param::Bool(v) => v.to_sql(ty, out),
             Param::Text(v) => v.to_sql(ty, out),
@@ -124,6 +126,11 @@ impl Row {
     /// All values, for whoever copies whole tables.
     pub fn values(&self) -> &[Value] {
         &self.values
+    }
+
+    /// All values as parameters, in their order.
+    pub(crate) fn params(&self) -> Vec<Param<'_>> {
+        self.values.iter().map(ToParam::to_param).collect()
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use crate::activity::Activity;
 use crate::live::Live;
 use crate::refusals::Refusals;
 use crate::world::Machine;
@@ -27,6 +28,7 @@ const SEAL_SWEEP: Duration = Duration::from_millis(500);
 pub(crate) struct App {
     pub(crate) desk: Desk,
     pub(crate) live: Live,
+    pub(crate) activity: Activity,
     staged: Arc<Notify>,
     key: Arc<SigningKey>,
     refusals: Arc<Refusals>,
@@ -56,7 +58,7 @@ impl App {
         let world: Arc<dyn World> = Arc::new(Machine::new(newest));
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
         let desk = Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed };
-        Ok(Self { desk, live, staged, key, refusals: Arc::default() })
+        Ok(Self { desk, live, activity: Activity::new(), staged, key, refusals: Arc::default() })
     }
 
     /// Starts the loops that belong to a server.
@@ -66,7 +68,7 @@ impl App {
             let live = self.live.clone();
             let db = self.desk.db.clone();
             // Another node's news: look how far the record has come.
-            self.desk.db.listen(move || match db.read_blocking(|tx| record::size(tx)) {
+            self.desk.db.listen(move || match db.read_blocking(record::size) {
                 Ok(size) => {
                     live.grown(size);
                     true

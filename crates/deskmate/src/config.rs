@@ -197,6 +197,7 @@ impl std::error::Error for ConfigError {}
 type Result<T> = std::result::Result<T, ConfigError>;
 
 /// Reads one environment variable; an empty one counts as not set.
+#[expect(clippy::disallowed_methods, reason = "this is the one reader of the environment")]
 pub(crate) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -234,6 +235,11 @@ fn parse(path: &Path, text: &str) -> Result<File> {
         return Ok(File::default());
     }
     serde_saphyr::from_str(text).map_err(|error| ConfigError(format!("{}: {error}", path.display())))
+}
+
+/// The database that a file's text names, if it names one.
+pub(crate) fn database_url(path: &Path, text: &str) -> Result<Option<String>> {
+    Ok(parse(path, text)?.database_url.map(|url| url.value))
 }
 
 fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Settings> {

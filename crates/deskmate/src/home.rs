@@ -73,10 +73,6 @@ impl Home {
         self.path.join("record.key")
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
-        self.path.join("desk.db")
-    }
-
     pub(crate) fn log_file(&self) -> PathBuf {
         self.path.join("server.log")
     }

@@ -1,14 +1,19 @@
 //! One desk for people and their AI agents: the binary. Surfaces and effects live here; every rule is in the core.
 
+mod activity;
 mod app;
+mod background;
 mod cli;
 mod config;
+mod effects;
 mod home;
 mod http;
+mod keep;
 mod live;
 mod mcp;
 mod reference;
 mod refusals;
+mod service;
 mod shim;
 #[cfg(test)]
 mod snapshot;

@@ -30,19 +30,18 @@ pub(crate) fn events() -> Value {
 /// The reference page of all operations.
 #[cfg(test)]
 fn page(registry: &Registry) -> String {
-    use std::fmt::Write;
     let mut page = "# Operations\n\nMade from the registry by a test; edit the declarations, not this page.\n".to_owned();
     for op in registry.all() {
-        drop(write!(page, "\n## `{}`\n\n{}\n\n", op.full_name(), op.description.replace('\n', " ")));
+        page.push_str(&format!("\n## `{}`\n\n{}\n\n", op.full_name(), op.description.replace('\n', " ")));
         let effect = if op.effect == deskmate_core::call::Effect::Read { "only looks" } else { "changes something" };
         let waits = if op.waits { ", may hold up to 25 seconds" } else { "" };
-        drop(writeln!(page, "For {}; {effect}{waits}.\n", op.access.describe()));
+        page.push_str(&format!("For {}; {effect}{waits}.\n\n", op.access.describe()));
         let required: Vec<&str> = op.input["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         for (name, schema) in op.input["properties"].as_object().into_iter().flatten().filter(|(name, _)| *name != "idempotency_key") {
             let kind = schema["type"].as_str().unwrap_or("value");
             let needed = if required.contains(&name.as_str()) { ", required" } else { "" };
             let says = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
-            drop(writeln!(page, "- `{name}` ({kind}{needed}): {says}"));
+            page.push_str(&format!("- `{name}` ({kind}{needed}): {says}\n"));
         }
     }
     page

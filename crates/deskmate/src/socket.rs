@@ -85,7 +85,10 @@ pub(crate) async fn serve(app: App, path: &Path, stop: CancellationToken) -> io:
         tokio::spawn(async move {
             let (read, mut write) = stream.into_split();
             match place {
-                Ok(_place) => attend(shelf, BufReader::new(read), write, stop).await,
+                Ok(_place) => {
+                    let _held = shelf.app().activity.hold();
+                    attend(shelf, BufReader::new(read), write, stop).await;
+                }
                 Err(_) => refuse(&mut write, &Error::limited("too many callers are connected", 1_000)).await,
             }
         });

@@ -29,6 +29,7 @@ impl Backend {
     ///
     /// # Panics
     /// If the variable is missing: a test that silently did not run would prove nothing.
+    #[expect(clippy::disallowed_methods, reason = "the test command hands the server over in the environment")]
     pub fn postgres() -> Option<Self> {
         match std::env::var("DESKMATE_TEST_PG").as_deref() {
             Ok("skip") => None,

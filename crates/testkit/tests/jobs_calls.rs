@@ -75,10 +75,10 @@ both! {
         let waiting = add_for(desk, "code", "work");
         for caller in [Caller::System, Caller::Agent("code")] {
             let list = |input| pages(desk, &caller, input).concat();
-            assert_eq!(list(json!({ "state": "done" })), [done.clone()]);
-            assert_eq!(list(json!({ "state": "failed" })), [failed.clone()]);
+            assert_eq!(list(json!({ "state": "done" })), std::slice::from_ref(&done));
+            assert_eq!(list(json!({ "state": "failed" })), std::slice::from_ref(&failed));
             assert_eq!(list(json!({ "kind": "work" })), [waiting.clone(), done.clone()]);
-            assert_eq!(list(json!({ "kind": "work", "state": "waiting", "limit": 1 })), [waiting.clone()]);
+            assert_eq!(list(json!({ "kind": "work", "state": "waiting", "limit": 1 })), std::slice::from_ref(&waiting));
             assert!(list(json!({ "kind": "other", "state": "done" })).is_empty());
         }
     }

@@ -22,7 +22,7 @@ fn first_bad(desk: &TestDesk) -> Option<u64> {
 }
 
 fn size(desk: &TestDesk) -> u64 {
-    desk.desk.db.read_blocking(|tx| record::size(tx)).unwrap()
+    desk.desk.db.read_blocking(record::size).unwrap()
 }
 
 both! {
@@ -101,7 +101,7 @@ both! {
 
     fn a_rollback_shows_against_a_checkpoint_kept_elsewhere(desk: &TestDesk) {
         busy(desk);
-        let kept = desk.desk.db.read_blocking(|tx| record::newest_checkpoint(tx)).unwrap().unwrap();
+        let kept = desk.desk.db.read_blocking(record::newest_checkpoint).unwrap().unwrap();
         let keys = desk.desk.keys.clone();
         let older = size(desk) - 3;
         let verify = move |tx: &mut Tx<'_>| -> Result<_, Error> {

@@ -224,7 +224,8 @@ fn projects_waiting(tx: &mut Tx<'_>, me: &str, except: &str) -> Result<Vec<Strin
     Ok(projects)
 }
 
-fn acknowledge_one(cx: &mut Cx<'_, '_>, message: &str, sender: &str, me: &str) -> Result<bool> {
+/// Acknowledges one message and tells the record. `false`: it was before.
+pub(super) fn acknowledge_one(cx: &mut Cx<'_, '_>, message: &str, sender: &str, me: &str) -> Result<bool> {
     let now = cx.now();
     let changed = rows::acknowledge(cx.tx, message, me, now)?;
     if changed {

@@ -3,16 +3,18 @@
 //! its reader marked as data.
 //!
 //! May use: the call, the record, identity and leases. Tables: `message`, `delivery`, `mailbox`, `actor_group`,
-//! `member`, `task`, `task_blocker`, `task_note`, `reservation`.
+//! `member`, `task`, `task_blocker`, `task_note`, `reservation`, and those of the [`file`].
 
 mod claim;
 mod erase;
+pub mod file;
 mod groups;
 mod messages;
 mod notes;
 mod party;
 mod paths;
 mod reservations;
+mod retention;
 mod rows;
 mod send;
 mod sent;
@@ -27,6 +29,7 @@ use crate::record::Kind;
 pub use claim::sweep_tasks;
 pub(crate) use erase::erase;
 pub use reservations::sweep_reservations;
+pub use retention::{Slice, prune_messages, prune_tasks};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[
@@ -42,6 +45,10 @@ pub const EVENTS: &[Kind] = &[
     reservations::RESERVED,
     reservations::RELEASED,
     reservations::EXPIRED,
+    retention::PRUNED,
+    file::SKIPPED,
+    file::REVERTED,
+    file::RESTORED,
 ];
 
 /// What can be done.

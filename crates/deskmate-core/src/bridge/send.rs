@@ -97,7 +97,7 @@ pub(super) fn send(cx: &mut Cx<'_, '_>, input: SendMessage) -> Result<Sent> {
 }
 
 /// Writes a message, delivers it and tells the record.
-fn post(cx: &mut Cx<'_, '_>, message: MessageRow, recipients: Vec<String>) -> Result<Sent> {
+pub(super) fn post(cx: &mut Cx<'_, '_>, message: MessageRow, recipients: Vec<String>) -> Result<Sent> {
     rows::insert_message(cx.tx, &message)?;
     for recipient in &recipients {
         rows::deliver(cx.tx, &message, recipient)?;

@@ -95,7 +95,7 @@ pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateTask) -> Result<TaskOut> 
     Ok(TaskOut::new(task, now))
 }
 
-fn tell_created(cx: &mut Cx<'_, '_>, task: &TaskRow, blockers: &[TaskRow]) -> Result<()> {
+pub(super) fn tell_created(cx: &mut Cx<'_, '_>, task: &TaskRow, blockers: &[TaskRow]) -> Result<()> {
     let audience = parties(cx, task)?;
     let depends_on: Vec<&str> = blockers.iter().map(|blocker| blocker.id.as_str()).collect();
     let mut event = Event::new(CREATED, task.subject())

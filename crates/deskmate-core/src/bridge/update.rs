@@ -52,37 +52,49 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateTask) -> Result<TaskOut> 
         return Ok(TaskOut::new(take(cx, task, &me, ttl)?, now));
     }
     check_may(cx, &task, &me, input.status, input.fence)?;
+    change(cx, &mut task, input.status, input.result)?;
+    Ok(TaskOut::new(task, now))
+}
+
+/// Brings a task into another state, with the result where there is one, and tells the record.
+pub(super) fn change(cx: &mut Cx<'_, '_>, task: &mut TaskRow, to: State, result: Option<String>) -> Result<()> {
+    let now = cx.now();
     let from = task.state(now);
-    task.stored = input.status;
-    if input.result.is_some() {
-        task.result.clone_from(&input.result);
-        task.result_by = Some((cx.actor.kind.name().to_owned(), me.clone(), cx.actor.verified));
+    task.stored = to;
+    if result.is_some() {
+        task.result.clone_from(&result);
+        task.result_by = Some((cx.actor.kind.name().to_owned(), cx.actor.id.clone(), cx.actor.verified));
     }
     if task.stored.is_final() {
         lease::forget(cx.tx, &task.subject())?;
     } else {
         lease::release(cx.tx, &task.subject(), now)?;
     }
-    rows::update_task(cx.tx, &mut task, now)?;
-    let audience = parties(cx, &task)?;
+    rows::update_task(cx.tx, task, now)?;
+    tell_updated(cx, task, from, result)?;
+    if task.stored == State::Completed {
+        release_dependents(cx, &task.id)?;
+    }
+    Ok(())
+}
+
+/// Tells the record of a task's new state or result.
+pub(super) fn tell_updated(cx: &mut Cx<'_, '_>, task: &TaskRow, from: State, result: Option<String>) -> Result<()> {
+    let audience = parties(cx, task)?;
     let mut event = Event::new(UPDATED, task.subject())
         .fact("task", task.id.as_str())
         .fact("from", from.name())
         .fact("to", task.stored.name())
         .fact("version", task.version)
         .audience(audience);
-    if let Some(result) = input.result {
+    if let Some(result) = result {
         event = event.payload(json!({ "result": result }));
     }
-    cx.emit(event)?;
-    if task.stored == State::Completed {
-        release_dependents(cx, &task.id)?;
-    }
-    Ok(TaskOut::new(task, now))
+    cx.emit(event)
 }
 
 /// Refuses whoever may not bring a task from its state to this one.
-fn check_may(cx: &mut Cx<'_, '_>, task: &TaskRow, me: &str, to: State, fence: Option<i64>) -> Result<()> {
+pub(super) fn check_may(cx: &mut Cx<'_, '_>, task: &TaskRow, me: &str, to: State, fence: Option<i64>) -> Result<()> {
     let from = task.state(cx.now());
     let recipient = is_recipient(cx, task, me)?;
     let gave = task.sender == me || sees_all(cx);

@@ -61,3 +61,13 @@ fn actor_key(cx: &Cx<'_, '_>) -> String {
 pub(crate) fn oldest(now: i64) -> i64 {
     now - i64::try_from(IDEMPOTENCY_KEPT.as_micros()).unwrap_or(i64::MAX)
 }
+
+/// Deletes a slice of keys whose time is over, and tells how many there were.
+pub fn prune_keys(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u64> {
+    let deleted = cx.tx.execute(
+        "delete from idempotency where (actor, operation, key) in \
+         (select actor, operation, key from idempotency where at <= $1 order by at, actor, operation, key limit $2)",
+        args![oldest(cx.now()), limit],
+    )?;
+    Ok(deleted)
+}

@@ -13,6 +13,7 @@ mod registry;
 pub use actor::{Access, Actor, ActorKind, Credential, Presence, Role, Surface};
 pub use cx::Cx;
 pub use decode::parse_strict;
+pub use idempotency::prune_keys;
 pub use op::{Effect, Hints, Need, Op, Outcome, Toolset, Wait, Without};
 pub use page::{Page, PageIn};
 pub use pipeline::{Answer, Away, Call, Desk, Mode};

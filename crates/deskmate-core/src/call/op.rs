@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use schemars::generate::SchemaSettings;
+use schemars::generate::{Contract, SchemaSettings};
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -191,12 +191,12 @@ impl Op {
     }
 
     fn declare<I: JsonSchema, O: JsonSchema>(toolset: Toolset, name: &'static str, effect: Effect, hints: Hints, run: Arc<Run>) -> Self {
-        let mut input = schema_of::<I>();
+        let mut input = schema_of::<I>(Contract::Deserialize);
         let description = take_description(&mut input);
         if effect == Effect::Write {
             add_idempotency_key(&mut input);
         }
-        let mut output = schema_of::<O>();
+        let mut output = schema_of::<O>(Contract::Serialize);
         take_description(&mut output);
         let access = if toolset == Toolset::Desk { Access::Person(Role::Viewer) } else { Access::Anyone };
         Self {
@@ -331,10 +331,12 @@ fn encode<O: Serialize>(answer: &O) -> Result<Value> {
     serde_json::to_value(answer).map_err(|error| Error::new(Code::Internal, format!("the answer cannot be written: {error}")))
 }
 
-fn schema_of<T: JsonSchema>() -> Value {
+/// The schema of what is read or of what is written: a field that may be left out of an answer is not required there.
+fn schema_of<T: JsonSchema>(contract: Contract) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
+        settings.contract = contract;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     Plain.transform(&mut schema);

@@ -169,6 +169,9 @@ pub(super) struct Checked {
 }
 
 pub(super) fn check_factor(cx: &mut Cx<'_, '_>, input: &SignIn) -> Result<Checked> {
+    if !is_claimed(cx.tx)? {
+        return Err(Error::conflict("this desk has no owner yet").hint("open the link that `deskmate up` printed; `deskmate claim` prints a new one"));
+    }
     let row = if let Some(name) = &input.name {
         cx.tx.optional(PERSON_BY_NAME, args![name])?
     } else {
@@ -396,6 +399,9 @@ pub(super) struct You {
     kind: String,
     /// Your id.
     id: String,
+    /// How a person is called here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     /// Whether a credential proved it.
     verified: bool,
     /// Whether this desk is open (a name is enough) or closed (every agent needs its token).
@@ -408,9 +414,11 @@ pub(super) struct You {
 }
 
 pub(super) fn whoami(cx: &mut Cx<'_, '_>, _: WhoAmI) -> Result<You> {
+    let person = if cx.actor.role.is_some() { cx.tx.optional(PERSON, args![cx.actor.id])? } else { None };
     Ok(You {
         kind: cx.actor.kind.name().to_owned(),
         id: cx.actor.id.clone(),
+        name: person.map(|row| PersonRow::read(&row)).transpose()?.map(|person| person.name),
         verified: cx.actor.verified,
         mode: mode(cx.tx)?,
         role: cx.actor.role.map(|role| role.name().to_owned()),

@@ -259,6 +259,7 @@ create index task_by_recipient on task (recipient, project, state, created_at, i
 create index task_by_sender on task (sender, project, state, created_at, id);
 create index task_by_project on task (project, state, created_at, id);
 create index task_by_age on task (created_at, id);
+create index task_finished on task (finished_at, id) where finished_at is not null;
 create index task_ready on task (recipient, project, rank, created_at, id) where state = 'pending' and open_blockers = 0;
 create index task_in_progress on task (recipient, project, rank, created_at, id) where state = 'in_progress';
 
@@ -296,15 +297,17 @@ create table reservation (
 );
 create index reservation_open on reservation (project, created_at, id) where released_at is null;
 
--- Rows of a bridge file that the desk has seen, by their lower-cased id.
+-- Which row of the bridge file is which message or task, by the row's lower-cased id; `spelled` is how the file writes it.
+-- `recipient` is empty, or names the member whose copy of a message to a group it is.
 create table bridge_file_row (
     kind text not null,
     foreign_id text not null,
     id text not null,
+    recipient text not null,
     spelled text not null,
     primary key (kind, foreign_id)
 );
-create unique index bridge_file_row_by_id on bridge_file_row (kind, id);
+create unique index bridge_file_row_by_id on bridge_file_row (kind, id, recipient);
 
 -- How far each follower of the record has come.
 create table cursor (

@@ -2,23 +2,20 @@
 //! so they work with and without a running server.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Subcommand;
 use data_encoding::BASE64;
-use deskmate_core::identity::IdentityProjection;
-use deskmate_core::record::{self, BundleHeader, BundleLine, Keyring, Report, Verifier};
+use deskmate_core::record::{self, BundleHeader, BundleLine, Keyring, Report};
 use deskmate_core::{Error, MIGRATIONS};
 use deskmate_db::{Db, Options, Tx, args};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::output::{print, say};
 use super::{Failure, Global};
-use crate::config;
 use crate::home::Home;
+use crate::{config, keep};
 
 #[derive(Subcommand)]
 pub(super) enum AuditCommand {
@@ -81,7 +78,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 /// The checkpoints of a file to which they were appended, one JSON line each, or of a file that is one.
-fn kept_checkpoints(path: &Path) -> Result<Vec<String>, Failure> {
+pub(super) fn kept_checkpoints(path: &Path) -> Result<Vec<String>, Failure> {
     let text = read(path)?;
     let lines: Vec<String> = text.lines().filter_map(|line| serde_json::from_str::<String>(line).ok()).collect();
     Ok(if lines.is_empty() { vec![text] } else { lines })
@@ -92,29 +89,7 @@ fn verify_store(global: &Global, checkpoints: &[PathBuf], keys: Vec<String>) -> 
     for file in checkpoints {
         store.kept.extend(kept_checkpoints(file)?);
     }
-    let size = store.db.read_blocking(|tx| record::size(tx))?;
-    let bar = progress(size);
-    let verifier = Verifier::new(size, &store.keys, &store.kept, vec![Box::new(IdentityProjection::default())]);
-    let shared = Arc::new(Mutex::new(Some(verifier)));
-    loop {
-        let step = Arc::clone(&shared);
-        let (more, done) = store.db.read_blocking(move |tx| {
-            let mut verifier = step.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(verifier) = verifier.as_mut() else { return Ok::<_, Error>((false, 0)) };
-            Ok((verifier.step(tx)?, verifier.done()))
-        })?;
-        bar.set_position(done);
-        if !more {
-            break;
-        }
-    }
-    bar.finish_and_clear();
-    let keys = store.keys.clone();
-    let report = store.db.read_blocking(move |tx| {
-        let verifier = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
-        verifier.map(|verifier| verifier.finish(tx, &keys)).transpose()
-    })?;
-    tell(global, report.ok_or_else(|| Failure::Other("verification did not finish".to_owned()))?)
+    tell(global, keep::verify(&store.db, &store.keys, &store.kept)?)
 }
 
 fn verify_bundle(global: &Global, bundle: &Path, checkpoints: &[PathBuf], keys: Vec<String>) -> Result<(), Failure> {
@@ -156,7 +131,7 @@ fn prove(global: &Global, seq: u64) -> Result<(), Failure> {
 
 fn checkpoint(global: &Global) -> Result<(), Failure> {
     let store = open(global, Vec::new())?;
-    let note = store.db.read_blocking(|tx| record::newest_checkpoint(tx))?.ok_or_else(|| Error::not_found("the record is empty"))?;
+    let note = store.db.read_blocking(record::newest_checkpoint)?.ok_or_else(|| Error::not_found("the record is empty"))?;
     if global.json {
         return print(&json!({ "checkpoint": note, "keys": store.keys.keys() }), true);
     }
@@ -165,13 +140,13 @@ fn checkpoint(global: &Global) -> Result<(), Failure> {
 
 fn export(global: &Global, path: &Path) -> Result<(), Failure> {
     let store = open(global, Vec::new())?;
-    let note = store.db.read_blocking(|tx| record::newest_checkpoint(tx))?.ok_or_else(|| Error::not_found("the record is empty"))?;
+    let note = store.db.read_blocking(record::newest_checkpoint)?.ok_or_else(|| Error::not_found("the record is empty"))?;
     let size = store.keys.open(&note)?.size();
     let file = File::create_new(path).map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
     let mut out = BufWriter::new(file);
     let header = BundleHeader::new(size, store.keys.keys().to_vec(), note);
     writeln!(out, "{}", json!(header))?;
-    let bar = progress(size);
+    let bar = keep::progress(size, "exporting");
     let mut from = 0;
     while from < size {
         let until = size.min(from + 2_000);
@@ -198,13 +173,4 @@ fn bundle_lines(tx: &mut Tx<'_>, from: u64, until: u64) -> Result<Vec<BundleLine
         Ok(BundleLine { body: row.get(0)?, salt: salt.map(|salt| BASE64.encode(&salt)), payload: row.get(2)? })
     };
     rows.iter().map(line).collect()
-}
-
-/// A bar on a terminal, nothing elsewhere.
-fn progress(total: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} events, {eta} left");
-    ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

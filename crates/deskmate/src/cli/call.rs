@@ -5,7 +5,7 @@ use std::io::Read;
 use clap::Args;
 use deskmate_core::Error;
 use deskmate_core::call::{Access, Op, Registry, parse_strict};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::client::{As, Client};
 use super::output::{print, say};
@@ -45,9 +45,8 @@ pub(super) fn run(global: &Global, args: CallArgs) -> Result<(), Failure> {
     };
     let client = Client::new(global)?;
     let client = match (args.agent, client.has_token(), op.access) {
-        (_, true, _) => client,
+        (_, true, _) | (None, false, Access::Public) => client,
         (Some(agent), false, _) => client.with(As::Agent(agent)),
-        (None, false, Access::Public) => client,
         (None, false, _) => Client::present(global)?,
     };
     print(&client.call(&op.full_name(), &input)?, global.json)
@@ -73,10 +72,11 @@ fn list(global: &Global, registry: &Registry) -> Result<(), Failure> {
     if global.json {
         return print(&crate::reference::operations(registry), true);
     }
-    let rows: Vec<Value> = registry
-        .all()
-        .map(|op| json!({ "operation": op.full_name(), "effect": op.effect, "for": op.access.describe(), "does": op.description.split_inclusive('.').next().unwrap_or_default().replace('\n', " ") }))
-        .collect();
-    print(&json!({ "operations": rows }), false)?;
+    let mut text = String::new();
+    for op in registry.all() {
+        let does = op.description.split_inclusive('.').next().unwrap_or_default().replace('\n', " ");
+        text.push_str(&format!("{:30}  {does}\n{:30}  for {}\n", op.full_name(), "", op.access.describe()));
+    }
+    say(text.trim_end())?;
     say("\ndeskmate call NAME field=value …   calls one; /api/openapi.json has every schema")
 }

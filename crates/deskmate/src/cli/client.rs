@@ -8,11 +8,11 @@ use deskmate_core::{Code, Error};
 use serde_json::{Value, json};
 
 use super::{Failure, Global};
-use crate::config;
 use crate::home::Home;
+use crate::{background, config};
 
 /// Longer than any wait of an operation.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Whom a command speaks as.
 pub(super) enum As {
@@ -68,6 +68,7 @@ impl Client {
 
     /// Calls an operation.
     pub(super) fn call(&self, operation: &str, input: &Value) -> Result<Value, Failure> {
+        background::renew(&self.home)?;
         self.request("POST", &format!("/api/{operation}"), &input.to_string())
     }
 

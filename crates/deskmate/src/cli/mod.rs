@@ -4,9 +4,11 @@ mod audit;
 mod call;
 mod client;
 mod identity;
+mod keep;
 mod mcp;
 mod output;
 mod server;
+mod service;
 mod up;
 mod wait;
 
@@ -84,6 +86,15 @@ enum Command {
     /// Verify, prove and export the record
     #[command(subcommand)]
     Audit(audit::AuditCommand),
+    /// Write everything that this desk needs into one file
+    Backup(keep::BackupArgs),
+    /// Bring a backup back into a data directory that has no desk
+    Restore(keep::RestoreArgs),
+    /// Copy this desk's store to another engine or place
+    Move(keep::MoveArgs),
+    /// Run this desk under the system's service manager
+    #[command(subcommand)]
+    Service(service::ServiceCommand),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -113,6 +124,10 @@ pub(crate) fn run() -> ExitCode {
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),
         Command::Audit(command) => audit::run(&global, command),
+        Command::Backup(args) => keep::backup(&global, args),
+        Command::Restore(args) => keep::restore(&global, args),
+        Command::Move(args) => keep::move_to(&global, &args),
+        Command::Service(command) => service::run(&global, &command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "deskmate", &mut std::io::stdout());
             Ok(())

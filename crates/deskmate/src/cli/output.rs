@@ -50,6 +50,16 @@ impl From<crate::home::HomeError> for Failure {
 }
 
 impl Failure {
+    /// What happened, in one line for the log.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Desk(error) => error.to_string(),
+            Self::Other(message) => message.clone(),
+            Self::NotSound => "the record is not sound".to_owned(),
+            Self::TimedOut => "nothing happened within the time".to_owned(),
+        }
+    }
+
     /// Prints the failure and answers the documented exit code.
     pub(super) fn report(self, as_json: bool) -> ExitCode {
         let (code, error) = match self {
@@ -87,9 +97,15 @@ fn human_error(error: &Value) -> String {
     text
 }
 
-/// Prints a line for people.
+/// How wide a table may be before its rows are printed one below the other.
+const TABLE_WIDTH: usize = 140;
+
+/// Prints a line for people. A reader who has seen enough, such as `head`, is no failure.
 pub(crate) fn say(text: &str) -> Result<(), Failure> {
-    writeln!(io::stdout(), "{text}").map_err(Failure::from)
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done.map_err(Failure::from),
+    }
 }
 
 /// Prints an answer: JSON for programs, otherwise as a table or lines for people.
@@ -102,15 +118,20 @@ pub(super) fn print(answer: &Value, as_json: bool) -> Result<(), Failure> {
 
 fn human(answer: &Value) -> String {
     let Value::Object(fields) = answer else { return scalar(answer) };
-    let mut text = String::new();
+    let (mut lines, mut tables) = (String::new(), String::new());
     for (name, value) in fields {
         match value {
-            Value::Array(rows) if rows.iter().all(Value::is_object) => text.push_str(&table(name, rows)),
+            Value::Array(rows) if rows.iter().all(Value::is_object) => tables.push_str(&table(name, rows)),
             Value::Null => {}
-            _ => text.push_str(&format!("{}: {}\n", name.replace('_', " "), scalar(value))),
+            _ => lines.push_str(&line(name, value)),
         }
     }
-    text
+    // What is said about a list stands above it.
+    if lines.is_empty() || tables.is_empty() { lines + &tables } else { format!("{lines}\n{tables}") }
+}
+
+fn line(name: &str, value: &Value) -> String {
+    format!("{}: {}\n", name.replace('_', " "), scalar(value))
 }
 
 fn scalar(value: &Value) -> String {
@@ -138,15 +159,25 @@ fn table(name: &str, rows: &[Value]) -> String {
     }
     let cell = |row: &Value, column: &str| row.get(column).map(scalar).unwrap_or_default().replace('\n', "⏎");
     let width = |column: &str| rows.iter().map(|row| cell(row, column).chars().count()).max().unwrap_or(0).max(column.chars().count()).min(60);
-    let line = |cells: Vec<(String, usize)>| {
+    if columns.iter().map(|column| width(column) + 2).sum::<usize>() > TABLE_WIDTH {
+        return blocks(rows);
+    }
+    let padded = |cells: Vec<(String, usize)>| {
         let padded = cells.into_iter().map(|(text, width)| format!("{:width$}", cut(&text, width)));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
-    let mut text = line(columns.iter().map(|column| (column.to_uppercase(), width(column))).collect());
+    let mut text = padded(columns.iter().map(|column| (column.to_uppercase(), width(column))).collect());
     for row in rows {
-        text.push_str(&line(columns.iter().map(|column| (cell(row, column), width(column))).collect()));
+        text.push_str(&padded(columns.iter().map(|column| (cell(row, column), width(column))).collect()));
     }
     text
+}
+
+/// Rows that are too wide for a table, one below the other.
+fn blocks(rows: &[Value]) -> String {
+    let block =
+        |row: &Value| row.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()).map(|(name, value)| line(name, value)).collect::<String>();
+    rows.iter().map(block).collect::<Vec<_>>().join("\n")
 }
 
 fn cut(text: &str, width: usize) -> String {

@@ -1,17 +1,13 @@
 //! Looking at the running server, stopping it, and claiming it.
 
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::client::Client;
 use super::output::{print, say};
 use super::{Failure, Global};
-
-/// How long a server may take to finish what it is doing.
-const STOP_WITHIN: Duration = Duration::from_secs(20);
+use crate::background;
 
 pub(super) fn status(global: &Global) -> Result<(), Failure> {
     let client = Client::new(global)?;
@@ -39,15 +35,7 @@ pub(super) fn stop(global: &Global) -> Result<(), Failure> {
     let Some(holder) = client.home().running() else {
         return print(&json!({ "stopped": false, "message": "no desk was running" }), global.json);
     };
-    let pid = i32::try_from(holder.pid).ok().and_then(Pid::from_raw).ok_or_else(|| Failure::Other("the lock file names no process".to_owned()))?;
-    kill_process(pid, Signal::TERM).map_err(|error| Failure::Other(format!("process {}: {error}", holder.pid)))?;
-    let started = Instant::now();
-    while client.home().running().is_some_and(|now| now.pid == holder.pid) {
-        if started.elapsed() > STOP_WITHIN {
-            return Err(Failure::Other(format!("process {} has not ended within {} s", holder.pid, STOP_WITHIN.as_secs())));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    background::stop(client.home(), &holder)?;
     print(&json!({ "stopped": true, "process": holder.pid }), global.json)
 }
 

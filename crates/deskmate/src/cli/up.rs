@@ -1,6 +1,9 @@
 //! Starting the server.
 
+use std::fs::File;
 use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::Duration;
 
 use clap::Args;
 use deskmate_core::call::{Mode, Registry, Surface};
@@ -9,11 +12,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::{Failure, Global};
+use crate::activity::{self, Activity, Standing};
 use crate::app::App;
 use crate::config::{self, Given, LogFormat, Settings};
+use crate::effects::Effects;
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound};
-use crate::{mcp, socket};
+use crate::{background, keep, mcp, socket};
 
 #[derive(Args)]
 pub(super) struct UpArgs {
@@ -29,27 +34,72 @@ pub(super) struct UpArgs {
     /// Started by a program: print no link and nothing else on standard output
     #[arg(long)]
     background: bool,
+    /// With --background: end after this time without a connection, or never (off); 10m if not given
+    #[arg(long, value_name = "TIME", requires = "background")]
+    linger: Option<String>,
+    /// The server has its own account: the system service says so
+    #[arg(long, hide = true)]
+    separate_user: bool,
+}
+
+/// How long a server in the background stays when nobody needs it.
+const LINGER: Duration = Duration::from_mins(10);
+
+impl UpArgs {
+    fn linger(&self) -> Result<Option<Duration>, Failure> {
+        let Some(text) = self.linger.as_deref() else { return Ok(self.background.then_some(LINGER)) };
+        if text == "off" {
+            return Ok(None);
+        }
+        let micros = config::parse_duration(text).and_then(|micros| u64::try_from(micros).ok());
+        let time = micros.map(Duration::from_micros);
+        time.map(Some).ok_or_else(|| Failure::Other(format!("--linger: {text:?} is not a time: write for example 10m, or off")))
+    }
 }
 
 pub(super) fn run(global: &Global, args: &UpArgs) -> Result<(), Failure> {
+    if !args.background {
+        return start(global, args);
+    }
+    background::detach();
+    let home = Home::new(config::home(global.home.clone())?);
+    home.create()?;
+    start(global, args).inspect_err(|failure| background::log_failure(&home, &failure.text()))
+}
+
+fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let given = Given { listen: args.listen.clone(), database_url: args.database_url.clone(), log: args.log.clone(), ..global.given() };
     let settings = config::load(&given)?;
-    start_log(&settings);
+    let linger = args.linger()?;
     let home = Home::new(settings.home.clone());
     home.create()?;
-    let lock = home.lock(args.background)?;
+    // A server that never ends by itself belongs to a service manager, and no newer program replaces it.
+    let lock = home.lock(linger.is_some())?;
+    start_log(&settings, args.background.then(|| background::open_log(&home)).transpose()?);
     let key = home.signing_key()?;
     let app = App::open(&settings.database_url, key, Registry::new(), settings.is_loopback())?;
+    keep::refuse_unfinished(&app.desk.db)?;
+    let standing = Standing {
+        activity: app.activity.clone(),
+        set_up: activity::set_up(args.separate_user, home.path()),
+        policy_mode: settings.policy_mode,
+        background: args.background,
+    };
+    if args.separate_user && standing.set_up != "separate user" {
+        tracing::warn!(home = %home.path().display(), "the data directory is not this account's alone (0700), so this counts as a shared user");
+    }
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let db = app.desk.db.clone();
-    let done = runtime.block_on(serve(app, settings, home, lock, args.background));
-    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    let done = runtime.block_on(serve(app, settings, home, lock, standing, linger));
+    runtime.shutdown_timeout(Duration::from_secs(2));
     db.close();
     done
 }
 
-async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, background: bool) -> Result<(), Failure> {
+async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standing: Standing, linger: Option<Duration>) -> Result<(), Failure> {
+    let activity = standing.activity.clone();
+    let background = standing.background;
     let (mode, agents, claimed) =
         app.desk.db.read(|tx| Ok::<_, deskmate_core::Error>((identity::mode(tx)?, identity::agent_count(tx)?, identity::is_claimed(tx)?))).await?;
     settings.check_exposure(mode == Mode::Closed)?;
@@ -62,7 +112,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, backgro
     let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some());
     let stop = CancellationToken::new();
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
-    let router = http::router(app.clone(), allowed, mcp);
+    let router = http::router(app.clone(), allowed, standing, mcp);
     let desk = tokio::spawn({
         let (app, path, stop) = (app.clone(), home.socket(), stop.clone());
         async move { socket::serve(app, &path, stop).await }
@@ -72,21 +122,25 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, backgro
         async move { http::serve_unix(&path, router, stop).await }
     });
     tokio::spawn(crate::worker::run(app.clone(), stop.clone()));
+    let effects = Effects::start(&app, &settings, &stop);
     let tcp = tokio::spawn(http::serve_tcp(bound, router, stop.clone()));
+    // Whoever learns where it listens may ask it to stop, so it listens for that first.
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     lock.listening(&url)?;
     if background {
         tracing::info!(%url, "listening, started by a program");
     } else {
         greet(&app, &url, &settings, mode, agents, claimed).await?;
     }
-    let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
+        _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+        () = unused(&activity, linger) => tracing::info!("nobody needs this server any more"),
     }
     tracing::info!("stopping: requests under way are finished");
     stop.cancel();
-    let finished = tokio::time::timeout(std::time::Duration::from_secs(5), async { (tcp.await, unix.await, desk.await) }).await;
+    let finished = tokio::time::timeout(Duration::from_secs(5), async { (tcp.await, unix.await, desk.await) }).await;
+    effects.finish().await;
     if finished.is_err() {
         tracing::warn!("some connections were still open and are closed");
     }
@@ -96,6 +150,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, backgro
 
 /// Tells a newcomer where things are and what comes next.
 async fn greet(app: &App, url: &str, settings: &Settings, mode: Mode, agents: i64, claimed: bool) -> Result<(), Failure> {
+    let connect = connect(settings, mode);
     let mode = match mode {
         Mode::Open => "open: no agent is registered yet, so agents on this machine may just name themselves".to_owned(),
         Mode::Closed => format!("closed: {agents} registered agent{}", if agents == 1 { "" } else { "s" }),
@@ -105,17 +160,51 @@ async fn greet(app: &App, url: &str, settings: &Settings, mode: Mode, agents: i6
         let link = app.desk.act(Surface::System, identity::issue_claim).await?;
         text.push_str(&format!("\nClaim this desk within ten minutes (`deskmate claim` gives a new link):\n  {url}/claim?code={}\n", link.code));
     }
-    text.push_str("\nConnect an agent, for example Claude Code:\n  claude mcp add desk -- deskmate mcp --agent code\n");
+    text.push_str(&format!("\nConnect an agent, for example Claude Code:\n  {connect}\n"));
     text.push_str("\nStop with Ctrl-C.\n");
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
 
-fn start_log(settings: &Settings) {
+/// Ends when nobody has needed the server for a time; never, where there is no such time.
+async fn unused(activity: &Activity, linger: Option<Duration>) {
+    match linger {
+        Some(linger) => activity.quiet(linger).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Logs to standard error, or to a file where nobody reads that.
+/// The command that connects Claude Code to this desk, so that it works as it is printed.
+fn connect(settings: &Settings, mode: Mode) -> String {
+    let (token, agent) = match mode {
+        Mode::Open => ("", " --agent code"),
+        Mode::Closed => (" -e DESKMATE_TOKEN=dma_…", ""),
+    };
+    let usual = config::user_home().is_some_and(|home| home.join(".deskmate") == settings.home);
+    let home = if usual { String::new() } else { format!(" --home '{}'", settings.home.display()) };
+    format!("claude mcp add desk{token} -- {} mcp --toolset bridge{agent}{home}", own_name())
+}
+
+/// How this program is called: by its name where the search path finds it, otherwise by its path.
+fn own_name() -> String {
+    let name = "deskmate".to_owned();
+    let Ok(own) = std::env::current_exe().and_then(|own| own.canonicalize()) else { return name };
+    let paths = config::env("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&paths).any(|folder| folder.join(&name).canonicalize().is_ok_and(|found| found == own));
+    if found { name } else { format!("'{}'", own.display()) }
+}
+
+fn start_log(settings: &Settings, file: Option<File>) {
     let filter = tracing_subscriber::EnvFilter::new(format!("warn,deskmate={0},deskmate_core={0},deskmate_db={0}", settings.log_level.name()));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    match settings.log_format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => builder.json().init(),
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
+    match (file, settings.log_format) {
+        (None, LogFormat::Text) => builder.with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init(),
+        (None, LogFormat::Json) => builder.with_writer(std::io::stderr).json().init(),
+        (Some(file), format) => {
+            std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+            let builder = builder.with_writer(Mutex::new(file)).with_ansi(false);
+            if format == LogFormat::Json { builder.json().init() } else { builder.init() }
+        }
     }
 }

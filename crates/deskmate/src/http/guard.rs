@@ -37,11 +37,11 @@ impl Allowed {
         &self.hosts
     }
 
-    /// The origins that our own pages have.
+    /// The origins that our own pages have, with their port. The second is that of a proxy that adds TLS.
     pub(crate) fn origins(&self) -> Vec<String> {
         let scheme = if self.tls { "https" } else { "http" };
         let with_port = self.hosts.iter().map(|host| format!("{scheme}://{host}:{}", self.port));
-        with_port.chain(self.hosts.iter().map(|host| format!("https://{host}"))).collect()
+        with_port.chain(self.hosts.iter().map(|host| format!("https://{host}:443"))).collect()
     }
 
     fn host_is_ours(&self, host: &str) -> bool {
@@ -50,7 +50,19 @@ impl Allowed {
     }
 
     fn origin_is_ours(&self, origin: &str) -> bool {
-        self.origins().iter().any(|own| own.eq_ignore_ascii_case(origin))
+        let origin = with_port(origin);
+        self.origins().iter().any(|own| own.eq_ignore_ascii_case(&origin))
+    }
+}
+
+/// An origin with its port, which browsers leave out where it is the usual one.
+fn with_port(origin: &str) -> String {
+    let Some((scheme, host)) = origin.split_once("://") else { return origin.to_owned() };
+    let has_port = host.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
+    match scheme.to_ascii_lowercase().as_str() {
+        "https" if !has_port => format!("{origin}:443"),
+        "http" if !has_port => format!("{origin}:80"),
+        _ => origin.to_owned(),
     }
 }
 
@@ -93,5 +105,10 @@ mod tests {
         assert!(allowed.origin_is_ours("http://localhost:7373"));
         assert!(!allowed.origin_is_ours("http://localhost:3000"));
         assert!(!allowed.origin_is_ours("null"));
+        assert!(allowed.origin_is_ours("https://desk.example.org"), "a proxy adds TLS");
+        assert!(allowed.origin_is_ours("https://[::1]"));
+        assert!(!allowed.origin_is_ours("https://desk.example.org:8443"));
+        assert!(!allowed.origin_is_ours("http://desk.example.org"));
+        assert!(Allowed::new(&[], 80, false).origin_is_ours("http://localhost"), "the usual port is left out");
     }
 }

@@ -15,6 +15,7 @@ use axum::middleware;
 use axum::routing::get;
 use deskmate_core::limits::INPUT_BYTES_MAX;
 
+use crate::activity::{self, Standing};
 use crate::app::App;
 
 pub(crate) use guard::Allowed;
@@ -27,11 +28,13 @@ pub(crate) struct Shared {
     pub(crate) app: App,
     pub(crate) allowed: std::sync::Arc<Allowed>,
     pub(crate) signatures: credential::Seen,
+    pub(crate) standing: Standing,
 }
 
 /// All routes. `mcp` is mounted beside them.
-pub(crate) fn router(app: App, allowed: Allowed, mcp: Router) -> Router {
-    let shared = Shared { app, allowed: std::sync::Arc::new(allowed), signatures: credential::Seen::default() };
+pub(crate) fn router(app: App, allowed: Allowed, standing: Standing, mcp: Router) -> Router {
+    let shared = Shared { app, allowed: std::sync::Arc::new(allowed), signatures: credential::Seen::default(), standing };
+    let activity = shared.standing.activity.clone();
     Router::new()
         .route("/healthz", get(rest::healthz))
         .route("/readyz", get(rest::readyz))
@@ -44,4 +47,5 @@ pub(crate) fn router(app: App, allowed: Allowed, mcp: Router) -> Router {
         .layer(DefaultBodyLimit::max(INPUT_BYTES_MAX))
         .merge(mcp)
         .layer(middleware::from_fn_with_state(shared, guard::check))
+        .layer(middleware::from_fn_with_state(activity, activity::watch))
 }

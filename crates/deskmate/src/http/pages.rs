@@ -17,7 +17,8 @@ use super::Shared;
 use super::credential::COOKIE_NAME;
 use super::rest::Failure;
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -26,6 +27,7 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/join", get(|| page(include_str!("pages/join.html"))))
         .route("/sign-in", get(|| page(include_str!("pages/sign-in.html"))))
         .route("/assets/desk.css", get(|| asset("text/css; charset=utf-8", include_str!("pages/desk.css"))))
+        .route("/assets/desk.svg", get(|| asset("image/svg+xml", include_str!("pages/desk.svg"))))
         .route("/assets/sign-in.js", get(|| asset("text/javascript; charset=utf-8", include_str!("pages/sign-in.js"))))
         .route("/session/claim", post(|state, body| open(state, "desk_claim", body)))
         .route("/session/join", post(|state, body| open(state, "desk_accept_invitation", body)))

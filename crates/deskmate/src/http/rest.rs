@@ -44,8 +44,17 @@ impl IntoResponse for Failure {
 }
 
 /// The process answers.
-pub(super) async fn healthz() -> Json<Value> {
-    Json(json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }))
+pub(super) async fn healthz(State(shared): State<Shared>) -> Json<Value> {
+    let standing = &shared.standing;
+    Json(json!({
+        "ok": true,
+        "version": env!("CARGO_PKG_VERSION"),
+        "set_up": standing.set_up,
+        "policy_mode": standing.policy_mode,
+        "engine": crate::keep::engine_name(shared.app.desk.db.engine()),
+        "background": standing.background,
+        "uptime_seconds": standing.activity.uptime().as_secs(),
+    }))
 }
 
 /// The store answers.

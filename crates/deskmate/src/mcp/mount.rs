@@ -82,3 +82,20 @@ impl Shelf {
         &self.app
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn planned_toolsets_get_a_note_and_unknown_ones_are_refused() {
+        let (mount, notes) = Mount::named(["cowork", "bridge"], false).unwrap();
+        assert_eq!(mount.toolsets, [Toolset::Bridge]);
+        assert_eq!(notes.len(), 1);
+        assert_eq!(Mount::named([""], true).unwrap().0, Mount::all(true));
+        assert!(Mount::named(["bridge", "brigde"], false).unwrap_err().to_string().contains("brigde"));
+        assert!(Mount::named(["cowork"], false).is_err());
+        // The desk's own operations are for people and their programs.
+        assert!(Mount::named(["desk"], false).is_err());
+    }
+}

@@ -146,3 +146,33 @@ pub(super) fn unverified() -> MetaObject {
     meta.insert(UNVERIFIED.to_owned(), Value::Bool(true));
     meta
 }
+
+#[cfg(test)]
+mod tests {
+    use deskmate_core::call::Toolset;
+
+    use super::*;
+
+    fn names(toolsets: &[Toolset], read_only: bool) -> Vec<String> {
+        let tools = Tools::new(&Registry::new(), &Mount { toolsets: toolsets.to_vec(), read_only });
+        tools.list().iter().map(|tool| tool.name.to_string()).collect()
+    }
+
+    #[test]
+    fn names_are_plain_alone_and_full_together() {
+        assert!(names(&[Toolset::Bridge], false).contains(&"send_message".to_owned()));
+        let together = names(&[Toolset::Bridge, Toolset::Desk], false);
+        assert!(together.contains(&"bridge_send_message".to_owned()) && together.contains(&"desk_whoami".to_owned()));
+        assert_eq!(together, names(&[Toolset::Bridge, Toolset::Desk], false));
+        // A client puts the server's name before it and drops what is longer than 128.
+        assert!(together.iter().all(|name| name.len() <= 64));
+    }
+
+    #[test]
+    fn read_only_has_no_writes() {
+        let registry = Registry::new();
+        for name in names(&[Toolset::Bridge], true) {
+            assert_eq!(registry.find(&name).map(|op| op.effect), Some(Effect::Read), "{name}");
+        }
+    }
+}

@@ -69,6 +69,7 @@ struct Raw<'l> {
     #[serde(borrow)]
     method: Option<Cow<'l, str>>,
     id: Option<Value>,
+    error: Option<serde::de::IgnoredAny>,
 }
 
 /// What a line is about.
@@ -79,7 +80,7 @@ pub(super) enum Head {
     /// A notification.
     Notification { method: String },
     /// An answer to the request with this id.
-    Answer { id: String },
+    Answer { id: String, failed: bool },
     /// Something else, which the other side may complain about.
     Other,
 }
@@ -90,7 +91,7 @@ impl Head {
         match (raw.method, raw.id) {
             (Some(method), Some(id)) => Self::Request { id: id.to_string(), method: method.into_owned() },
             (Some(method), None) => Self::Notification { method: method.into_owned() },
-            (None, Some(id)) => Self::Answer { id: id.to_string() },
+            (None, Some(id)) => Self::Answer { id: id.to_string(), failed: raw.error.is_some() },
             (None, None) => Self::Other,
         }
     }
@@ -166,7 +167,8 @@ mod tests {
     fn heads_are_read_without_the_rest() {
         assert_eq!(Head::of(b"{\"id\":1,\"method\":\"ping\",\"params\":{\"id\":9}}\n"), Head::Request { id: "1".into(), method: "ping".into() });
         assert_eq!(Head::of(b"{\"method\":\"a\\u0062\"}\n"), Head::Notification { method: "ab".into() });
-        assert_eq!(Head::of(b"{\"id\":\"x\",\"result\":{}}\n"), Head::Answer { id: "\"x\"".into() });
+        assert_eq!(Head::of(b"{\"id\":\"x\",\"result\":{}}\n"), Head::Answer { id: "\"x\"".into(), failed: false });
+        assert_eq!(Head::of(b"{\"id\":1,\"error\":{}}\n"), Head::Answer { id: "1".into(), failed: true });
         assert_eq!(Head::of(b"[1]\n"), Head::Other);
         assert_eq!(Head::of(b"nonsense\n"), Head::Other);
     }

@@ -1,34 +1,24 @@
 //! Finding the server, or starting one, and saying hello to it.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read as _, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{ShimArgs, line, note};
-use crate::config;
+use crate::home::Home;
+use crate::{background, config};
 
-/// How long a server may take to start.
-const START_TIME: Duration = Duration::from_secs(10);
-/// How long to go on waiting when the server that was started here has ended: another one may be on its way.
-const AFTER_FAILURE: Duration = Duration::from_secs(2);
+/// How often a server that goes away during the hello is looked for again.
+const ATTEMPTS: u32 = 5;
 /// How long a server may take to answer the hello.
 const HELLO_TIME: Duration = Duration::from_secs(10);
 /// The longest answer to it.
 const WELCOME_BYTES_MAX: u64 = 64 * 1024;
-/// How often to look whether the server is there.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// A log that is larger begins anew.
-const LOG_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// What is mounted when nothing is named.
 const USUAL_TOOLSETS: &[&str] = &["cowork", "bridge"];
 
@@ -71,6 +61,12 @@ impl fmt::Display for Fault {
     }
 }
 
+impl From<deskmate_core::Error> for Fault {
+    fn from(error: deskmate_core::Error) -> Self {
+        Self { hint: error.hint, ..Self::unavailable(error.message) }
+    }
+}
+
 /// A connection after its hello.
 pub(super) struct Connected {
     pub(super) read: BufReader<UnixStream>,
@@ -87,7 +83,7 @@ struct Welcome {
 
 /// Where the server is and what it is told.
 pub(super) struct Target {
-    home: PathBuf,
+    home: Home,
     hello: Result<Vec<u8>, Fault>,
 }
 
@@ -107,39 +103,37 @@ impl Target {
             line.push(b'\n');
             line
         });
-        Self { home: args.home, hello }
+        Self { home: Home::new(args.home), hello }
     }
 
-    /// Connects, starting a server if none is there.
+    /// Connects, starting a server if none is there, and one of this version in the place of an older one.
     pub(super) fn connect(&self) -> Result<Connected, Fault> {
-        let hello = self.hello.as_ref().map_err(Clone::clone)?;
-        let mut deadline = Instant::now() + START_TIME;
-        let mut starting: Option<Starting> = None;
-        loop {
-            match self.greet(hello) {
-                Ok(connected) => return Ok(connected),
-                Err(Miss::Fault(fault)) => return Err(fault),
-                Err(Miss::NotThere) => {}
+        background::renew(&self.home)?;
+        for _ in 0..ATTEMPTS {
+            match self.look() {
+                Some(found) => return found,
+                None => background::ensure_running(&self.home)?,
             }
-            match &mut starting {
-                None => starting = self.start()?,
-                Some(started) => {
-                    if started.ended() {
-                        deadline = deadline.min(started.since + AFTER_FAILURE);
-                    }
-                }
-            }
-            if Instant::now() >= deadline {
-                let log = self.home.join("server.log");
-                return Err(Fault::unavailable("the desk's server does not start").hint(format!("{} tells why", log.display())));
-            }
-            thread::sleep(LOOK_EVERY);
+        }
+        Err(Fault::unavailable("the desk's server goes away as soon as it is there").hint(format!("{} tells why", self.home.log_file().display())))
+    }
+
+    /// A connection to a server that is there, or why it will not do; `None` when there is none.
+    pub(super) fn look(&self) -> Option<Result<Connected, Fault>> {
+        let hello = match &self.hello {
+            Ok(hello) => hello,
+            Err(fault) => return Some(Err(fault.clone())),
+        };
+        match self.greet(hello) {
+            Ok(connected) => Some(Ok(connected)),
+            Err(Miss::Fault(fault)) => Some(Err(fault)),
+            Err(Miss::NotThere) => None,
         }
     }
 
     /// Says hello to a server that is there.
     fn greet(&self, hello: &[u8]) -> Result<Connected, Miss> {
-        let path = self.home.join("desk.sock");
+        let path = self.home.socket();
         let stream = UnixStream::connect(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Miss::NotThere,
             _ => Miss::Fault(Fault::unavailable(format!("{} cannot be opened: {error}", path.display()))),
@@ -159,66 +153,6 @@ impl Target {
             }
             // It is just going away.
             Ok(_) | Err(_) => Err(Miss::NotThere),
-        }
-    }
-
-    /// Starts a server, unless another shim is at it. The server itself makes sure that there is only one.
-    fn start(&self) -> Result<Option<Starting>, Fault> {
-        let cannot = |error: io::Error| Fault::unavailable(format!("the desk's server cannot be started: {error}"));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.home).map_err(cannot)?;
-        let lock = File::create(self.home.join("start.lock")).map_err(cannot)?;
-        if lock.try_lock().is_err() {
-            return Ok(None);
-        }
-        // A process group of its own: a client that ends this shim with its group must not end everybody's server.
-        let child = Command::new(std::env::current_exe().map_err(cannot)?)
-            .args(["up", "--background", "--home"])
-            .arg(&self.home)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(self.log().map_err(cannot)?)
-            .env_remove("DESKMATE_TOKEN")
-            .process_group(0)
-            .spawn()
-            .map_err(cannot)?;
-        Ok(Some(Starting { child: Some(child), since: Instant::now(), _lock: lock }))
-    }
-}
-
-impl Target {
-    /// Where a server that was started here writes: at the end of its log, which begins anew when it has grown large.
-    fn log(&self) -> io::Result<File> {
-        let path = self.home.join("server.log");
-        let large = fs::metadata(&path).is_ok_and(|file| file.len() > LOG_BYTES_MAX);
-        let mut options = OpenOptions::new();
-        options.create(true).mode(0o600);
-        if large {
-            options.write(true).truncate(true)
-        } else {
-            options.append(true)
-        };
-        options.open(&path)
-    }
-}
-
-/// A server that was started here. While this lives, other shims start none.
-struct Starting {
-    child: Option<Child>,
-    since: Instant,
-    _lock: File,
-}
-
-impl Starting {
-    fn ended(&mut self) -> bool {
-        self.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)))
-    }
-}
-
-impl Drop for Starting {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            // Whenever it ends, somebody must take note of it, or it stays in the process table.
-            thread::spawn(move || drop(child.wait()));
         }
     }
 }

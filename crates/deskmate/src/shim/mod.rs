@@ -19,15 +19,18 @@ use std::time::{Duration, Instant};
 
 use idle::Idle;
 use line::{Head, Lines, Read as LineRead};
-use link::{Fault, Target};
+use link::{Connected, Fault, Target};
 use session::Session;
 
 /// How long the last answers may take once the client has closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
-/// A connection that ends sooner than this was no good: the next attempt waits a little.
-const SHORT_LIVED: Duration = Duration::from_secs(1);
-/// How long it waits then.
+/// Connections follow each other no faster than this, whatever is wrong with them.
 const BREATHER: Duration = Duration::from_millis(200);
+/// How long a server that went away may take to return before a request starts another one.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often to look for it, while a request waits and while none does.
+const LOOK_WANTED: Duration = Duration::from_millis(10);
+const LOOK_AWAY: Duration = Duration::from_millis(100);
 
 /// What `deskmate mcp` was told.
 pub(crate) struct ShimArgs {
@@ -51,9 +54,11 @@ enum Link {
     Connecting,
     /// Lines can be written.
     Up(std::os::unix::net::UnixStream),
+    /// The server went away. It is taken back when it returns, and started when a request needs it.
+    Away,
     /// The server refused or cannot be reached; the next request tries again.
     Down(Fault),
-    /// As before, and somebody wants another attempt.
+    /// As before, and a request wants another attempt.
     Wanted,
 }
 
@@ -125,6 +130,12 @@ impl Shim {
             match &*link {
                 Link::Up(stream) => break stream,
                 Link::Connecting | Link::Wanted => link = self.changed.wait(link).unwrap_or_else(PoisonError::into_inner),
+                // What is no request was meant for the server that is gone.
+                Link::Away if head.request_id().is_none() => return,
+                Link::Away => {
+                    *link = Link::Wanted;
+                    self.changed.notify_all();
+                }
                 Link::Down(fault) => {
                     // Only a request can be told, and only a request is worth another attempt.
                     if let Some(id) = head.request_id() {
@@ -146,36 +157,64 @@ impl Shim {
 
     /// Keeps a connection to the server and takes its lines.
     fn follow_server(&self) {
-        let mut before = false;
+        let (mut next, mut before) = (self.target.connect(), false);
         loop {
-            match self.target.connect() {
+            next = match next {
                 Ok(connected) => {
                     let since = Instant::now();
-                    let replay = self.with_session(Session::replay);
-                    if replay.iter().all(|line| write_line(&connected.write, line).is_ok()) {
-                        self.set_link(Link::Up(connected.write));
-                        self.take_lines(connected.read);
-                    }
-                    self.set_link(Link::Connecting);
-                    let lost = self.with_session(Session::lost);
-                    note(&"the server went away; connecting again");
-                    for line in &lost {
-                        self.say(line);
-                    }
+                    self.serve(connected);
                     before = true;
-                    if since.elapsed() < SHORT_LIVED {
-                        thread::sleep(BREATHER);
-                    }
+                    thread::sleep(BREATHER.saturating_sub(since.elapsed()));
+                    self.come_back()
                 }
                 Err(fault) => {
                     note(&fault);
-                    let lost = self.with_session(|session| session.given_up(&fault, before));
-                    for line in &lost {
+                    for line in &self.with_session(|session| session.given_up(&fault, before)) {
                         self.say(line);
                     }
                     self.set_link(Link::Down(fault));
                     self.wait_until_wanted();
+                    self.target.connect()
                 }
+            };
+        }
+    }
+
+    /// Goes on with the conversation over a new connection until that ends.
+    fn serve(&self, connected: Connected) {
+        let replay = self.with_session(Session::replay);
+        if replay.iter().all(|line| write_line(&connected.write, line).is_ok()) {
+            self.set_link(Link::Up(connected.write));
+            self.take_lines(connected.read);
+        }
+        self.set_link(Link::Connecting);
+        note(&"the server went away");
+        for line in &self.with_session(Session::lost) {
+            self.say(line);
+        }
+    }
+
+    /// Waits for the server to return, and starts one when a request needs it. Whoever stops a server on purpose, to
+    /// start another one, must not find one of ours in its place.
+    fn come_back(&self) -> Result<Connected, Fault> {
+        let since = Instant::now();
+        let asked = self.with_session(|session| session.busy());
+        self.set_link(if asked { Link::Wanted } else { Link::Away });
+        loop {
+            if let Some(found) = self.target.look() {
+                return found;
+            }
+            let link = self.lock_link();
+            let wanted = matches!(*link, Link::Wanted);
+            if wanted && since.elapsed() >= PATIENCE {
+                drop(link);
+                return self.target.connect();
+            }
+            if wanted {
+                drop(link);
+                thread::sleep(LOOK_WANTED);
+            } else {
+                drop(self.changed.wait_timeout_while(link, LOOK_AWAY, |link| matches!(link, Link::Away)));
             }
         }
     }

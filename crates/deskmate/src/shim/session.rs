@@ -78,7 +78,7 @@ impl Session {
     /// Whether the client is to see a line of the server.
     pub(super) fn passes(&mut self, head: &Head) -> bool {
         match head {
-            Head::Answer { id } => !self.swallow.remove(id),
+            Head::Answer { id, .. } => !self.swallow.remove(id),
             Head::Notification { method } if method == ACKNOWLEDGED && self.swallow_acknowledged > 0 => {
                 self.swallow_acknowledged -= 1;
                 false
@@ -89,8 +89,12 @@ impl Session {
 
     /// The client has a line of the server. Only now is the request over: whoever waits for that may end the process.
     pub(super) fn passed(&mut self, head: &Head) {
-        if let Head::Answer { id } = head {
+        if let Head::Answer { id, failed } = head {
             self.flights.remove(id);
+            // A handshake that failed is not tried again behind the client's back.
+            if *failed && self.initialize.as_ref().is_some_and(|(handshake, _)| handshake == id) {
+                self.initialize = None;
+            }
         }
     }
 
@@ -195,6 +199,14 @@ mod tests {
         assert!(session.lost().is_empty());
         assert_eq!(session.replay().len(), 1);
         assert!(server(&mut session, r#"{"id":0,"result":{}}"#));
+    }
+
+    #[test]
+    fn a_handshake_that_failed_is_forgotten() {
+        let mut session = Session::default();
+        client(&mut session, r#"{"id":0,"method":"initialize"}"#);
+        assert!(server(&mut session, r#"{"id":0,"error":{"code":-32602,"message":"no"}}"#));
+        assert!(session.replay().is_empty());
     }
 
     #[test]

@@ -37,8 +37,10 @@ pub(crate) async fn run(app: App, stop: CancellationToken) {
         for claimed in claimed {
             let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else { break };
             let task = Running { app: app.clone(), worker: name.clone(), claimed: Arc::new(claimed), cancelled: Arc::default() };
+            let held = app.activity.hold();
             tokio::spawn(async move {
                 task.finish_it().await;
+                drop(held);
                 drop(slot);
             });
         }

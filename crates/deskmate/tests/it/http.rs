@@ -20,12 +20,20 @@ impl Answer {
 }
 
 /// One request on one connection. Headers replace the usual ones of the same name.
+pub(crate) fn get(url: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    request("GET", url, path, headers, "")
+}
+
 pub(crate) fn post(url: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    request("POST", url, path, headers, body)
+}
+
+fn request(method: &str, url: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let host = url.strip_prefix("http://").expect("plain HTTP");
     let mut stream = TcpStream::connect(host).expect("the server listens");
     stream.set_read_timeout(Some(LONG)).expect("a timeout");
     let given = |name: &str| headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
-    let mut request = format!("POST {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     for (name, value) in [("Host", host), ("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")] {
         if !given(name) {
             request.extend([name, ": ", value, "\r\n"]);

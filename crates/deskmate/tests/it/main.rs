@@ -1,10 +1,24 @@
 //! The built binary from outside: started as a user or an MCP client starts it, on a data directory of its own.
 
 #[cfg(test)]
+mod bridge_file;
+#[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod desk;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod keep;
+#[cfg(test)]
 mod mcp;
+#[cfg(test)]
+mod rest;
+#[cfg(test)]
+mod running;
+#[cfg(test)]
+mod service;
+#[cfg(test)]
+mod settings;
 #[cfg(test)]
 mod shim;

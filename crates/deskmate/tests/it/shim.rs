@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::desk::{Client, Desk, until};
+use crate::desk::{Client, Desk, modern, until};
 
 const BRIDGE: &[&str] = &["--toolset", "bridge", "--agent", "code"];
 
@@ -118,12 +118,40 @@ fn a_new_server_takes_over_under_it() {
 }
 
 #[test]
-fn a_server_that_stops_in_order_is_started_again() {
+fn streams_of_the_newer_era_go_on_over_a_new_server() {
+    let desk = Desk::new();
+    let mut client = Client::start(&desk, &["--toolset", "bridge", "--agent", "cowork"]);
+    let filter = json!({ "notifications": { "resourceSubscriptions": ["deskmate://messages"] } });
+    let stream = client.ask("subscriptions/listen", modern(filter));
+    client.notification("notifications/subscriptions/acknowledged");
+    desk.kill_server();
+    let mut code = Client::start(&desk, BRIDGE);
+    code.initialize("2025-11-25");
+    // The stream is followed again a moment after the server is back.
+    std::thread::sleep(Duration::from_millis(600));
+    code.tool("send_message", json!({ "to": "cowork", "content": "after the restart" }));
+    let told = client.notification("notifications/resources/updated");
+    assert_eq!(told.pointer("/params/_meta/io.modelcontextprotocol~1subscriptionId"), Some(&json!(stream)), "{told}");
+    assert_eq!(client.aside, Vec::<Value>::new());
+}
+
+#[test]
+fn a_server_that_was_stopped_stays_down_until_it_is_needed() {
     let desk = Desk::new();
     let mut client = Client::start(&desk, BRIDGE);
     client.initialize("2025-11-25");
     assert!(desk.run(&["stop"]).status.success());
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert!(!desk.path().join("desk.sock").exists());
+    // Somebody starts another one: it is used without more ado.
+    desk.up();
+    let other = desk.holder();
     assert!(client.call("tools/list", json!({})).get("tools").is_some());
+    assert_eq!(desk.holder(), other);
+    // Nobody does: the next request brings one.
+    assert!(desk.run(&["stop"]).status.success());
+    assert!(client.call("tools/list", json!({})).get("tools").is_some());
+    assert_ne!(desk.holder(), other);
 }
 
 #[test]

@@ -20,10 +20,8 @@ function base64(bytes) {
   return btoa(String.fromCharCode(...new Uint8Array(bytes)));
 }
 
-async function newKey() {
-  const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"]);
-  await store("readwrite", (keys) => keys.put(pair.privateKey, KEY));
-  return base64(await crypto.subtle.exportKey("raw", pair.publicKey));
+function newKey() {
+  return crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"]);
 }
 
 // Calls an operation as the person who is signed in here, signed over what is sent.
@@ -34,6 +32,7 @@ export async function call(operation, input) {
   const hex = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const at = String(Date.now());
   const key = await store("readonly", (keys) => keys.get(KEY));
+  if (!key) throw new Error("This browser's key is gone. Sign in again.");
   const text = new TextEncoder().encode(`POST\n${path}\n${hex}\n${at}`);
   const signature = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, key, text);
   const response = await fetch(path, {
@@ -44,23 +43,38 @@ export async function call(operation, input) {
   return response.json();
 }
 
+// Errors are written for the middle of a line and with times for programs; here people read them.
+function sentence({ message, hint }) {
+  const said = hint ? `${message}: ${hint}` : message;
+  const text = said.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => new Date(time).toLocaleTimeString());
+  return text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");
+}
+
 async function submit(form) {
   const alert = form.querySelector("[role=alert]");
   const button = form.querySelector("button");
   const input = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
   const code = new URLSearchParams(location.search).get("code");
   if (code) input.code = code;
-  button.disabled = true;
   alert.textContent = "";
+  if ("repeated" in input && input.repeated !== input.passphrase) {
+    alert.textContent = "The two passphrases differ.";
+    return;
+  }
+  delete input.repeated;
+  button.disabled = true;
   try {
-    input.public_key = await newKey();
+    const pair = await newKey();
+    input.public_key = base64(await crypto.subtle.exportKey("raw", pair.publicKey));
     const response = await fetch(form.dataset.open, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(input),
     });
     const answer = await response.json();
-    if (!response.ok) throw new Error(answer.error.hint ? `${answer.error.message} (${answer.error.hint})` : answer.error.message);
+    if (!response.ok) throw new Error(sentence(answer.error));
+    // Only now: a sign-in that failed must not take the key of the session that is open.
+    await store("readwrite", (keys) => keys.put(pair.privateKey, KEY));
     location.replace("/");
   } catch (error) {
     alert.textContent = error.message;
@@ -79,5 +93,13 @@ const who = document.querySelector("[data-who]");
 if (who) {
   const response = await fetch("/api/desk_whoami");
   const you = await response.json();
-  who.textContent = response.ok && you.kind === "person" ? `You are signed in as ${you.role}.` : "You are not signed in.";
+  const isPerson = response.ok && you.kind === "person";
+  who.textContent = isPerson ? `You are signed in as ${you.name}, ${you.role} of this desk.` : "You are not signed in.";
+  document.querySelector("[data-sign-in]").hidden = isPerson;
+  const out = document.querySelector("[data-sign-out]");
+  out.hidden = !isPerson;
+  out.addEventListener("click", async () => {
+    await call("desk_sign_out", {});
+    location.replace("/sign-in");
+  });
 }

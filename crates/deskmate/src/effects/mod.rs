@@ -1,0 +1,37 @@
+//! Effects: what the server does by itself, beside answering calls. Each follows the record or the clock, acts through
+//! the core's operations, and holds no rule of its own.
+//!
+//! - `bridge_file`: the file that people write with `sqlite3`, kept in step with the desk.
+//! - `upkeep`: leases that ended, data whose time to be kept is over, copies of checkpoints.
+
+mod bridge_file;
+mod upkeep;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::config::{BridgeFile, Settings};
+
+/// The effects of a running server.
+pub(crate) struct Effects {
+    bridge_file: Option<bridge_file::Edge>,
+}
+
+impl Effects {
+    /// Starts them all.
+    pub(crate) fn start(app: &App, settings: &Settings, stop: &CancellationToken) -> Self {
+        tokio::spawn(upkeep::run(app.clone(), settings.retention, settings.checkpoint_copy.clone(), stop.clone()));
+        let bridge_file = match &settings.bridge_file {
+            BridgeFile::Off => None,
+            BridgeFile::At(path) => bridge_file::Edge::start(app.clone(), path.clone()),
+        };
+        Self { bridge_file }
+    }
+
+    /// Lets what is under way come to its end.
+    pub(crate) async fn finish(self) {
+        if let Some(edge) = self.bridge_file {
+            drop(tokio::task::spawn_blocking(move || edge.stop()).await);
+        }
+    }
+}

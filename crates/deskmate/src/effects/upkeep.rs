@@ -1,0 +1,121 @@
+//! Upkeep by the clock: leases that ended are told, data goes after its time, and checkpoints are copied out.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use deskmate_core::bridge::{self, Slice};
+use deskmate_core::call::{Cx, Surface, prune_keys};
+use deskmate_core::record::{newest_checkpoint, prune_checkpoints};
+use deskmate_core::{Result, job};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::config::Retention;
+
+const SWEEP: Duration = Duration::from_secs(5);
+/// Every so many sweeps, which is each minute, data is deleted and a checkpoint copied.
+const SWEEPS_PER_ROUND: u32 = 12;
+/// Rows of one transaction, and how many of those one round takes: what is left waits for the next minute.
+const SLICE: u32 = 200;
+const SLICES_MAX: u32 = 500;
+
+/// Keeps the desk tidy until the server stops.
+pub(super) async fn run(app: App, retention: Retention, copy_to: Option<PathBuf>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut count = 0_u32;
+    let mut copied = String::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        told("leases", sweep(&app).await);
+        if count.is_multiple_of(SWEEPS_PER_ROUND) {
+            told("retention", prune(&app, retention, &stop).await);
+            if let Some(path) = &copy_to {
+                copied = copy_checkpoint(&app, path, copied).await;
+            }
+        }
+        count = count.wrapping_add(1);
+    }
+}
+
+fn told(what: &str, done: Result<()>) {
+    if let Err(error) = done {
+        tracing::warn!(what, %error, "upkeep failed; it is tried again");
+    }
+}
+
+/// Tells of leases that ended without a sign of life, and gives what was held to others.
+async fn sweep(app: &App) -> Result<()> {
+    while act(app, |cx| bridge::sweep_tasks(cx, SLICE)).await? >= SLICE {}
+    while act(app, |cx| bridge::sweep_reservations(cx, SLICE)).await? >= SLICE {}
+    while act(app, |cx| job::rescue(cx, SLICE)).await?.len() >= SLICE as usize {}
+    Ok(())
+}
+
+/// Deletes what was kept long enough.
+async fn prune(app: &App, retention: Retention, stop: &CancellationToken) -> Result<()> {
+    let now = app.desk.world.now();
+    if let Some(kept) = retention.jobs {
+        while act(app, move |cx| job::prune(cx, now - kept, SLICE)).await?.more && !stop.is_cancelled() {}
+    }
+    while act(app, |cx| prune_keys(cx, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
+    if let Some(kept) = retention.checkpoints {
+        while act(app, move |cx| prune_checkpoints(cx, now - kept, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
+    }
+    if let Some(kept) = retention.messages {
+        slices(app, stop, move |cx, from| bridge::prune_messages(cx, now - kept, from, SLICE)).await?;
+    }
+    if let Some(kept) = retention.tasks {
+        slices(app, stop, move |cx, from| bridge::prune_tasks(cx, now - kept, from, SLICE)).await?;
+    }
+    Ok(())
+}
+
+/// Takes slice after slice, each in its own transaction.
+async fn slices(app: &App, stop: &CancellationToken, slice: impl Fn(&mut Cx<'_, '_>, &(i64, String)) -> Result<Slice> + Clone + Send + 'static) -> Result<()> {
+    let mut from = Some((i64::MIN, String::new()));
+    for _ in 0..SLICES_MAX {
+        let (Some(at), false) = (from.take(), stop.is_cancelled()) else { return Ok(()) };
+        let slice = slice.clone();
+        from = act(app, move |cx| slice(cx, &at)).await?.next;
+    }
+    Ok(())
+}
+
+async fn act<T: Send + 'static>(app: &App, act: impl FnMut(&mut Cx<'_, '_>) -> Result<T> + Send + 'static) -> Result<T> {
+    app.desk.act(Surface::System, act).await
+}
+
+/// Appends the newest checkpoint to a file elsewhere, unless it is the one that was copied last.
+async fn copy_checkpoint(app: &App, path: &Path, copied: String) -> String {
+    let newest = match app.desk.db.read(newest_checkpoint).await {
+        Ok(Some(newest)) if newest != copied => newest,
+        Ok(_) => return copied,
+        Err(error) => {
+            tracing::warn!(%error, "the checkpoint could not be read; it is tried again");
+            return copied;
+        }
+    };
+    let (target, line) = (path.to_owned(), newest.clone());
+    match tokio::task::spawn_blocking(move || append(&target, &line)).await {
+        Ok(Ok(())) => newest,
+        Ok(Err(error)) => {
+            tracing::error!(file = %path.display(), %error, "the checkpoint could not be copied; what is newer than the last copy is not protected");
+            copied
+        }
+        Err(_) => copied,
+    }
+}
+
+/// One JSON string for each line, on disk before it counts.
+fn append(path: &Path, checkpoint: &str) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+    let line = format!("{}\n", serde_json::Value::from(checkpoint));
+    file.write_all(line.as_bytes())?;
+    file.sync_all()
+}

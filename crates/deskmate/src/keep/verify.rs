@@ -1,0 +1,43 @@
+//! Running the record's verification over an open store, step by step.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use deskmate_core::identity::IdentityProjection;
+use deskmate_core::record::{self, Keyring, Report, Verifier};
+use deskmate_core::{Code, Error, Result};
+use deskmate_db::Db;
+
+/// Derives the whole record again. `kept` are checkpoints that were kept elsewhere. Each step is a transaction of its
+/// own, so that a running server is not held up.
+pub(crate) fn verify(db: &Db, keys: &Keyring, kept: &[String]) -> Result<Report> {
+    let size = db.read_blocking(record::size)?;
+    let bar = super::progress(size, "verifying");
+    let verifier = Verifier::new(size, keys, kept, vec![Box::new(IdentityProjection::default())]);
+    let shared = Arc::new(Mutex::new(Some(verifier)));
+    loop {
+        let step = Arc::clone(&shared);
+        let (more, done) = db.read_blocking(move |tx| {
+            let mut verifier = step.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(verifier) = verifier.as_mut() else { return Ok::<_, Error>((false, 0)) };
+            Ok((verifier.step(tx)?, verifier.done()))
+        })?;
+        bar.set_position(done);
+        if !more {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    let keys = keys.clone();
+    let report = db.read_blocking(move |tx| {
+        let verifier = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        verifier.map(|verifier| verifier.finish(tx, &keys)).transpose()
+    })?;
+    report.ok_or_else(|| Error::new(Code::Internal, "verification did not finish"))
+}
+
+/// The first thing that does not fit, as an error about `what`.
+pub(super) fn sound(report: &Report, what: &str) -> Result<()> {
+    let Some(first) = report.findings.first() else { return Ok(()) };
+    let seq = first.seq.map_or(String::new(), |seq| format!("event {seq}: "));
+    Err(Error::invalid(what, format!("its record is not sound: {seq}{}", first.what)).hint("`deskmate audit verify` on the desk tells more"))
+}

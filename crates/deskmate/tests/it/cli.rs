@@ -1,0 +1,132 @@
+//! The command line as people and scripts use it.
+
+use std::io::Write;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::desk::Desk;
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("not JSON: {} {}", stdout(output), String::from_utf8_lossy(&output.stderr)))
+}
+
+fn with_passphrase(desk: &Desk, passphrase: &str, args: &[&str]) -> Output {
+    let mut child =
+        desk.command(&[args, &["--passphrase-stdin"]].concat()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(format!("{passphrase}\n").as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn the_tour_of_the_readme_works() {
+    let desk = Desk::new();
+    desk.up();
+    let agent = |name: &str, args: &[&str]| desk.run(&[&["call"], args, &["--agent", name, "--json"]].concat());
+    let sent = agent("code", &["bridge_send_message", "to=cowork", "content=The build is green."]);
+    assert!(sent.status.success());
+    let read = json(&agent("cowork", &["bridge_read_messages"]));
+    assert_eq!(read["messages"][0]["content"], "The build is green.");
+    assert_eq!(read["messages"][0]["verified"], false);
+    assert!(agent("cowork", &["bridge_create_task", "to=code", "title=Write the release notes"]).status.success());
+    assert!(agent("code", &["bridge_claim_task"]).status.success());
+    let waited = desk.run(&["wait", "--agent", "cowork", "--timeout", "5s"]);
+    assert!(waited.status.success());
+    assert!(stdout(&waited).contains("1 message"), "{}", stdout(&waited));
+}
+
+#[test]
+fn closing_proving_and_tampering() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let you = json(&desk.command(&["call", "desk_whoami", "--json"]).env("DESKMATE_TOKEN", &token).output().unwrap());
+    assert_eq!((you["id"].as_str(), you["verified"].as_bool()), (Some("code"), Some(true)));
+    let status = json(&desk.run(&["status", "--json"]));
+    assert_eq!((status["mode"].as_str(), status["agents"].as_i64()), (Some("closed"), Some(1)));
+    assert_eq!(desk.run(&["call", "desk_whoami", "--agent", "code"]).status.code(), Some(3));
+    assert_eq!(with_passphrase(&desk, "wrong guess", &["agent", "list"]).status.code(), Some(3));
+    assert!(with_passphrase(&desk, "correct horse", &["call", "desk_record_list"]).status.success());
+    assert!(desk.run(&["audit", "verify"]).status.success());
+    let checkpoint = desk.run(&["audit", "checkpoint"]);
+    let kept = desk.path().join("checkpoint.txt");
+    std::fs::write(&kept, &checkpoint.stdout).unwrap();
+    let bundle = desk.path().join("record.jsonl");
+    assert!(desk.run(&["audit", "export", bundle.to_str().unwrap()]).status.success());
+    assert!(desk.run(&["audit", "verify", bundle.to_str().unwrap()]).status.success());
+    let proof = json(&desk.run(&["audit", "prove", "2"]));
+    assert_eq!(proof["seq"], 2);
+    assert_eq!(desk.run(&["audit", "prove", "99999"]).status.code(), Some(4));
+    assert!(desk.run(&["stop"]).status.success());
+
+    let text = std::fs::read_to_string(&bundle).unwrap();
+    std::fs::write(&bundle, text.replacen("agent.registered", "agent.rehistered", 1)).unwrap();
+    assert_eq!(desk.run(&["audit", "verify", bundle.to_str().unwrap()]).status.code(), Some(7));
+    let cut: Vec<&str> = text.lines().collect();
+    std::fs::write(&bundle, cut[..cut.len() - 1].join("\n")).unwrap();
+    assert_eq!(desk.run(&["audit", "verify", bundle.to_str().unwrap()]).status.code(), Some(7));
+
+    let database = rusqlite::Connection::open(desk.path().join("desk.db")).unwrap();
+    database.execute("delete from event where seq = (select max(seq) from event)", []).unwrap();
+    drop(database);
+    let found = desk.run(&["audit", "verify"]);
+    assert_eq!(found.status.code(), Some(7), "{}", stdout(&found));
+    assert!(stdout(&found).contains("NOT SOUND"));
+    assert_eq!(desk.run(&["audit", "verify", "--checkpoint", kept.to_str().unwrap()]).status.code(), Some(7));
+}
+
+#[test]
+fn a_second_server_says_who_holds_the_directory() {
+    let desk = Desk::new();
+    desk.up();
+    let pid = desk.holder().unwrap()["pid"].to_string();
+    let second = desk.run(&["up"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&second.stderr).contains(&pid), "{}", String::from_utf8_lossy(&second.stderr));
+}
+
+#[test]
+fn commands_without_a_server_say_what_to_do() {
+    let desk = Desk::new();
+    let status = desk.run(&["status", "--json"]);
+    assert_eq!(json(&status)["running"], false);
+    let call = desk.run(&["call", "desk_whoami", "--agent", "code"]);
+    assert_eq!(call.status.code(), Some(6));
+    assert!(String::from_utf8_lossy(&call.stderr).contains("deskmate up"));
+    let claim = desk.run(&["claim"]);
+    assert_eq!(claim.status.code(), Some(1), "a link is printed on a terminal only");
+    assert_eq!(desk.run(&["call", "no_such_operation"]).status.code(), Some(4));
+    assert_eq!(desk.run(&["frobnicate"]).status.code(), Some(2));
+}
+
+#[test]
+fn waiting_ends_at_its_time_or_with_mail() {
+    let desk = Desk::new();
+    desk.up();
+    let started = Instant::now();
+    assert_eq!(desk.run(&["wait", "--agent", "code", "--timeout", "1s"]).status.code(), Some(8));
+    assert!(started.elapsed() >= Duration::from_secs(1));
+    let waiting = desk.command(&["wait", "--agent", "code"]).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let sent = Instant::now();
+    desk.run(&["call", "bridge_send_message", "to=code", "content=hello", "--agent", "cowork"]);
+    let output = waiting.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(sent.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    let desk = Desk::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = desk.run(&["completions", shell]);
+        assert!(output.status.success() && stdout(&output).contains("deskmate"), "{shell}");
+    }
+    for document in ["config", "openapi", "events", "operations"] {
+        assert!(json(&desk.run(&["schema", document])).is_object() || json(&desk.run(&["schema", document])).is_array());
+    }
+}

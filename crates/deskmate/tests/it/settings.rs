@@ -1,0 +1,83 @@
+//! Settings that cannot be understood stop the start; exposure without protection is refused.
+
+use std::process::{Command, Output, Stdio};
+
+use super::desk::{Desk, until};
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_mistake_in_the_file_stops_the_start_with_its_line() {
+    for (text, says) in [
+        ("listen: 127.0.0.1:0\nlog:\n  levle: info\n", "levle"),
+        ("policy_mode: strickt\n", "strickt"),
+        ("log:\n  level: loud\n", "loud"),
+        ("listen: 127.0.0.1:0\n\tbad: yes\n", "deskmate.yaml"),
+    ] {
+        let desk = Desk::new();
+        let file = desk.path().join("deskmate.yaml");
+        std::fs::write(&file, text).unwrap();
+        let output = desk.run(&["up"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("deskmate.yaml"), "{}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+        assert!(!desk.path().join("desk.db").exists(), "nothing was made");
+    }
+}
+
+#[test]
+fn a_log_level_that_is_not_one_stops_the_start() {
+    let desk = Desk::new();
+    let output = desk.run(&["up", "--log", "loud"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("loud"), "{}", stderr(&output));
+}
+
+#[test]
+fn listening_beyond_this_machine_needs_protection() {
+    let desk = Desk::new();
+    let output = desk.run(&["up", "--listen", "0.0.0.0:0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("TLS"), "{}", stderr(&output));
+    std::fs::write(desk.path().join("deskmate.yaml"), "proxy: https://desk.example.org\n").unwrap();
+    let output = desk.run(&["up", "--listen", "0.0.0.0:0"]);
+    assert!(stderr(&output).contains("open"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_address_that_is_taken_is_said() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let desk = Desk::new();
+    let output = desk.run(&["up", "--listen", &taken.local_addr().unwrap().to_string()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--listen"), "{}", stderr(&output));
+}
+
+#[test]
+fn certificate_files_make_it_https() {
+    let desk = Desk::new();
+    let (certificate, key) = (desk.path().join("cert.pem"), desk.path().join("key.pem"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:TRUE", "-keyout"])
+        .args([&key, std::path::Path::new("-out"), &certificate])
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    std::fs::write(desk.path().join("deskmate.yaml"), format!("tls:\n  certificate: {}\n  key: {}\n", certificate.display(), key.display())).unwrap();
+    let url = desk.up();
+    assert!(url.starts_with("https://"), "{url}");
+    let fetch = |url: &str, extra: &[&str]| Command::new("curl").args(["-sS", "--max-time", "10"]).args(extra).arg(url).output().unwrap();
+    let trusted = ["--cacert", certificate.to_str().unwrap()];
+    let answer = until("https answers", || Some(fetch(&format!("{url}/healthz"), &trusted)).filter(|answer| answer.status.success()));
+    assert!(String::from_utf8_lossy(&answer.stdout).contains("\"ok\":true"));
+    assert!(!fetch(&format!("{url}/healthz"), &[]).status.success(), "a certificate that nobody vouches for is not believed");
+    // Somebody who connects and says nothing must not keep others waiting.
+    let silent = std::net::TcpStream::connect(url.strip_prefix("https://").unwrap()).unwrap();
+    assert!(fetch(&format!("{url}/healthz"), &trusted).status.success());
+    drop(silent);
+    assert!(desk.run(&["status"]).status.success(), "the command line does not depend on TLS");
+}

@@ -1,0 +1,243 @@
+// A real browser on the pages: claiming, signing in, joining, and what a page may do with the cookie alone.
+
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const { DESKMATE, CLIENTS } = process.env;
+const { chromium } = createRequire(`${CLIENTS}/`)("playwright-core");
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const PASSPHRASE = "correct horse battery";
+const SCREENS = join(CLIENTS, "screens");
+
+const root = mkdtempSync(join(tmpdir(), "deskmate-browser-"));
+const home = join(root, "desk");
+const env = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: root };
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+function check(condition, what, found) {
+  if (!condition) throw new Error(found === undefined ? what : `${what}; found ${JSON.stringify(found)}`);
+  console.log(`  ok  ${what}`);
+}
+
+async function startDesk() {
+  const desk = spawn(DESKMATE, ["up", "--home", home, "--listen", "127.0.0.1:0"], { env, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  desk.stdout.on("data", (bytes) => (said += bytes));
+  desk.stderr.on("data", (bytes) => (said += bytes));
+  for (let i = 0; i < 200 && !said.includes("Ctrl-C"); i++) await sleep(50);
+  const link = said.match(/http\S+\/claim\?code=\S+/)?.[0];
+  if (!link) throw new Error(`the desk printed no link: ${said}`);
+  return { desk, link, url: JSON.parse(readFileSync(join(home, "desk.lock"), "utf8")).url };
+}
+
+function cli(...args) {
+  const done = spawnSync(DESKMATE, [...args, "--home", home, "--json", "--passphrase-stdin"], { env, input: `${PASSPHRASE}\n`, encoding: "utf8" });
+  if (done.status !== 0) throw new Error(`${args.join(" ")}: ${done.stderr}`);
+  return JSON.parse(done.stdout);
+}
+
+// A page of another port: the same site, so the browser's cookie rules alone do not keep it out.
+async function startStranger() {
+  const server = createServer((_, response) => response.setHeader("content-type", "text/html").end("<!doctype html><title>stranger</title>"));
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { server, url: `http://127.0.0.1:${server.address().port}` };
+}
+
+// Notes everything that the browser complains about; `expected` are parts of complaints that a check provokes.
+function listen(page, complaints) {
+  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(String(error)));
+}
+
+async function screens(page, name) {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of [1280, 380]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 760 });
+      await page.screenshot({ path: join(SCREENS, `${name}-${colorScheme}-${width}.png`) });
+    }
+  }
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  check(!wide, `${name}: nothing runs out of a narrow window`);
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1280, height: 760 });
+}
+
+async function fill(page, fields) {
+  for (const [label, value] of Object.entries(fields)) await page.getByLabel(label).fill(value);
+  await page.getByRole("button").click();
+}
+
+async function alertOf(page) {
+  const alert = page.getByRole("alert");
+  await page.waitForFunction(() => document.querySelector("[role=alert]").textContent !== "" && !document.querySelector("button").disabled);
+  return alert.textContent();
+}
+
+const signedIn = (page) => page.getByText("You are signed in").waitFor({ timeout: 15_000 });
+
+async function claiming(page, link, url) {
+  for (const time of ["first", "second"]) {
+    const response = await page.goto(link);
+    check(response.status() === 200 && (await page.getByLabel("Your name").isVisible()), `opening the link a ${time} time shows the form`);
+    const policy = response.headers()["content-security-policy"];
+    check(policy.includes("script-src 'self'") && !policy.includes("unsafe-inline"), "the page allows no inline script");
+  }
+  check((await page.locator("script:not([src]), [onclick], [onsubmit], [style]").count()) === 0, "and has none");
+  check((await page.locator("label").count()) === (await page.locator("input").count()), "every field has a label");
+  await screens(page, "claim");
+  await fill(page, { "Your name": "Ada", Passphrase: PASSPHRASE, "The same again": "correct horse batter" });
+  check(/differ/.test(await alertOf(page)), "a slip in the passphrase is noticed");
+  await fill(page, { "The same again": PASSPHRASE });
+  await signedIn(page);
+  check(page.url() === `${url}/`, "claiming leads to the desk, signed in", page.url());
+  check((await page.locator("[data-who]").textContent()).includes("Ada, owner"), "as its owner");
+  await screens(page, "home");
+  const cookie = (await page.context().cookies()).find((cookie) => cookie.name === "deskmate_session");
+  check(cookie.httpOnly && cookie.sameSite === "Strict", "the cookie is HttpOnly and SameSite=Strict");
+  check(!(await page.evaluate(() => document.cookie)).includes("deskmate"), "and no script can read it");
+}
+
+const post = (page, url, body, headers = {}) =>
+  page.evaluate(
+    async ([url, body, headers]) => {
+      const response = await fetch(url, { method: "POST", credentials: "include", headers: { "content-type": "application/json", ...headers }, body });
+      return { status: response.status, body: await response.json() };
+    },
+    [url, body, headers],
+  );
+
+async function deciding(page, url, stranger) {
+  const bare = await post(page, "/api/desk_agent_add", JSON.stringify({ agent: "cookie" }));
+  check(bare.status === 403, `the cookie alone configures nothing: ${bare.body.error?.message}`, bare);
+  let sent;
+  page.once("request", (request) => (sent = { headers: request.headers(), body: request.postData() }));
+  const added = await page.evaluate(async () => (await import("/assets/sign-in.js")).call("desk_agent_add", { agent: "code" }));
+  check(added.token?.startsWith("dma_"), "signed with the browser's key, the same call works", added);
+  const signature = Object.fromEntries(Object.entries(sent.headers).filter(([name]) => name.startsWith("deskmate-")));
+  const again = await post(page, "/api/desk_agent_add", sent.body, signature);
+  check(again.status === 403, `the same signature again is refused: ${again.body.error?.message}`, again);
+  const other = await post(page, "/api/desk_agent_add", JSON.stringify({ agent: "other" }), { ...signature, "deskmate-signed-at": String(Date.now()) });
+  check(other.status === 403, "and so is a signature over something else");
+  const exported = await page.evaluate(async () => {
+    const open = indexedDB.open("deskmate", 1);
+    const db = await new Promise((resolve) => (open.onsuccess = () => resolve(open.result)));
+    const get = db.transaction("keys").objectStore("keys").get("signing-key");
+    const key = await new Promise((resolve) => (get.onsuccess = () => resolve(get.result)));
+    return crypto.subtle.exportKey("pkcs8", key).then(() => "exported", (error) => error.name);
+  });
+  check(exported === "InvalidAccessError", "the key cannot be taken out of the browser", exported);
+
+  const away = await page.context().newPage();
+  await away.goto(stranger);
+  for (const [what, type] of [["JSON", "application/json"], ["a plain form's text", "text/plain"]]) {
+    const answer = await away.evaluate(
+      ([url, type]) =>
+        fetch(`${url}/api/desk_agent_add`, { method: "POST", credentials: "include", headers: { "content-type": type }, body: '{"agent":"stranger"}' }).then(
+          (response) => response.status,
+          (error) => error.name,
+        ),
+      [url, type],
+    );
+    check(answer === "TypeError", `a page of another port cannot send ${what} with the cookie`, answer);
+  }
+  const read = await away.evaluate((url) => fetch(`${url}/api/desk_agent_list`, { credentials: "include" }).then((r) => r.status, (e) => e.name), url);
+  check(read === "TypeError", "nor read anything with it", read);
+  await away.close();
+  const agents = cli("agent", "list").agents.map((agent) => agent.agent ?? agent.name);
+  check(agents.join() === "code", "exactly one agent was added", agents);
+}
+
+async function usedLink(page, link) {
+  await page.goto(link);
+  await fill(page, { "Your name": "Eve", Passphrase: "another passphrase", "The same again": "another passphrase" });
+  const said = await alertOf(page);
+  check(/used/.test(said) && /deskmate claim|invitation/.test(said), `a used link: ${said}`);
+}
+
+async function joining(browser, complaints, url) {
+  const { link } = cli("person", "invite", "Grace", "--role", "approver");
+  check(link.startsWith(`${url}/join?code=`), "an invitation is a link");
+  const page = await browser.newPage();
+  listen(page, complaints);
+  await page.goto(link);
+  await screens(page, "join");
+  await fill(page, { Passphrase: "grace's own passphrase", "The same again": "grace's own passphrase" });
+  await signedIn(page);
+  check((await page.locator("[data-who]").textContent()).includes("Grace, approver"), "joining with it signs in, with the invited role");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.waitForURL(`${url}/sign-in`);
+  await page.goto(url);
+  await page.getByText("not signed in").waitFor();
+  check(true, "signing out ends it");
+  await page.context().close();
+}
+
+async function signingIn(browser, complaints, url) {
+  const page = await (await browser.newContext()).newPage();
+  listen(page, complaints);
+  await page.goto(url);
+  await page.getByText("not signed in").waitFor();
+  await screens(page, "home-signed-out");
+  await page.getByRole("link", { name: "Sign in" }).click();
+  await screens(page, "sign-in");
+  await fill(page, { "Your name": "Ada", Passphrase: PASSPHRASE });
+  await signedIn(page);
+  check(true, "signing in works");
+  check((await page.evaluate(async () => (await import("/assets/sign-in.js")).call("desk_agent_add", { agent: "cowork" }))).token, "and the new key signs");
+  await page.goto(`${url}/sign-in`);
+  await fill(page, { "Your name": "Ada", Passphrase: "wrong passphrase" });
+  const said = await alertOf(page);
+  check(/wrong/.test(said), `a wrong passphrase: ${said}`);
+  await screens(page, "sign-in-wrong");
+  const rotated = await page.evaluate(async () => (await import("/assets/sign-in.js")).call("desk_agent_rotate", { agent: "cowork" }));
+  check(rotated.token, "which does not spoil the session that is open", rotated);
+  let last = said;
+  for (let i = 2; i <= 6 && !/locked/.test(last); i++) {
+    await fill(page, { "Your name": "Ada", Passphrase: "wrong passphrase" });
+    last = await alertOf(page);
+    if (i < 5) check(/wrong/.test(last), `wrong passphrase number ${i}`, last);
+  }
+  check(/locked/.test(last), `after five of them: ${last}`, last);
+  await fill(page, { "Your name": "Ada", Passphrase: PASSPHRASE });
+  check(/locked/.test(await alertOf(page)), "then the right one does not help either");
+  await screens(page, "sign-in-locked");
+  await page.context().close();
+}
+
+// The network log of a refused call is no fault of a page.
+const provoked = (complaint) => /the server responded with a status of (401|403|409|429)/.test(complaint) || /blocked by CORS|ERR_FAILED/.test(complaint);
+
+rmSync(SCREENS, { recursive: true, force: true });
+mkdirSync(SCREENS, { recursive: true });
+const { desk, link, url } = await startDesk();
+const stranger = await startStranger();
+let browser;
+try {
+  browser = await chromium.launchPersistentContext(join(root, "profile"), { executablePath: "/usr/bin/chromium", args: FLAGS, headless: true, chromiumSandbox: false });
+  const complaints = [];
+  const page = browser.pages()[0] ?? (await browser.newPage());
+  listen(page, complaints);
+  await claiming(page, link, url);
+  await deciding(page, url, stranger.url);
+  await usedLink(page, link);
+  const others = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS, headless: true, chromiumSandbox: false });
+  try {
+    await joining(others, complaints, url);
+    await signingIn(others, complaints, url);
+  } finally {
+    await others.close();
+  }
+  const unexpected = complaints.filter((complaint) => !provoked(complaint));
+  check(unexpected.length === 0, "the browser complained about nothing", unexpected);
+} finally {
+  await browser?.close();
+  stranger.server.close();
+  desk.kill("SIGTERM");
+  await new Promise((resolve) => (desk.exitCode === null ? desk.once("exit", resolve) : resolve()));
+  rmSync(root, { recursive: true, force: true });
+}
