@@ -32,7 +32,7 @@ pub(crate) enum HomeError {
     #[error("{path} is held by another server (process {pid}{at}): stop it with `deskmate stop`, or give this one its own --home")]
     Held { path: PathBuf, pid: u32, at: String },
     #[error("{path}: {error}")]
-    Key { path: PathBuf, error: deskmate_core::Error },
+    Key { path: PathBuf, error: Box<deskmate_core::Error> },
 }
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> HomeError {
@@ -135,7 +135,7 @@ impl Home {
             }
             Err(error) => return Err(HomeError::Io { path, error }),
         };
-        SigningKey::parse(&text).map_err(|error| HomeError::Key { path, error })
+        SigningKey::parse(&text).map_err(|error| HomeError::Key { path, error: Box::new(error) })
     }
 }
 

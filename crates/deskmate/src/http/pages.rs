@@ -22,25 +22,25 @@ const POLICY: &str =
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
-        .route("/", get(|| page(include_str!("pages/home.html"))))
-        .route("/claim", get(|| page(include_str!("pages/claim.html"))))
-        .route("/join", get(|| page(include_str!("pages/join.html"))))
-        .route("/sign-in", get(|| page(include_str!("pages/sign-in.html"))))
-        .route("/assets/desk.css", get(|| asset("text/css; charset=utf-8", include_str!("pages/desk.css"))))
-        .route("/assets/desk.svg", get(|| asset("image/svg+xml", include_str!("pages/desk.svg"))))
-        .route("/assets/sign-in.js", get(|| asset("text/javascript; charset=utf-8", include_str!("pages/sign-in.js"))))
+        .route("/", get(async || page(include_str!("pages/home.html"))))
+        .route("/claim", get(async || page(include_str!("pages/claim.html"))))
+        .route("/join", get(async || page(include_str!("pages/join.html"))))
+        .route("/sign-in", get(async || page(include_str!("pages/sign-in.html"))))
+        .route("/assets/desk.css", get(async || asset("text/css; charset=utf-8", include_str!("pages/desk.css"))))
+        .route("/assets/desk.svg", get(async || asset("image/svg+xml", include_str!("pages/desk.svg"))))
+        .route("/assets/sign-in.js", get(async || asset("text/javascript; charset=utf-8", include_str!("pages/sign-in.js"))))
         .route("/session/claim", post(|state, body| open(state, "desk_claim", body)))
         .route("/session/join", post(|state, body| open(state, "desk_accept_invitation", body)))
         .route("/session/sign-in", post(|state, body| open(state, "desk_sign_in", body)))
 }
 
-async fn page(html: &'static str) -> Response {
+fn page(html: &'static str) -> Response {
     let mut response = Html(html).into_response();
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     response
 }
 
-async fn asset(kind: &'static str, text: &'static str) -> Response {
+fn asset(kind: &'static str, text: &'static str) -> Response {
     ([(CONTENT_TYPE, kind)], text).into_response()
 }
 

@@ -59,7 +59,7 @@ pub(super) async fn healthz(State(shared): State<Shared>) -> Json<Value> {
 
 /// The store answers.
 pub(super) async fn readyz(State(shared): State<Shared>) -> Response {
-    let read = shared.app.desk.db.read(|tx| deskmate_core::record::size(tx)).await;
+    let read = shared.app.desk.db.read(deskmate_core::record::size).await;
     match read {
         Ok(size) => Json(json!({ "ready": true, "events": size })).into_response(),
         Err(error) => Failure(Error { code: Code::Unavailable, ..error }).into_response(),

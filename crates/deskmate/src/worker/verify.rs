@@ -17,7 +17,7 @@ const TELL: Duration = Duration::from_millis(500);
 pub(super) async fn run(job: &Running) -> Result<Outcome> {
     let db = job.app.desk.db.clone();
     let keys = Arc::clone(&job.app.desk.keys);
-    let size = db.read(|tx| record::size(tx)).await?;
+    let size = db.read(record::size).await?;
     let verifier = Arc::new(Mutex::new(Some(Verifier::new(size, &keys, &[], vec![Box::new(IdentityProjection::default())]))));
     let mut told = Instant::now();
     loop {
