@@ -169,7 +169,7 @@ impl Keeper {
                 self.rest(LOOK);
             }
         }
-        sync.keep_cursor()
+        sync.finish()
     }
 
     fn lease(&self) -> Result<Option<Leased>, Trouble> {

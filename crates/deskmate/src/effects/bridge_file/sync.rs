@@ -23,6 +23,8 @@ const READ_TIME: Duration = Duration::from_millis(150);
 /// Events that are looked at together, and how often in one look.
 const EVENTS: u32 = 200;
 const TURNS: u32 = 5;
+/// How many events a file may be behind at the start and still be brought up to date by them.
+const CATCH_UP: u64 = 10_000;
 /// Messages or tasks that are compared together.
 const PAGE: u32 = 100;
 /// How long the file's writer lock is left alone between two writes.
@@ -63,8 +65,10 @@ pub(super) struct Sync {
     grown: watch::Receiver<u64>,
     /// The first event that the file does not show yet.
     mirrored: u64,
-    /// Events before this one are shown by the comparison at the start.
+    /// The record's size at the start, when everything is compared.
     compared: u64,
+    /// Whether events before that are followed one by one first, so that news are not taken for rows that were lost.
+    near: bool,
     kept: u64,
     follower: String,
     version: i64,
@@ -88,7 +92,9 @@ impl Sync {
         let size = *app.live.size().borrow();
         let file = File::open(path)?;
         let version = file.version()?;
-        let repair = Repair { tables: Table::ALL.to_vec(), after: String::new(), written: 0, begun: Instant::now(), known: cursor.is_some() };
+        // What the file has to catch up with is followed; after a long absence comparing is all that is needed.
+        let near = cursor.filter(|cursor| size.saturating_sub(*cursor) <= CATCH_UP);
+        let repair = Repair { tables: Table::ALL.to_vec(), after: String::new(), written: 0, begun: Instant::now(), known: near.is_some() };
         tracing::info!(file = %path.display(), "the bridge file is open and compared with the desk");
         Ok(Self {
             app: app.clone(),
@@ -99,6 +105,7 @@ impl Sync {
             grown: app.live.size(),
             mirrored: cursor.unwrap_or(0).min(size),
             compared: size,
+            near: near.is_some(),
             kept: cursor.unwrap_or(u64::MAX),
             follower,
             version,
@@ -119,7 +126,7 @@ impl Sync {
 
     /// Whether there is more to do at once.
     pub(super) fn is_busy(&self) -> bool {
-        self.round.is_some() || self.repair.is_some()
+        self.round.is_some() || (self.repair.is_some() && self.mirrored >= self.compared)
     }
 
     /// One look at both sides.
@@ -205,8 +212,9 @@ impl Sync {
         let missing = self.messages.drop_missing(number) + self.tasks.drop_missing(number);
         if self.first {
             self.first = false;
-            // All that was there at the start is about to be compared; only what came since has to be followed.
-            self.mirrored = self.mirrored.max(self.compared);
+            if !self.near {
+                self.mirrored = self.mirrored.max(self.compared);
+            }
             let Counts { imported_or_changed, put_back, skipped } = std::mem::take(&mut self.counts);
             let rows = self.messages.len() + self.tasks.len();
             tracing::info!(file = %self.path.display(), rows, taken = imported_or_changed, put_back, skipped, "the bridge file was read");
@@ -321,6 +329,9 @@ impl Sync {
 
     /// Goes on comparing from the desk's side: everything that it has is in the file.
     fn go_repairing(&mut self) -> Result<(), Trouble> {
+        if self.mirrored < self.compared {
+            return Ok(());
+        }
         let begun = Instant::now();
         while begun.elapsed() < READ_TIME {
             let Some(repair) = &mut self.repair else { return Ok(()) };
@@ -369,6 +380,15 @@ impl Sync {
             }
         }
         Ok(())
+    }
+
+    /// Shows the last news before the server ends.
+    pub(super) fn finish(&mut self) -> Result<(), Trouble> {
+        if !self.first {
+            self.wrote = None;
+            self.follow()?;
+        }
+        self.keep_cursor()
     }
 
     /// Remembers how far the file has come, for the next start.
