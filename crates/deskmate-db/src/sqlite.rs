@@ -1,8 +1,8 @@
 //! SQLite: one writer thread with group commit, a few reader threads, and a thread that checkpoints the log.
 //!
-//! The writer takes whatever waits, runs each closure in its own savepoint, seals, commits once with a full
-//! fsync, and only then answers. A full disk inside a savepoint can drop the whole transaction without an error
-//! of its own, so after every closure the writer looks whether the transaction still stands.
+//! The writer takes whatever waits, runs it in one transaction, seals, commits once with a full fsync, and only then
+//! answers. A closure that refuses after it wrote makes the batch begin anew, with a savepoint for each. A full disk can
+//! drop the whole transaction without an error of its own, so after every closure the writer looks whether it stands.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,6 +111,22 @@ struct Writer {
     commits: u32,
 }
 
+/// Whether a write of a batch can be undone alone. A savepoint keeps a copy of every page that changes, and hardly any
+/// write is undone after it changed something, so a batch begins without.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Guard {
+    None,
+    Savepoint,
+}
+
+/// What became of one write of a batch.
+enum Ran {
+    /// It stands, or it refused without having changed anything.
+    Done(Vec<crate::Staged>),
+    /// It changed something and then refused, and there is no savepoint to go back to.
+    Spoiled,
+}
+
 impl Writer {
     fn run(&mut self, jobs: &Receiver<Box<dyn Work>>) {
         while let Ok(first) = jobs.recv() {
@@ -139,10 +155,17 @@ impl Writer {
             batch.extend(next);
             return Err(error.into());
         }
+        let mut guard = Guard::None;
         while let Some(mut work) = next {
-            let outcome = self.run_one(&mut work);
+            let ran = self.run_one(&mut work, guard);
             batch.push(work);
-            staged.extend(outcome?);
+            match ran? {
+                Ran::Done(more) => staged.extend(more),
+                Ran::Spoiled => {
+                    guard = Guard::Savepoint;
+                    staged = self.run_again(batch)?;
+                }
+            }
             let room = batch.len() < BATCH_WRITES_MAX && started.elapsed() < BATCH_TIME_MAX;
             next = if room { jobs.try_recv().ok() } else { None };
         }
@@ -153,30 +176,53 @@ impl Writer {
         Ok(())
     }
 
-    fn run_one(&mut self, work: &mut Box<dyn Work>) -> Result<Vec<crate::Staged>> {
+    /// Begins the batch anew, this time so that each write can be undone alone. Closures have no effects outside the
+    /// transaction, so running them a second time is not noticed.
+    fn run_again(&mut self, batch: &mut [Box<dyn Work>]) -> Result<Vec<crate::Staged>> {
+        self.connection.execute_batch("rollback; begin immediate")?;
+        let mut staged = Vec::new();
+        for work in batch {
+            if let Ran::Done(more) = self.run_one(work, Guard::Savepoint)? {
+                staged.extend(more);
+            }
+        }
+        Ok(staged)
+    }
+
+    fn run_one(&mut self, work: &mut Box<dyn Work>, guard: Guard) -> Result<Ran> {
         let started = Instant::now();
-        self.connection.prepare_cached("savepoint work")?.execute([])?;
+        if guard == Guard::Savepoint {
+            self.connection.prepare_cached("savepoint work")?.execute([])?;
+        }
         let mut tx = Tx::new(TxConnection::Sqlite(&self.connection));
         let verdict = work.run(&mut tx);
-        let staged = tx.take_staged();
+        let (staged, wrote) = (tx.take_staged(), tx.wrote());
         self.still_open()?;
-        let kept = match verdict {
-            Verdict::Keep => staged,
+        let ran = match verdict {
+            Verdict::Keep => Ran::Done(staged),
             Verdict::Undo(failure) => {
                 // A failing disk spoils the batch, not only this write.
                 if let Some(error) = failure.filter(|error| !matches!(error.kind(), Kind::Constraint | Kind::Other)) {
                     return Err(error);
                 }
-                self.connection.prepare_cached("rollback to work")?.execute([])?;
-                Vec::new()
+                match guard {
+                    Guard::None if wrote => return Ok(Ran::Spoiled),
+                    Guard::None => {}
+                    Guard::Savepoint => {
+                        self.connection.prepare_cached("rollback to work")?.execute([])?;
+                    }
+                }
+                Ran::Done(Vec::new())
             }
         };
-        self.connection.prepare_cached("release work")?.execute([])?;
+        if guard == Guard::Savepoint {
+            self.connection.prepare_cached("release work")?.execute([])?;
+        }
         let took = started.elapsed();
         if took > SLOW_WRITE {
             tracing::warn!(milliseconds = took.as_millis(), "a write held the only writer for long");
         }
-        Ok(kept)
+        Ok(ran)
     }
 
     fn still_open(&self) -> Result<()> {

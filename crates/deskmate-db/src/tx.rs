@@ -10,6 +10,7 @@ pub struct Tx<'c> {
     connection: Connection<'c>,
     staged: Vec<Staged>,
     failure: Option<Error>,
+    wrote: bool,
 }
 
 pub(crate) enum Connection<'c> {
@@ -19,7 +20,7 @@ pub(crate) enum Connection<'c> {
 
 impl<'c> Tx<'c> {
     pub(crate) fn new(connection: Connection<'c>) -> Self {
-        Self { connection, staged: Vec::new(), failure: None }
+        Self { connection, staged: Vec::new(), failure: None, wrote: false }
     }
 
     /// Which engine this is: only for the few statements that need two texts.
@@ -32,6 +33,7 @@ impl<'c> Tx<'c> {
 
     /// Runs a statement and tells how many rows it changed.
     pub fn execute(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<u64> {
+        self.wrote = true;
         let outcome = match &mut self.connection {
             Connection::Sqlite(connection) => sqlite::execute(connection, sql, params),
             Connection::Postgres(session) => session.execute(sql, params),
@@ -41,6 +43,7 @@ impl<'c> Tx<'c> {
 
     /// All rows of a query. The statement bounds their number.
     pub fn query(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        self.wrote |= !sql.starts_with("select");
         let outcome = match &mut self.connection {
             Connection::Sqlite(connection) => sqlite::query(connection, sql, params),
             Connection::Postgres(session) => session.query(sql, params),
@@ -60,6 +63,7 @@ impl<'c> Tx<'c> {
 
     /// Runs several statements that were made at run time: only for moving and checking whole stores.
     pub fn batch(&mut self, sql: &str) -> Result<()> {
+        self.wrote = true;
         let outcome = match &mut self.connection {
             Connection::Sqlite(connection) => connection.execute_batch(sql).map_err(Error::from),
             Connection::Postgres(session) => session.batch(sql),
@@ -69,6 +73,7 @@ impl<'c> Tx<'c> {
 
     /// A query whose text was made at run time: only for moving and checking whole stores.
     pub fn query_text(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        self.wrote |= !sql.starts_with("select");
         let outcome = match &mut self.connection {
             Connection::Sqlite(connection) => sqlite::query(connection, sql, params),
             Connection::Postgres(session) => session.query_text(sql, params),
@@ -78,6 +83,7 @@ impl<'c> Tx<'c> {
 
     /// Runs one statement, made at run time, for each of the rows: only for moving whole stores.
     pub fn execute_rows(&mut self, sql: &str, rows: &[Row]) -> Result<()> {
+        self.wrote = true;
         let outcome = match &mut self.connection {
             Connection::Sqlite(connection) => rows.iter().try_for_each(|row| sqlite::execute(connection, sql, &row.params()).map(drop)),
             Connection::Postgres(session) => session.execute_rows(sql, rows),
@@ -101,6 +107,11 @@ impl<'c> Tx<'c> {
 
     pub(crate) fn take_failure(&mut self) -> Option<Error> {
         self.failure.take()
+    }
+
+    /// Whether anything that may change rows was run.
+    pub(crate) fn wrote(&self) -> bool {
+        self.wrote
     }
 
     fn note<T>(&mut self, outcome: Result<T>) -> Result<T> {
