@@ -47,14 +47,14 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = open_connection(path, OpenFlags::default())?;
     connection.execute_batch(
         "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 67108864; \
-         pragma cache_size = -8000; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on;",
+         pragma cache_size = -4000; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on;",
     )?;
     Ok(connection)
 }
 
 pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
     let connection = open_connection(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.execute_batch("pragma query_only = on; pragma cache_size = -4000; pragma cell_size_check = on;")?;
+    connection.execute_batch("pragma query_only = on; pragma cache_size = -2000; pragma cell_size_check = on;")?;
     Ok(connection)
 }
 

@@ -7,7 +7,6 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use deskmate_core::call::{Actor, Away, Call, Credential, Desk, Outcome, Registry, Surface};
-use deskmate_core::identity::IdentityProjection;
 use deskmate_core::record::{self, Keyring, Report, Sealer, Sealing, SigningKey, Stager, Verifier};
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World};
 use deskmate_db::{Db, Engine, Options};
@@ -170,7 +169,7 @@ impl TestDesk {
     pub fn verify(&self) -> Report {
         let keys = Arc::clone(&self.desk.keys);
         let verify = move |tx: &mut deskmate_db::Tx<'_>| -> Result<Report> {
-            let mut verifier = Verifier::new(record::size(tx)?, &keys, &[], vec![Box::new(IdentityProjection::default())]);
+            let mut verifier = Verifier::of_store(record::size(tx)?, &keys, &[]);
             while verifier.step(tx)? {}
             verifier.finish(tx, &keys)
         };

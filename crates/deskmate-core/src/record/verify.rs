@@ -67,7 +67,13 @@ pub struct Verifier {
 const FINDINGS_MAX: usize = 100;
 
 impl Verifier {
-    /// Starts over a store that now has `size` events. `kept` are checkpoints that were kept elsewhere.
+    /// Starts over a store that now has `size` events, and compares every row that carries authority. `kept` are
+    /// checkpoints that were kept elsewhere.
+    pub fn of_store(size: u64, keys: &Keyring, kept: &[String]) -> Self {
+        Self::new(size, keys, kept, vec![Box::new(crate::identity::IdentityProjection::default())])
+    }
+
+    /// Starts over events that come from anywhere.
     pub fn new(size: u64, keys: &Keyring, kept: &[String], projections: Vec<Box<dyn Projection>>) -> Self {
         let mut verifier = Self {
             frontier: Frontier::default(),

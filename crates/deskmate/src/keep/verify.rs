@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use deskmate_core::identity::IdentityProjection;
 use deskmate_core::record::{self, Keyring, Report, Verifier};
 use deskmate_core::{Code, Error, Result};
 use deskmate_db::Db;
@@ -12,7 +11,7 @@ use deskmate_db::Db;
 pub(crate) fn verify(db: &Db, keys: &Keyring, kept: &[String]) -> Result<Report> {
     let size = db.read_blocking(record::size)?;
     let bar = super::progress(size, "verifying");
-    let verifier = Verifier::new(size, keys, kept, vec![Box::new(IdentityProjection::default())]);
+    let verifier = Verifier::of_store(size, keys, kept);
     let shared = Arc::new(Mutex::new(Some(verifier)));
     loop {
         let step = Arc::clone(&shared);

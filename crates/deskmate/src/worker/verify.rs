@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use deskmate_core::identity::IdentityProjection;
 use deskmate_core::job::{Outcome, Progress};
 use deskmate_core::record::{self, Verifier};
 use deskmate_core::{Error, Result};
@@ -18,7 +17,7 @@ pub(super) async fn run(job: &Running) -> Result<Outcome> {
     let db = job.app.desk.db.clone();
     let keys = Arc::clone(&job.app.desk.keys);
     let size = db.read(record::size).await?;
-    let verifier = Arc::new(Mutex::new(Some(Verifier::new(size, &keys, &[], vec![Box::new(IdentityProjection::default())]))));
+    let verifier = Arc::new(Mutex::new(Some(Verifier::of_store(size, &keys, &[]))));
     let mut told = Instant::now();
     loop {
         if job.is_cancelled() {

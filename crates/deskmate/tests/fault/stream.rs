@@ -97,3 +97,14 @@ fn extreme_places_in_the_record_are_answered() {
     desk.http().send("code", "cowork", "still here").expect("the server answers").good();
     assert!(!desk.log().contains("panicked"), "{}", desk.log());
 }
+
+#[test]
+fn a_silent_desk_gives_a_sign_of_life() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let desk = Desk::start(&directory.path().join("home"));
+    let mut stream = TcpStream::connect(&desk.address).expect("the server answers");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time-out");
+    write!(stream, "GET /api/stream HTTP/1.1\r\nhost: localhost\r\nx-deskmate-agent: cowork\r\n\r\n").expect("the server reads");
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with(": alive")), "the stream ended without a sign of life");
+}

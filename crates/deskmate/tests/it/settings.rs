@@ -81,3 +81,14 @@ fn certificate_files_make_it_https() {
     drop(silent);
     assert!(desk.run(&["status"]).status.success(), "the command line does not depend on TLS");
 }
+
+#[test]
+fn a_record_of_another_key_is_refused() {
+    let desk = Desk::new();
+    desk.up();
+    assert!(desk.run(&["stop"]).status.success());
+    std::fs::remove_file(desk.path().join("record.key")).unwrap();
+    let output = desk.run(&["up"]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("record.key"), "{}", stderr(&output));
+}
