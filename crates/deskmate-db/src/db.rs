@@ -57,7 +57,8 @@ struct Inner {
     url: String,
     reads: Mutex<Option<Queue>>,
     writes: Mutex<Option<Queue>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    read_threads: Mutex<Vec<JoinHandle<()>>>,
+    write_threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Db {
@@ -90,9 +91,14 @@ impl Db {
         } else {
             return Err(Error::new(Kind::Other, "the database URL must begin with sqlite: or postgres://"));
         };
-        let threads = reads.1.into_iter().chain(writes.1).collect();
-        let inner =
-            Inner { engine, url: options.url.clone(), reads: Mutex::new(Some(reads.0)), writes: Mutex::new(Some(writes.0)), threads: Mutex::new(threads) };
+        let inner = Inner {
+            engine,
+            url: options.url.clone(),
+            reads: Mutex::new(Some(reads.0)),
+            writes: Mutex::new(Some(writes.0)),
+            read_threads: Mutex::new(reads.1),
+            write_threads: Mutex::new(writes.1),
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -109,7 +115,14 @@ impl Db {
             let config = options.url.parse().map_err(Error::from)?;
             (Engine::Postgres, postgres::start(&config, Mode::Read, 1, options.queue_max, &|| Box::new(NoSeal))?)
         };
-        let inner = Inner { engine, url: options.url.clone(), reads: Mutex::new(Some(reads.0)), writes: Mutex::new(None), threads: Mutex::new(reads.1) };
+        let inner = Inner {
+            engine,
+            url: options.url.clone(),
+            reads: Mutex::new(Some(reads.0)),
+            writes: Mutex::new(None),
+            read_threads: Mutex::new(reads.1),
+            write_threads: Mutex::default(),
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -176,14 +189,15 @@ impl Db {
 
     /// Finishes what waits, then closes the connections. Later calls are refused.
     pub fn close(&self) {
-        for queue in [&self.inner.reads, &self.inner.writes] {
+        // Readers first: SQLite folds its log into the file when the last connection that may write closes.
+        for (queue, threads) in [(&self.inner.reads, &self.inner.read_threads), (&self.inner.writes, &self.inner.write_threads)] {
             if let Ok(mut queue) = queue.lock() {
                 *queue = None;
             }
-        }
-        let threads = self.inner.threads.lock().map(|mut threads| std::mem::take(&mut *threads)).unwrap_or_default();
-        for thread in threads {
-            drop(thread.join());
+            let threads = threads.lock().map(|mut threads| std::mem::take(&mut *threads)).unwrap_or_default();
+            for thread in threads {
+                drop(thread.join());
+            }
         }
     }
 }

@@ -141,7 +141,7 @@ fn a_wire_cut_in_mid_commit_is_told_and_the_same_key_does_it_once() {
 fn two_nodes(cluster: &Cluster, directory: &Path) -> (Desk, Desk) {
     let (one, two) = (directory.join("one"), directory.join("two"));
     let first = cluster.desk(&one);
-    std::fs::create_dir(&two).expect("a directory");
+    std::fs::create_dir_all(&two).expect("a directory");
     std::fs::copy(one.join("record.key"), two.join("record.key")).expect("a copy");
     (first, cluster.desk(&two))
 }
@@ -210,4 +210,32 @@ fn both_streams_are_equal(one: &Desk, two: &Desk) {
     let (first, second) = (read(one), read(two));
     assert!(first.len() > 24, "{} events", first.len());
     assert_eq!(first, second);
+}
+
+#[test]
+fn when_the_node_with_the_bridge_file_dies_another_takes_it() {
+    let Some(cluster) = Cluster::start() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("messages.db");
+    for node in ["one", "two"] {
+        let home = directory.path().join(node);
+        std::fs::create_dir(&home).expect("a home");
+        std::fs::write(home.join("deskmate.yaml"), format!("bridge:\n  file: {}\n", file.display())).expect("settings");
+    }
+    let (mut one, two) = two_nodes(&cluster, directory.path());
+    let shown = |content: &str| {
+        let sql = format!("select count(*) from messages where content = '{content}'");
+        let output = Command::new("sqlite3").arg(&file).arg(sql).output().expect("sqlite3 runs");
+        String::from_utf8_lossy(&output.stdout).trim() == "1"
+    };
+    two.http().send("code", "cowork", "before").expect("the server answers").good();
+    eventually("one of the nodes shows it", Duration::from_secs(20), || shown("before"));
+    one.signal("KILL");
+    one.ended();
+    two.http().send("code", "cowork", "after").expect("the server answers").good();
+    eventually("the other node shows it", Duration::from_secs(40), || shown("after"));
+    let inserted = "insert into messages (id, sender, recipient, content, read, created_at) values ('A1', 'code', 'late', 'by hand', 0, datetime('now'))";
+    let done = Command::new("sqlite3").arg("-cmd").arg(".timeout 5000").arg(&file).arg(inserted).status().expect("sqlite3 runs");
+    assert!(done.success());
+    eventually("a row by hand reaches the desk", Duration::from_secs(20), || !waiting(&mut two.http(), "late").is_empty());
 }

@@ -22,3 +22,5 @@ mod service;
 mod settings;
 #[cfg(test)]
 mod shim;
+#[cfg(test)]
+mod upkeep;

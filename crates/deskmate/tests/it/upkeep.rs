@@ -1,0 +1,62 @@
+//! Upkeep by the clock: what was kept long enough goes, leases that ended are told, checkpoints are copied out.
+
+use serde_json::Value;
+
+use super::desk::{Desk, until};
+
+fn call(desk: &Desk, agent: &str, args: &[&str]) -> Value {
+    let output = desk.run(&[&["call"], args, &["--agent", agent, "--json"]].concat());
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn data_goes_after_its_time_and_checkpoints_are_copied_out() {
+    let desk = Desk::new();
+    desk.up();
+    call(&desk, "code", &["bridge_send_message", "to=cowork", "content=read and done with"]);
+    call(&desk, "code", &["bridge_send_message", "to=other", "content=still waits"]);
+    call(&desk, "cowork", &["bridge_read_messages", "mark_read=true"]);
+    let task = call(&desk, "code", &["bridge_create_task", "to=cowork", "title=over"]);
+    let id = format!("task_id={}", task["task_id"].as_str().unwrap());
+    call(&desk, "code", &["bridge_update_task", &id, "status=cancelled"]);
+    assert_eq!(call(&desk, "code", &["bridge_list_sent_messages"])["messages"].as_array().unwrap().len(), 2);
+    assert!(desk.run(&["stop"]).status.success());
+
+    let copies = desk.path().join("elsewhere.jsonl");
+    let settings = format!("retention:\n  messages: 1ms\n  tasks: 1ms\ncheckpoints:\n  copy_to: {}\n", copies.display());
+    std::fs::write(desk.path().join("deskmate.yaml"), settings).unwrap();
+    assert!(!desk.path().join("desk.db-wal").exists(), "a stopped desk is one file");
+    let early = desk.path().join("early.db");
+    std::fs::copy(desk.path().join("desk.db"), &early).unwrap();
+    desk.up();
+    let left = until("what was acknowledged goes", || {
+        let sent = call(&desk, "code", &["bridge_list_sent_messages"])["messages"].as_array().unwrap().clone();
+        (sent.len() == 1).then_some(sent)
+    });
+    assert_eq!(left[0]["content"], "still waits");
+    until("the ended task goes", || call(&desk, "code", &["bridge_get_tasks", "view=created"])["tasks"].as_array().unwrap().is_empty().then_some(()));
+    until("a checkpoint is copied", || std::fs::read_to_string(&copies).ok().filter(|text| text.ends_with('\n')));
+    assert!(desk.run(&["stop"]).status.success());
+    assert!(desk.run(&["audit", "verify"]).status.success(), "the copied checkpoints fit");
+
+    // The older copy is sound in itself; only the checkpoint elsewhere shows that something is missing.
+    std::fs::copy(&early, desk.path().join("desk.db")).unwrap();
+    let verified = desk.run(&["audit", "verify"]);
+    assert_eq!(verified.status.code(), Some(7), "{}", String::from_utf8_lossy(&verified.stdout));
+    assert!(String::from_utf8_lossy(&verified.stdout).contains("older copy"));
+}
+
+#[test]
+fn a_claim_without_a_sign_of_life_is_told_and_given_back() {
+    let desk = Desk::new();
+    desk.up();
+    call(&desk, "code", &["bridge_create_task", "to=cowork", "title=Write"]);
+    let claimed = call(&desk, "cowork", &["bridge_claim_task", "lease_seconds=5"]);
+    assert_eq!(claimed["status"], "in_progress", "{claimed}");
+    until("the lease ends and the record tells", || {
+        let told = call(&desk, "code", &["desk_record_list", "kind=task.lease_expired"]);
+        (!told["events"].as_array().unwrap().is_empty()).then_some(())
+    });
+    assert_eq!(call(&desk, "cowork", &["bridge_get_tasks", "status=pending"])["tasks"].as_array().unwrap().len(), 1);
+}
