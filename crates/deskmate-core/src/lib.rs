@@ -2,7 +2,8 @@
 //! rows, tells the record what happened, and does nothing else. Time and chance come in through [`World`]; files,
 //! networks and processes are not reachable from here, which is why this crate depends on none of them.
 //!
-//! A capability is one folder: `bridge`, `identity`, `job`, `lease`, `record`. What they share is in `call`.
+//! A capability is one folder: `bridge`, `cowork`, `edit`, `identity`, `job`, `meter`, `policy`, `record`, `request`,
+//! `trust`. What they share is in `call`.
 
 pub mod bridge;
 pub mod call;
@@ -12,9 +13,11 @@ pub mod identity;
 pub mod job;
 pub mod lease;
 pub mod limits;
+pub mod policy;
 pub mod record;
 mod schema;
 mod text;
+pub mod trust;
 mod world;
 
 pub(crate) use desk::{DESK_EVENTS, desk_operations};
