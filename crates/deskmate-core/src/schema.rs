@@ -51,4 +51,5 @@ pub const TABLES: &[(&str, &str)] = &[
     ("override", "id"),
     ("instruction", "id"),
     ("field_edit", "subject, field"),
+    ("standing_approval", "id"),
 ];

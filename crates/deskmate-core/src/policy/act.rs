@@ -77,6 +77,9 @@ pub struct Standing {
     pub decided: i64,
     /// Whether a person set what the act would overwrite.
     pub over_a_persons_edit: bool,
+    /// The person's word, given before, that stands in for trust here: a request's id or a rule. It lifts only what trust
+    /// alone would hold, never a rule, a limit or a high-risk field.
+    pub waived_by: Option<String>,
 }
 
 /// What an agent used up and has waiting; only what the rulebook asks for is filled in.

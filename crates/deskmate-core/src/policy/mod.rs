@@ -11,5 +11,16 @@
 mod act;
 pub mod settings;
 
+use crate::call::Op;
+use crate::record::Kind;
+
 pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing};
 pub use settings::Settings;
+
+/// What this capability tells the record.
+pub const EVENTS: &[Kind] = &[];
+
+/// What can be done.
+pub(crate) fn operations() -> Vec<Op> {
+    Vec::new()
+}

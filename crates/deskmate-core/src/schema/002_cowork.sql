@@ -249,3 +249,17 @@ create table field_edit (
     set_at bigint not null,
     primary key (subject, field)
 );
+
+-- A person's word for acts like one that was approved, for a while.
+create table standing_approval (
+    id text primary key,
+    request text not null,
+    agent text not null,
+    domain text not null,
+    pattern text not null,
+    person text not null,
+    created_at bigint not null,
+    expires_at bigint not null,
+    revoked_at bigint
+);
+create index standing_approval_of on standing_approval (agent, domain, expires_at, id) where revoked_at is null;

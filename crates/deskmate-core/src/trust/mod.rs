@@ -7,4 +7,15 @@
 
 mod points;
 
+use crate::call::Op;
+use crate::record::Kind;
+
 pub use points::Points;
+
+/// What this capability tells the record.
+pub const EVENTS: &[Kind] = &[];
+
+/// What can be done.
+pub(crate) fn operations() -> Vec<Op> {
+    Vec::new()
+}
