@@ -1,7 +1,5 @@
 //! What the tools share: texts that hold JSON, names of domains, ids, and who may see what.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::call::{Cx, check_value, parse_strict};
@@ -96,43 +94,6 @@ pub(super) fn agent_asked_for(cx: &Cx<'_, '_>, field: &str, given: Option<String
     match given {
         Some(other) if other != cx.actor.id => Err(Error::forbidden(format!("{other} is another agent, and you see only what is yours"))),
         _ => Ok(Some(cx.actor.id.clone())),
-    }
-}
-
-/// How urgent something is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Priority {
-    /// When there is time.
-    Low,
-    /// As it comes.
-    #[default]
-    Normal,
-    /// Before normal ones.
-    High,
-    /// Before everything else.
-    Urgent,
-}
-
-impl Priority {
-    /// The place in the order; the most urgent is 0.
-    pub(super) fn rank(self) -> i64 {
-        match self {
-            Self::Urgent => 0,
-            Self::High => 1,
-            Self::Normal => 2,
-            Self::Low => 3,
-        }
-    }
-
-    /// The priority of a stored place.
-    pub(super) fn from_rank(rank: i64) -> Self {
-        match rank {
-            0 => Self::Urgent,
-            1 => Self::High,
-            3 => Self::Low,
-            _ => Self::Normal,
-        }
     }
 }
 
