@@ -89,8 +89,6 @@ pub(crate) fn instruct(cx: &mut Cx<'_, '_>, said: &Said<'_>) -> Result<i64> {
     let last = cx.tx.optional("select number from instruction where request = $1 order by number desc, id desc limit 1", args![said.request])?;
     let number = last.map(|row| row.get::<i64>(0)).transpose()?.unwrap_or(0) + 1;
     let (id, now) = (cx.new_id(), cx.now());
-    // What is new stands in the place of what was said before and not read yet.
-    cx.tx.execute("update instruction set acknowledged_at = $2 where request = $1 and acknowledged_at is null", args![said.request, now])?;
     cx.tx.execute(
         "insert into instruction (id, request, kind, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, null, $9, $10)",

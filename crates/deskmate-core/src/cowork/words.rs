@@ -21,6 +21,11 @@ pub(super) fn check_said(field: &str, text: &str, bytes_max: usize) -> Result<()
     Ok(())
 }
 
+/// Checks a text that may be absent.
+pub(super) fn check_optional(field: &str, text: Option<&str>, bytes_max: usize) -> Result<()> {
+    text.map_or(Ok(()), |text| check_text(field, text, bytes_max))
+}
+
 /// A domain is a name, because it stands among the facts of the record: no spaces, no sentences.
 pub(super) fn check_domain(field: &str, domain: &str) -> Result<()> {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '/' | ':');
@@ -95,6 +100,23 @@ pub(super) fn agent_asked_for(cx: &Cx<'_, '_>, field: &str, given: Option<String
         Some(other) if other != cx.actor.id => Err(Error::forbidden(format!("{other} is another agent, and you see only what is yours"))),
         _ => Ok(Some(cx.actor.id.clone())),
     }
+}
+
+/// A text as one line that is not longer than a bound: what does not fit is cut, and says so.
+pub(super) fn one_line(text: &str, bytes_max: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.len() <= bytes_max {
+        return line;
+    }
+    let mut cut = String::new();
+    for c in line.chars() {
+        if cut.len() + c.len_utf8() + '…'.len_utf8() > bytes_max {
+            break;
+        }
+        cut.push(c);
+    }
+    cut.push('…');
+    cut
 }
 
 /// An object without the fields that say nothing.
