@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::execution::{self, Execution, Matches};
-use super::propose::millionths;
+use super::propose::{grant_of, millionths};
 use super::words::{self, check_domain, check_said, check_share};
 use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
@@ -184,6 +184,10 @@ fn close(cx: &mut Cx<'_, '_>, request: &Request, outcome: Outcome, target_state:
     let mut fit = Fit { grant: None, started_at: None, state: Some(request.state_at(cx.now())), approved: false, why_not: None };
     let mine = cx.actor.id == request.requester.id || !cx.actor.is_agent();
     match request.state_at(cx.now()) {
+        State::Approved if mine && grant_of(cx, &request.id)?.is_none() => {
+            fit.why_not = Some("its grant had run out or was revoked".to_owned());
+            return Ok(fit);
+        }
         State::Approved if mine => match request::begin(cx, &request.id, target_state)? {
             Begun::Go(permit) => (fit.grant, fit.started_at) = (Some(permit.grant), Some(cx.now())),
             Begun::Stopped(stop) => {

@@ -6,12 +6,19 @@
 
 mod criteria;
 mod execution;
+mod governance;
+mod handoff;
 mod instruction;
 mod log;
 mod propose;
+mod quality;
 mod requests;
+mod scan;
 mod show;
 mod standing;
+mod status;
+mod timeline;
+mod trail;
 mod words;
 
 use crate::call::{Op, Toolset};
@@ -29,7 +36,12 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(cowork, "cowork_propose", propose::propose).untold_when(propose::is_untold),
         Op::read(cowork, "cowork_check_trust", standing::check_trust),
         Op::read(cowork, "cowork_validate_policy", standing::validate),
+        Op::write(cowork, "cowork_handoff", handoff::hand_off),
         Op::write(cowork, "cowork_log", log::log),
+        Op::read(cowork, "cowork_status", status::status),
+        Op::read(cowork, "cowork_audit_trail", trail::trail),
+        Op::read(cowork, "cowork_governance_report", governance::report),
+        Op::read(cowork, "cowork_check_handoff", handoff::check),
         Op::write(cowork, "cowork_acknowledge_instructions", instruction::acknowledge).idempotent(),
         Op::read(cowork, "cowork_list_requests", requests::list),
         Op::read(cowork, "cowork_get_request", requests::get),
