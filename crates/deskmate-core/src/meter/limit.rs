@@ -5,7 +5,7 @@ use deskmate_db::{Row, args};
 use super::window::{Meter, Time, until_tomorrow};
 use crate::call::Cx;
 use crate::policy::settings::AuthoritySettings;
-use crate::policy::{Counters, Settings};
+use crate::policy::{self, Counters};
 use crate::{Error, Result};
 
 /// Every so many uses of an agent, uses that count no longer are deleted ...
@@ -107,8 +107,8 @@ impl Gauge {
 }
 
 /// The settings that hold in a domain.
-pub(super) fn settings(_cx: &mut Cx<'_, '_>, _domain: &str) -> Result<Settings> {
-    Ok(Settings::default())
+pub(super) fn authority(cx: &mut Cx<'_, '_>, domain: &str) -> Result<AuthoritySettings> {
+    Ok(policy::current(cx)?.settings(domain).authority.clone())
 }
 
 /// Whether an agent, or everybody, is paused.
@@ -130,12 +130,13 @@ pub fn gauge(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Gauge> {
         calls_hour: one.used(),
         calls_day: one.calls,
         calls_hour_all: all.used(),
+        calls_day_all: all.calls,
         cost_day: all.cost,
         denied_day: all.denied,
         pending: 0,
     };
     let held = if all.held_until > time.at {
-        let cap = i64::from(settings(cx, domain)?.authority.probe_limit);
+        let cap = i64::from(authority(cx, domain)?.probe_limit);
         Some(Full { why: Why::Probing, cap, used: all.denied, retry_after_ms: milliseconds(all.held_until - time.at) })
     } else {
         None
@@ -153,7 +154,7 @@ pub fn counters(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Counte
 /// Uses up room for one act, if there is any. `cost` is in millionths of a unit.
 pub fn take(cx: &mut Cx<'_, '_>, agent: &str, domain: &str, cost: i64) -> Result<Taken> {
     let gauge = gauge(cx, agent, domain)?;
-    let authority = settings(cx, domain)?.authority;
+    let authority = authority(cx, domain)?;
     take_from(cx, gauge, &authority, cost)
 }
 

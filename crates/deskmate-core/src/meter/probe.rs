@@ -2,7 +2,7 @@
 
 use deskmate_db::args;
 
-use super::limit::{Full, Why, meters, milliseconds, settings, write};
+use super::limit::{Full, Why, authority, meters, milliseconds, write};
 use crate::Result;
 use crate::call::Cx;
 
@@ -20,7 +20,7 @@ const TIMES_MAX: i64 = 1_000;
 /// Counts an attempt that was denied. Many in a short time put the agent's further attempts off, each time for longer;
 /// the answer says so. It uses up nothing else.
 pub fn denied(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Option<Full>> {
-    let limit = i64::from(settings(cx, domain)?.authority.probe_limit).clamp(1, TIMES_MAX);
+    let limit = i64::from(authority(cx, domain)?.probe_limit).clamp(1, TIMES_MAX);
     let mut all = meters(cx, agent, domain)?.0;
     let now = cx.now();
     let time = all.time(now);
