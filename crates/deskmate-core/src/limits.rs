@@ -82,3 +82,15 @@ pub const PACKET_ITEMS_MAX: usize = 100;
 pub const INSTRUCTIONS_ACKNOWLEDGED_MAX: usize = 200;
 /// Requests that one bulk call decides.
 pub const BULK_MAX: usize = 1_000;
+/// Votes on one request that are looked at.
+pub const VOTES_MAX: u32 = 500;
+/// The longest that a standing approval holds, in hours.
+pub const STANDING_HOURS_MAX: u32 = 24;
+/// Changed fields of a request that are shown one by one; the whole change is shown beside them.
+pub const CHANGES_SHOWN_MAX: usize = 500;
+/// Earlier requests of a requester that are looked at for similar ones, and how many of those are shown.
+pub const SIMILAR_LOOKED_MAX: u32 = 200;
+/// See `SIMILAR_LOOKED_MAX`.
+pub const SIMILAR_SHOWN_MAX: usize = 10;
+/// Earlier acts on which a drafted rule is tried.
+pub const DRAFT_LOOKED_MAX: u32 = 500;
