@@ -9,6 +9,7 @@
 //! Tables: `policy`, `mapping`, `setting`, and the key `rulebook` of `desk`.
 
 mod act;
+mod cases;
 mod change;
 mod condition;
 mod decide;
@@ -28,6 +29,7 @@ use crate::call::Op;
 use crate::record::Kind;
 
 pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing};
+pub use cases::{CaseResult, run_case, run_cases};
 pub use decide::{HIGH_RISK_LIST, decide, decide_under, mode_of_trust};
 pub use document::Document;
 pub use model::{
@@ -37,7 +39,12 @@ pub use problem::Problem;
 pub use projection::PolicyProjection;
 pub use rulebook::{Cache, Rulebook};
 pub use settings::Settings;
-pub use store::{Stored, current, store};
+pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, current, store};
+
+/// What a condition can ask for: the name, and what it is.
+pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    condition::VARIABLES.iter().map(|(name, _, what)| (*name, *what))
+}
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[store::ACCEPTED, store::RETIRED, store::MAPPED, store::UNMAPPED, store::SETTING, store::CHANGED];
