@@ -34,8 +34,8 @@ mod view;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub use access::{FRESH, WAYS, check_decider, check_fresh};
-pub use decide::{Correction, approve, reject, undo};
+pub use access::{FRESH, WAYS, check_decider, check_decider_in, check_fresh, covers_domain};
+pub use decide::{Correction, Further, approve, approve_with, reject, reject_with, undo};
 pub use digest::Bound;
 pub use due::{escalate_due, expire_due};
 pub(crate) use erase::erase;

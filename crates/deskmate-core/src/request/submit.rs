@@ -6,6 +6,7 @@ use super::digest::Bound;
 use super::events::{CANCELLED, CREATED, DENIED, Known, SUPERSEDED, about};
 use super::model::{New, Request, RequestKind, Requester, State};
 use super::rows::{self, canonical};
+use super::decide::Further;
 use super::{grant, outcome};
 use crate::call::{ActorKind, Cx};
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX};
@@ -45,7 +46,7 @@ pub fn submit(cx: &mut Cx<'_, '_>, new: New) -> Result<Request> {
     if passes && request.kind.is_act() {
         grant::issue(cx, &request, new.decision.needs.grant_seconds)?;
     } else if passes {
-        outcome::approved(cx, &request, None)?;
+        outcome::approved(cx, &request, None, &Further::default())?;
     }
     Ok(request)
 }
