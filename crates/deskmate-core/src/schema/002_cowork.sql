@@ -90,8 +90,8 @@ create table pause (
     paused_at bigint not null
 );
 
--- Everything that waits for a person, and what became of it. `act` is the exact act as canonical JSON, `digest` is over
--- it; `decision` is what policy answered; `packet` is what the requester said for the person who decides. Texts are null
+-- Everything that waits for a person, and what became of it. `act` is the exact act with its actor, nonce, schema and
+-- target as canonical JSON, `digest` is over it; `decision` is what policy answered; `packet` is what the requester said for the person who decides. Texts are null
 -- once they were erased. `rank` is the priority turned round.
 create table request (
     id text primary key,
@@ -114,6 +114,7 @@ create table request (
     updated_at bigint not null,
     decided_at bigint,
     decided_by text,
+    edited_by text,
     finished_at bigint,
     version bigint not null,
     round bigint not null,
@@ -128,11 +129,12 @@ create table request (
     packet text,
     reason text
 );
-create index request_pending on request (rank, created_at, id) where state = 'pending';
-create index request_pending_by_domain on request (domain, rank, created_at, id) where state = 'pending';
-create index request_pending_of on request (requester, created_at, id) where state = 'pending';
+create index request_pending on request (rank, created_at, id, snoozed_until, asked_at) where state = 'pending';
+create index request_pending_by_domain on request (domain, rank, created_at, id, snoozed_until, asked_at) where state = 'pending';
+create index request_pending_of on request (requester, rank, created_at, id, snoozed_until, asked_at) where state = 'pending';
+create index request_pending_for on request (assignee, rank, created_at, id, snoozed_until, asked_at) where state = 'pending' and assignee is not null;
 create index request_due on request (expires_at, id) where state = 'pending';
-create index request_escalates on request (escalate_at, id) where escalate_at is not null;
+create index request_escalates on request (escalate_at, id) where state = 'pending' and escalate_at is not null;
 create index request_open_execution on request (updated_at, id) where state = 'executing';
 create index request_by_requester on request (requester, created_at, id);
 create index request_by_domain on request (domain, created_at, id);
