@@ -11,6 +11,7 @@
 mod act;
 mod decide;
 mod document;
+pub mod draft;
 mod model;
 mod problem;
 mod rulebook;
@@ -23,6 +24,7 @@ use crate::record::Kind;
 pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing};
 pub use decide::{decide, mode_of_trust};
 pub use document::Document;
+pub use draft::accept;
 pub use model::{
     Case, Constraint, DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Match, Parts, Patch, Policy, PolicyMode, Rule, Section, Severity,
 };

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::Mode;
-use super::items::{Change, Key, MODE, SECTIONS, Set};
+use super::super::{DEFAULT_POLICY, PolicyMode, Rulebook};
+use super::items::{Change, Key, Set};
 
 /// What a change does to what agents may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,9 +33,6 @@ pub struct Classified {
     /// Why that was said.
     pub why: String,
 }
-
-/// A name that is in use without a mapping: it stands in wherever no mapping names a pair.
-const DEFAULT: &str = "default";
 
 /// Splits changes into those that can be applied at once and those that a person has to accept. Both are valid on their
 /// own: if what tightens would leave something dangling, it waits as well.
@@ -91,8 +89,7 @@ fn judge(before: &Set, after: &Set, change: &Change) -> (Direction, &'static str
             }
         }
         Key::Policy { policy } => {
-            let used = policy == DEFAULT || before.mappings().any(|(_, _, mapped)| mapped == policy);
-            match (used, &change.from, &change.to) {
+            match (before.is_used(policy), &change.from, &change.to) {
                 (false, _, _) => (Direction::Neutral, "no mapping in force names this policy"),
                 (true, _, None) => (Direction::Loosens, "its rules would no longer hold"),
                 (true, None, Some(to)) if is_restrictive(to) => (Direction::Tightens, "it only adds restrictions"),
@@ -104,7 +101,7 @@ fn judge(before: &Set, after: &Set, change: &Change) -> (Direction, &'static str
             if change.to.is_none() {
                 return (Direction::Loosens, "the policy's rules would no longer hold there");
             }
-            let first = before.mappings().next().is_none() && before.policy(DEFAULT).is_none();
+            let first = before.mappings().next().is_none() && before.policy(DEFAULT_POLICY).is_none();
             let restrictive = after.policy(policy).is_some_and(is_restrictive);
             if first && restrictive {
                 (Direction::Tightens, "it is among the first mappings, and the policy only restricts")
@@ -117,7 +114,7 @@ fn judge(before: &Set, after: &Set, change: &Change) -> (Direction, &'static str
 
 /// Whether a policy has only rules that restrict.
 fn is_restrictive(policy: &Value) -> bool {
-    let known = |name: &str| matches!(name, "id" | "description" | "rules" | "tests");
+    let known = |name: &str| matches!(name, "id" | "description" | "category" | "framework" | "rules" | "tests");
     let rules = policy.get("rules").and_then(Value::as_array);
     policy.as_object().is_some_and(|fields| fields.keys().all(|name| known(name)))
         && rules.is_none_or(|rules| rules.iter().all(restricts))
@@ -146,7 +143,7 @@ fn restricts(rule: &Value) -> bool {
 /// Whether a changed policy can only take something: each old rule stays or has a narrower successor, and what is new
 /// restricts. The order of rules plays no part, because the most restrictive answer wins.
 fn is_narrower(from: &Value, to: &Value) -> bool {
-    let told = |name: &String| matches!(name.as_str(), "description" | "tests" | "rules");
+    let told = |name: &String| matches!(name.as_str(), "description" | "category" | "framework" | "tests" | "rules");
     let rest = |policy: &Value| -> Option<Map<String, Value>> {
         Some(policy.as_object()?.iter().filter(|(name, _)| !told(name)).map(|(name, value)| (name.clone(), value.clone())).collect())
     };
@@ -211,22 +208,46 @@ fn contains(larger: Option<&Value>, smaller: Option<&Value>) -> bool {
     list(smaller).iter().all(|item| larger.contains(item))
 }
 
-/// Whether every setting, on the whole desk and in every domain that has its own, gives agents the same or less.
+/// Whether every setting, on the whole desk and wherever a domain has its own, gives agents the same or less.
 fn settings_tighten(before: &Set, after: &Set) -> bool {
-    let mode = Key::Setting { section: MODE.to_owned(), domain: String::new() };
-    if before.get(&mode) != after.get(&mode) && after.is_permissive() {
+    let (Some(was), Some(is)) = (compiled(before), compiled(after)) else { return false };
+    if was.parts().mode != is.parts().mode && is.parts().mode == PolicyMode::Permissive {
         return false;
     }
     let domains: BTreeSet<&str> = before.domains().chain(after.domains()).chain([""]).collect();
     domains.into_iter().all(|domain| {
-        SECTIONS.iter().all(|section| {
-            let (was, is) = (before.effective(section, domain), after.effective(section, domain));
-            let names: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
-            names.into_iter().all(|name| {
-                let (was, is) = (was.get(name).unwrap_or(&Value::Null), is.get(name).unwrap_or(&Value::Null));
+        // A pattern is looked at where no narrower one reaches.
+        let place = domain.strip_suffix('*').map_or_else(|| domain.to_owned(), |prefix| format!("{prefix}\u{1}"));
+        same_or_less(&sections(&was, &place), &sections(&is, &place))
+    })
+}
+
+/// The settings alone: rules have no part in this, and need not be compiled for it.
+fn compiled(set: &Set) -> Option<Rulebook> {
+    let mut parts = set.parts().ok()?;
+    parts.policies.clear();
+    parts.mappings.clear();
+    Rulebook::compile(parts, std::collections::BTreeMap::new()).ok()
+}
+
+fn sections(rulebook: &Rulebook, domain: &str) -> Map<String, Value> {
+    match serde_json::to_value(rulebook.settings(domain)) {
+        Ok(Value::Object(sections)) => sections,
+        _ => Map::new(),
+    }
+}
+
+fn same_or_less(was: &Map<String, Value>, is: &Map<String, Value>) -> bool {
+    let names: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+    let nothing = Value::Null;
+    names.into_iter().all(|section| {
+        let (was, is) = (was.get(section).unwrap_or(&nothing), is.get(section).unwrap_or(&nothing));
+        let keys: BTreeSet<&String> = [was, is].into_iter().filter_map(Value::as_object).flat_map(Map::keys).collect();
+        was.is_object() == is.is_object()
+            && keys.into_iter().all(|name| {
+                let (was, is) = (was.get(name).unwrap_or(&nothing), is.get(name).unwrap_or(&nothing));
                 was == is || value_tightens(section, name, was, is)
             })
-        })
     })
 }
 

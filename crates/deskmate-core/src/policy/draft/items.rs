@@ -8,13 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::super::settings::Settings;
+use super::super::model::{Mapping, Parts, Policy, PolicyMode, Section};
+use super::super::{DEFAULT_POLICY, Document, GLOBAL_POLICY};
 use crate::{Code, Error, Result, digest, hex};
 
-/// The sections that hold settings, in the order in which people read them.
-pub(crate) const SECTIONS: [&str; 5] = ["trust", "authority", "feedback", "handoff", "governance"];
 /// The one setting that stands alone.
-pub(crate) const MODE: &str = "policy_mode";
+pub(super) const MODE: &str = "policy_mode";
 
 /// Which piece.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +40,17 @@ pub enum Key {
         /// The domain; empty for the whole desk.
         domain: String,
     },
+}
+
+impl Key {
+    /// The piece that says what happens to what no mapping names.
+    pub(super) fn mode() -> Self {
+        Self::Setting { section: MODE.to_owned(), domain: String::new() }
+    }
+
+    fn mapping(mapping: &Mapping) -> Self {
+        Self::Mapping { agent: mapping.agent.clone(), domain: mapping.domain.clone(), policy: mapping.policy.clone() }
+    }
 }
 
 impl fmt::Display for Key {
@@ -102,12 +112,7 @@ impl Set {
         })
     }
 
-    /// Whether what no mapping names is let through to the default policy.
-    pub fn is_permissive(&self) -> bool {
-        self.get(&Key::Setting { section: MODE.to_owned(), domain: String::new() }).and_then(Value::as_str) == Some("permissive")
-    }
-
-    /// The domains that have settings of their own.
+    /// The domains, and patterns of domains, that have settings of their own.
     pub fn domains(&self) -> impl Iterator<Item = &str> {
         self.pieces.keys().filter_map(|key| match key {
             Key::Setting { domain, .. } if !domain.is_empty() => Some(domain.as_str()),
@@ -115,17 +120,53 @@ impl Set {
         })
     }
 
-    /// A section as it holds in a domain: what is built in, then what the desk says, then what the domain says.
-    pub fn effective(&self, section: &str, domain: &str) -> Map<String, Value> {
-        let built_in = serde_json::to_value(Settings::default()).unwrap_or_default();
-        let mut merged = built_in.get(section).and_then(Value::as_object).cloned().unwrap_or_default();
-        for domain in if domain.is_empty() { vec![""] } else { vec!["", domain] } {
-            let key = Key::Setting { section: section.to_owned(), domain: domain.to_owned() };
-            if let Some(own) = self.get(&key).and_then(Value::as_object) {
-                merged.extend(own.clone());
+    /// The policies that hold somewhere: mapped ones, the one for everybody, and the one that stands in for a mapping.
+    pub fn is_used(&self, policy: &str) -> bool {
+        policy == DEFAULT_POLICY || policy == GLOBAL_POLICY || self.mappings().any(|(_, _, mapped)| mapped == policy)
+    }
+
+    /// The pieces of everything that can be in force.
+    pub fn of(parts: &Parts) -> Result<Self> {
+        let mut set = Self::default();
+        for (name, policy) in &parts.policies {
+            set.insert(Key::Policy { policy: name.clone() }, value(policy)?);
+        }
+        for mapping in &parts.mappings {
+            set.insert(Key::mapping(mapping), json!({}));
+        }
+        for (domain, sections) in &parts.settings {
+            for (section, patch) in sections.iter().filter(|(_, patch)| !patch.is_empty()) {
+                set.insert(Key::Setting { section: section.name().to_owned(), domain: domain.clone() }, Value::Object(patch.clone()));
             }
         }
-        merged
+        if parts.mode != PolicyMode::default() {
+            set.insert(Key::mode(), value(&parts.mode)?);
+        }
+        Ok(set)
+    }
+
+    /// The pieces of a draft: what its sections name.
+    pub fn of_document(document: &Document) -> Result<Self> {
+        Self::of(&document.over(&Parts::default()))
+    }
+
+    /// What would be in force.
+    pub fn parts(&self) -> Result<Parts> {
+        let mut parts = Parts::default();
+        for (key, body) in &self.pieces {
+            match key {
+                Key::Policy { policy } => drop(parts.policies.insert(policy.clone(), read::<Policy>(body)?)),
+                Key::Mapping { agent, domain, policy } => {
+                    parts.mappings.insert(Mapping { agent: agent.clone(), domain: domain.clone(), policy: policy.clone() });
+                }
+                Key::Setting { section, .. } if section == MODE => parts.mode = read(body)?,
+                Key::Setting { section, domain } => {
+                    let section = Section::of(section).ok_or_else(|| Error::new(Code::Internal, format!("there is no section {section}")))?;
+                    parts.settings.entry(domain.clone()).or_default().insert(section, read(body)?);
+                }
+            }
+        }
+        Ok(parts)
     }
 
     /// The digest of every piece: what a later draft is compared with.
@@ -139,33 +180,53 @@ impl Set {
         Ok(hex(&digest(&json!(self.digests()?))?))
     }
 
-    /// The whole as a document that can be written to a file and applied again.
-    pub fn to_document(&self) -> Value {
-        let mut document = Map::new();
-        let mut policies = Vec::new();
-        let mut mappings = Vec::new();
-        for (key, body) in &self.pieces {
-            match key {
-                Key::Policy { policy } => {
-                    let mut whole = Map::from_iter([("id".to_owned(), Value::from(policy.as_str()))]);
-                    whole.extend(body.as_object().cloned().unwrap_or_default());
-                    policies.push(Value::Object(whole));
-                }
-                Key::Mapping { agent, domain, policy } => mappings.push(json!({ "agent_id": agent, "domain": domain, "policy_id": policy })),
-                Key::Setting { section, domain } if domain.is_empty() => drop(document.insert(section.clone(), body.clone())),
-                Key::Setting { section, domain } => {
-                    let domains = document.entry("domains").or_insert_with(|| json!({}));
-                    if let Some(domains) = domains.as_object_mut()
-                        && let Some(own) = domains.entry(domain.clone()).or_insert_with(|| json!({})).as_object_mut()
-                    {
-                        own.insert(section.clone(), body.clone());
-                    }
-                }
-            }
-        }
-        document.extend([("policies".to_owned(), Value::Array(policies)), ("mappings".to_owned(), Value::Array(mappings))]);
-        Value::Object(document)
+    /// Every piece, as it is kept.
+    pub fn to_json(&self) -> Value {
+        json!(self.pieces.iter().collect::<Vec<_>>())
     }
+
+    /// Reads what was kept.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let pieces: Vec<(Key, Value)> = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+        Ok(Self { pieces: pieces.into_iter().collect() })
+    }
+}
+
+fn value<T: Serialize>(piece: &T) -> Result<Value> {
+    serde_json::to_value(piece).map_err(|error| unreadable(&error))
+}
+
+fn read<T: serde::de::DeserializeOwned>(body: &Value) -> Result<T> {
+    serde_json::from_value(body.clone()).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &serde_json::Error) -> Error {
+    Error::new(Code::Internal, format!("a piece of a policy is unreadable: {error}"))
+}
+
+/// Everything in force as a document that can be written to a file and applied again.
+pub fn to_document(parts: &Parts) -> Result<Value> {
+    let mut document = Map::new();
+    let mut policies = Vec::new();
+    for (name, policy) in &parts.policies {
+        if name == GLOBAL_POLICY {
+            document.insert("rules".to_owned(), value(&policy.rules)?);
+        } else {
+            policies.push(value(policy)?);
+        }
+    }
+    let mappings = parts.mappings.iter().map(|one| json!({ "agent_id": one.agent, "domain": one.domain, "policy_id": one.policy }));
+    document.extend([("policies".to_owned(), Value::Array(policies)), ("mappings".to_owned(), Value::Array(mappings.collect()))]);
+    document.insert(MODE.to_owned(), value(&parts.mode)?);
+    for (domain, sections) in &parts.settings {
+        let own: Map<String, Value> = sections.iter().map(|(section, patch)| (section.name().to_owned(), Value::Object(patch.clone()))).collect();
+        if domain.is_empty() {
+            document.extend(own);
+        } else if let Some(domains) = document.entry("domains").or_insert_with(|| json!({})).as_object_mut() {
+            domains.insert(domain.clone(), Value::Object(own));
+        }
+    }
+    Ok(Value::Object(document))
 }
 
 /// The digests of a draft's pieces, as they are kept.
@@ -178,17 +239,13 @@ pub struct Digests {
 impl Digests {
     /// Reads what was kept.
     pub fn read(text: &str) -> Result<Self> {
-        serde_json::from_str(text).map_err(|error| Error::new(Code::Internal, format!("the kept draft is unreadable: {error}")))
+        serde_json::from_str(text).map_err(|error| unreadable(&error))
     }
 
-    /// The digest of a piece.
-    pub fn get(&self, key: &Key) -> Option<&str> {
-        self.pieces.iter().find(|(own, _)| own == key).map(|(_, digest)| digest.as_str())
-    }
-
-    /// All keys.
-    pub fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.pieces.iter().map(|(key, _)| key)
+    /// Leaves out pieces, as if they had never been submitted.
+    pub fn forget<'k>(&mut self, keys: impl IntoIterator<Item = &'k Key>) {
+        let keys: std::collections::BTreeSet<&Key> = keys.into_iter().collect();
+        self.pieces.retain(|(key, _)| !keys.contains(key));
     }
 
     /// As a map, for many look-ups.
