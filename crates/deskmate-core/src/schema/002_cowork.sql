@@ -44,8 +44,10 @@ create table trust (
     overridden bigint not null,
     streak bigint not null,
     demoted boolean not null,
+    changes bigint not null,
     decided_since bigint not null,
     approved_since bigint not null,
+    promoting boolean not null,
     confidence_sum bigint not null,
     confidence_count bigint not null,
     brier_sum bigint not null,
@@ -53,35 +55,62 @@ create table trust (
     primary key (agent, domain, verified)
 );
 
--- A rolling window, exact for any cap: every use has a number, and the use `cap` numbers ago tells whether there is room.
--- `scope` is `domain:NAME` or `all`.
+-- How people answered a request as far as it moved trust, so that it counts once and can be taken back. `applied` is what
+-- it really did to the score; `change` is the number of the change in its row of `trust`.
+create table trust_verdict (
+    request text primary key,
+    agent text not null,
+    domain text not null,
+    verified boolean not null,
+    approved boolean not null,
+    applied bigint not null,
+    change bigint not null,
+    streak_before bigint not null,
+    demoted_before boolean not null,
+    confidence bigint,
+    at bigint not null
+);
+create index trust_verdict_of on trust_verdict (agent, domain, verified, at, request);
+
+-- Rolling windows, exact for any cap: every use has a number, `first` is the number of the oldest one that is still in the
+-- window and `first_at` its time, so that what is used up is a subtraction. `scope` is a domain, or empty for all of them
+-- together. `ahead` is how far the window's own time is ahead of the clock, after that stepped back. `day` counts the
+-- days since 1970 (UTC), and what follows holds for that day; cost is in millionths of a unit. `held_until` is in the row
+-- for all domains only.
 create table meter (
     agent text not null,
     scope text not null,
     next bigint not null,
-    oldest bigint not null,
-    primary key (agent, scope)
-);
-create table meter_use (
-    agent text not null,
-    scope text not null,
-    number bigint not null,
-    at bigint not null,
-    primary key (agent, scope, number)
-);
-create index meter_use_by_time on meter_use (agent, scope, at, number);
-
--- What an agent used up on a day of the calendar (UTC, days since 1970); cost in millionths of a unit.
-create table budget_day (
-    agent text not null,
-    scope text not null,
+    first bigint not null,
+    first_at bigint not null,
+    last_at bigint not null,
+    ahead bigint not null,
+    pruned bigint not null,
     day bigint not null,
     calls bigint not null,
     cost bigint not null,
     denied bigint not null,
-    primary key (agent, scope, day)
+    held_until bigint not null,
+    primary key (agent, scope)
 );
-create index budget_day_by_day on budget_day (day, agent, scope);
+create table meter_use (
+    agent text not null,
+    number bigint not null,
+    domain text not null,
+    domain_number bigint not null,
+    at bigint not null,
+    primary key (agent, number)
+);
+create unique index meter_use_in_domain on meter_use (agent, domain, domain_number);
+
+-- Attempts of an agent that were denied in the last minutes (their times, oldest first), and how often that has put its
+-- further attempts off.
+create table probe (
+    agent text primary key,
+    times text not null,
+    level bigint not null,
+    last_at bigint not null
+);
 
 -- Who must not act now: `agent` is a name, or `*` for all.
 create table pause (
