@@ -13,6 +13,7 @@ mod decide;
 mod document;
 pub mod draft;
 mod model;
+mod operations;
 mod problem;
 mod rulebook;
 pub mod settings;
@@ -25,6 +26,7 @@ pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reas
 pub use decide::{decide, mode_of_trust};
 pub use document::Document;
 pub use draft::accept;
+pub use operations::cases::{CaseOut, Tested, run as run_cases};
 pub use model::{
     Case, Constraint, DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Match, Parts, Patch, Policy, PolicyMode, Rule, Section, Severity,
 };
@@ -33,10 +35,13 @@ pub use rulebook::{Cache, Rulebook};
 pub use settings::Settings;
 pub use store::{Stored, current, store};
 
+/// The keys of `deskmate.yaml` that belong to others, so that a whole file can be given as a draft.
+pub const FILE_KEYS: &[&str] = &["listen", "database_url", "log", "tls", "proxy", "hosts", "retention", "bridge", "checkpoints"];
+
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] = &[];
+pub const EVENTS: &[Kind] = &[draft::CHANGED];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
-    Vec::new()
+    operations::all()
 }
