@@ -251,6 +251,12 @@ pub(crate) fn load(given: &Given) -> Result<Settings> {
     Ok(Settings { draft, ..settle(given, home, &path, file)? })
 }
 
+/// Checks a file's text as a start would, without its policy sections.
+pub(crate) fn check_file(path: &Path, text: &str) -> Result<()> {
+    let home = path.parent().unwrap_or(Path::new("/")).to_owned();
+    settle(&Given::default(), home, path, parse(path, text)?).map(drop)
+}
+
 /// Reads the policy sections of a file's text. Every problem is told, each with its line and column.
 pub(crate) fn draft(path: &Path, text: &str) -> Result<Document> {
     let told = |problem: &policy::Problem| format!("{}:{problem}", path.display());
