@@ -74,3 +74,5 @@ pub const REFUSALS_PER_MINUTE: u32 = 20;
 pub const UNREAD_MAX: i64 = 100_000;
 /// A document of policies, mappings and settings.
 pub const POLICY_BYTES_MAX: usize = 960 * 1024;
+/// Rows of another server that one call brings in.
+pub const IMPORT_ROWS_MAX: usize = 500;

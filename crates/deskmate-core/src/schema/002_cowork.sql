@@ -294,3 +294,14 @@ create table standing_approval (
     revoked_at bigint
 );
 create index standing_approval_of on standing_approval (agent, domain, expires_at, id) where revoked_at is null;
+
+-- Rows of other systems that were brought in, so that bringing them in again changes nothing. `local` is what they
+-- became here, where they became more than an event.
+create table imported (
+    source text not null,
+    kind text not null,
+    foreign_id text not null,
+    local text,
+    imported_at bigint not null,
+    primary key (source, kind, foreign_id)
+);

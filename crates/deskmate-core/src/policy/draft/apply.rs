@@ -60,7 +60,7 @@ pub fn accept(cx: &mut Cx<'_, '_>, act: &Act) -> Result<()> {
 }
 
 /// Refuses what could not be compiled once it is in force.
-pub(super) fn compile(parts: &Parts) -> Result<Rulebook> {
+pub(crate) fn compile(parts: &Parts) -> Result<Rulebook> {
     Rulebook::compile(parts.clone(), BTreeMap::new()).map_err(|problems| refused(&problems))
 }
 

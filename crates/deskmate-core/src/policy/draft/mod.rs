@@ -21,5 +21,6 @@ pub use items::{Change, Key, Set, difference, to_document, whole_difference};
 pub use show::{line, lines};
 pub use submit::{Submitted, claimed, submit};
 
-pub(crate) use apply::refused;
+pub(crate) use apply::{compile, refused};
+pub(crate) use compare::with;
 pub(crate) use submit::CHANGED;
