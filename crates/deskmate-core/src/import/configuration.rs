@@ -69,9 +69,6 @@ pub(super) fn agent(cx: &mut Cx<'_, '_>, agent: &str, token_hash: Option<&str>, 
         (_, false) => report.note("agents", what, Outcome::Known, None),
     }
     if hash.is_none() {
-        if token_hash.is_none() && done.registered {
-            report.note("tokens", format!("token of {agent}"), Outcome::Refused, Some(format!("it has none that can be used; `deskmate agent rotate {agent}` gives it one")));
-        }
         return Ok(());
     }
     let advice = format!("good for 365 days; `deskmate agent rotate {agent}` gives it one of this desk's own, which is better kept");

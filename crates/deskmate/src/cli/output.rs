@@ -147,7 +147,7 @@ fn scalar(value: &Value) -> String {
 }
 
 /// Text of others is shown as text: control characters could move the cursor or hide something.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() && c != '\n' && c != '\t' { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
