@@ -157,6 +157,9 @@ async fn submit(app: &App, draft: Document) -> Result<(), Failure> {
     for line in policy::draft::lines(&done.applied) {
         tracing::info!("applied from {}: {line}", config::FILE);
     }
+    if done.too_large {
+        tracing::warn!("{} loosens more than one request can hold; nothing of that is in force: an owner applies it with `deskmate policy apply`", config::FILE);
+    }
     if let Some(request) = done.request {
         tracing::warn!(%request, "{} loosens what agents may do; an owner accepts or rejects it in the inbox:", config::FILE);
         for line in policy::draft::lines(&done.waiting) {

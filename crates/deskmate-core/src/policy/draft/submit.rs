@@ -10,6 +10,7 @@ use super::items::{Change, Digests, Set, difference};
 use super::show;
 use crate::call::Cx;
 use crate::identity;
+use crate::limits::CONTENT_BYTES_MAX;
 use crate::record::{Event, Kind};
 use crate::request::{self, New, Packet, Priority, RequestKind};
 use crate::{Error, Result};
@@ -36,6 +37,8 @@ pub struct Submitted {
     pub request: Option<String>,
     /// Whether the desk has no owner yet, so that all of it waits for the claim.
     pub unclaimed: bool,
+    /// Whether what waits is too much for one request: then an owner applies the file.
+    pub too_large: bool,
 }
 
 /// Takes the file as a draft. Only what the file itself changed since it was last submitted counts, so a file that stays
@@ -75,10 +78,35 @@ pub fn submit(cx: &mut Cx<'_, '_>, document: &Document) -> Result<Submitted> {
         compile(&target)?;
         store(cx, &target, "desk")?;
     }
-    let request = if waiting.is_empty() { None } else { Some(hold(cx, &waiting, held.map(|held| held.id))?) };
+    let size: usize = waiting.iter().map(|one| [&one.change.from, &one.change.to].into_iter().flatten().map(|body| body.to_string().len()).sum::<usize>()).sum();
+    let too_large = size > CONTENT_BYTES_MAX;
+    if too_large {
+        // Nothing of it holds. It counts as not submitted, so that the next start says so again.
+        keep(cx, DRAFT, &json!(without(&digests, &waiting)).to_string())?;
+    }
+    let request = if waiting.is_empty() || too_large { None } else { Some(hold(cx, &waiting, held.map(|held| held.id))?) };
     let event = Event::new(CHANGED, "policy:draft").fact("applied", applied.len()).fact("waiting", waiting.len()).fact("request", json!(request));
-    cx.emit(event.payload(json!({ "applied": show::lines(&applied), "waiting": show::lines(&waiting) })))?;
-    Ok(Submitted { applied, waiting, request, unclaimed: false })
+    cx.emit(event.payload(json!({ "applied": bounded(&applied), "waiting": bounded(&waiting) })))?;
+    Ok(Submitted { applied, waiting, request, unclaimed: false, too_large })
+}
+
+fn without(digests: &Digests, waiting: &[Classified]) -> Digests {
+    let mut rest = digests.clone();
+    rest.forget(waiting.iter().map(|one| &one.change.key));
+    rest
+}
+
+/// So many lines of a difference are told; the whole is in the act.
+const LINES_MAX: usize = 500;
+
+fn bounded(changes: &[Classified]) -> Vec<String> {
+    let mut lines = show::lines(changes);
+    if lines.len() > LINES_MAX {
+        let more = lines.len() - LINES_MAX;
+        lines.truncate(LINES_MAX);
+        lines.push(format!("… and {more} more lines"));
+    }
+    lines
 }
 
 /// The first file is accepted with the desk: whoever claims it accepts what the server was started with.
@@ -108,7 +136,7 @@ fn hold(cx: &mut Cx<'_, '_>, waiting: &[Classified], supersedes: Option<String>)
     let packet = Packet {
         reasoning: Some("deskmate.yaml differs from what is in force, and this part of the difference may give agents more.".to_owned()),
         reversibility: Some("Every version is kept; an earlier one can be applied again.".to_owned()),
-        more: json!({ "difference": show::lines(waiting) }),
+        more: json!({ "difference": bounded(waiting) }),
         ..Packet::default()
     };
     let new = New { packet, priority: Priority::High, supersedes, ..New::new(RequestKind::Policy, title, act, decision) };
