@@ -12,6 +12,10 @@ pub const CONTENT_BYTES_MAX: usize = 256 * 1024;
 pub const NOTE_BYTES_MAX: usize = 16 * 1024;
 /// The input of any operation, as JSON.
 pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
+/// A document of policies, mappings and settings.
+pub const POLICY_BYTES_MAX: usize = 960 * 1024;
+/// Rows of another server that one call brings in.
+pub const IMPORT_ROWS_MAX: usize = 500;
 /// How deep the input may nest.
 pub const INPUT_DEPTH_MAX: usize = 64;
 /// A caller's key for doing something once.
@@ -72,7 +76,15 @@ pub const JOB_SLICE_MAX: u32 = 500;
 pub const REFUSALS_PER_MINUTE: u32 = 20;
 /// Unacknowledged messages that one recipient may have before senders are asked to wait.
 pub const UNREAD_MAX: i64 = 100_000;
-/// A document of policies, mappings and settings.
-pub const POLICY_BYTES_MAX: usize = 960 * 1024;
-/// Rows of another server that one call brings in.
-pub const IMPORT_ROWS_MAX: usize = 500;
+/// Votes on one request that are looked at.
+pub const VOTES_MAX: u32 = 500;
+/// The longest that a standing approval holds, in hours.
+pub const STANDING_HOURS_MAX: u32 = 24;
+/// Changed fields of a request that are shown one by one; the whole change is shown beside them.
+pub const CHANGES_SHOWN_MAX: usize = 500;
+/// Earlier requests of a requester that are looked at for similar ones, and how many of those are shown.
+pub const SIMILAR_LOOKED_MAX: u32 = 200;
+/// See `SIMILAR_LOOKED_MAX`.
+pub const SIMILAR_SHOWN_MAX: usize = 10;
+/// Earlier acts on which a drafted rule is tried.
+pub const DRAFT_LOOKED_MAX: u32 = 500;
