@@ -25,6 +25,7 @@ use crate::call::{Op, Toolset};
 use crate::record::Kind;
 
 pub(crate) use instruction::{Said, instruct};
+pub(crate) use words::check_domain;
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[execution::LOGGED, instruction::INSTRUCTED, instruction::ACKNOWLEDGED];

@@ -9,6 +9,7 @@ use super::ROW;
 use super::report::{Outcome, Report};
 use super::rows::{HandoffRow, ProposalRow, Table, TrustRow, text, unpacked};
 use crate::call::Cx;
+use crate::cowork::check_domain;
 use crate::identity::check_name;
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX};
 use crate::policy::Act;
@@ -126,10 +127,11 @@ fn tell(cx: &mut Cx<'_, '_>, table: Table, id: &str, row: Map<String, Value>, lo
             event = event.fact(name, word);
         }
     }
-    for (name, known) in [("agent", text(&row, "agent_id")), ("domain", text(&row, "domain"))] {
-        if let Some(known) = known.filter(|known| check_name(name, known).is_ok()) {
-            event = event.fact(name, known);
-        }
+    if let Some(agent) = text(&row, "agent_id").filter(|agent| check_name("agent", agent).is_ok()) {
+        event = event.fact("agent", agent);
+    }
+    if let Some(domain) = text(&row, "domain").filter(|domain| check_domain("domain", domain).is_ok()) {
+        event = event.fact("domain", domain);
     }
     for name in ["confidence", "trust_at_proposal", "threshold_required", "trust_impact", "confidence_at_handoff"] {
         if let Some(number) = row.get(name).and_then(Value::as_f64) {
@@ -155,7 +157,7 @@ fn score(cx: &mut Cx<'_, '_>, row: Map<String, Value>, report: &mut Report) -> R
         }
     };
     let what = format!("trust of {} in {}", row.agent_id, row.domain);
-    let refusal = check_name("agent_id", &row.agent_id).and_then(|()| check_name("domain", &row.domain)).err().map(|error| error.to_string());
+    let refusal = check_name("agent_id", &row.agent_id).and_then(|()| check_domain("domain", &row.domain)).err().map(|error| error.to_string());
     let refusal = refusal.or_else(|| (!(0.0..=1.0).contains(&row.score)).then(|| format!("its score {} is not between 0 and 1", row.score)));
     let updated_at = match (refusal, parse_time("last_updated", &row.last_updated)) {
         (Some(why), _) => {
@@ -209,7 +211,7 @@ fn score(cx: &mut Cx<'_, '_>, row: Map<String, Value>, report: &mut Report) -> R
 
 /// Who asked there, if that is somebody who can ask here.
 fn requester(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Result<Requester, String>> {
-    if let Err(error) = check_name("agent_id", agent).and_then(|()| check_name("domain", domain)) {
+    if let Err(error) = check_name("agent_id", agent).and_then(|()| check_domain("domain", domain)) {
         return Ok(Err(error.to_string()));
     }
     let registered = cx.tx.optional("select id from agent where id = $1 and state = 'active'", args![agent])?.is_some();
@@ -277,7 +279,8 @@ fn facts_of(row: &ProposalRow) -> Value {
     })
 }
 
-/// A handoff that nobody had resolved is open here as well. Instructions that the agent had not fetched are in the event.
+/// A handoff that nobody had resolved is open here as well, and so is one whose instructions the agent had not fetched:
+/// that server took instructions from anybody, so a person here gives them.
 fn handoff(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> Result<Done> {
     let row: HandoffRow = match parsed(row) {
         Ok(row) => row,
@@ -287,8 +290,9 @@ fn handoff(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> Re
         Ok(who) => who,
         Err(why) => return Ok(Done::Refused(why)),
     };
-    if row.resolved_at.is_some() {
-        return instructions(cx, &row, report);
+    let unheard = row.resolved_at.is_some() && row.hand_back && !row.instructions_read;
+    if row.resolved_at.is_some() && !unheard {
+        return Ok(Done::Event);
     }
     let mut packet = unpacked(row.context_packet.clone());
     let mode = packet.get("mode").and_then(Value::as_str).filter(|mode| matches!(*mode, "escalate" | "review" | "collaborate")).unwrap_or("escalate").to_owned();
@@ -299,7 +303,14 @@ fn handoff(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> Re
         "confidence": row.confidence_at_handoff,
         "reasoning": row.reason,
         "context": context,
-        "imported": { "source": SOURCE, "handoff_id": row.id, "created_at": row.created_at },
+        "imported": {
+            "source": SOURCE,
+            "handoff_id": row.id,
+            "created_at": row.created_at,
+            "resolution": row.resolution,
+            "instructions": row.instructions,
+            "resolved_at": row.resolved_at,
+        },
     });
     let act = Act {
         kind: "handoff".to_owned(),
@@ -317,16 +328,12 @@ fn handoff(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> Re
         confidence: row.confidence_at_handoff,
         ..New::new(RequestKind::Handoff, one_line(&row.reason), act, decision)
     };
-    open(cx, new, report.dry_run, "nobody had resolved it; it is open here")
-}
-
-fn instructions(_cx: &mut Cx<'_, '_>, row: &HandoffRow, _report: &Report) -> Result<Done> {
-    let waiting = row.hand_back && !row.instructions_read;
-    if !waiting {
-        return Ok(Done::Event);
-    }
-    let said = row.instructions.as_ref().or(row.resolution.as_ref()).is_some();
-    Ok(if said { Done::Request(None, "the agent had not fetched what it was told".to_owned()) } else { Done::Event })
+    let why = if unheard {
+        "the agent had not fetched its instructions, and who gave them is not known; it is open here, so that a person gives them again"
+    } else {
+        "nobody had resolved it; it is open here"
+    };
+    open(cx, new, report.dry_run, why)
 }
 
 /// A title: one line, bounded.
