@@ -9,21 +9,28 @@
 //! Tables: `policy`, `mapping`, `setting`, and the key `rulebook` of `desk`.
 
 mod act;
+mod change;
+mod condition;
 mod decide;
 mod document;
 pub mod draft;
+mod index;
 mod model;
 mod operations;
 mod problem;
+mod projection;
+mod reasons;
 mod rulebook;
+mod rules;
 pub mod settings;
 mod store;
+mod yaml;
 
 use crate::call::Op;
 use crate::record::Kind;
 
 pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing};
-pub use decide::{decide, mode_of_trust};
+pub use decide::{HIGH_RISK_LIST, decide, decide_under, mode_of_trust};
 pub use document::Document;
 pub use draft::accept;
 pub use operations::cases::{CaseOut, Tested, run as run_cases};
@@ -31,6 +38,7 @@ pub use model::{
     Case, Constraint, DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Match, Parts, Patch, Policy, PolicyMode, Rule, Section, Severity,
 };
 pub use problem::Problem;
+pub use projection::PolicyProjection;
 pub use rulebook::{Cache, Rulebook};
 pub use settings::Settings;
 pub use store::{Stored, current, store};
@@ -39,7 +47,7 @@ pub use store::{Stored, current, store};
 pub const FILE_KEYS: &[&str] = &["listen", "database_url", "log", "tls", "proxy", "hosts", "retention", "bridge", "checkpoints"];
 
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] = &[draft::CHANGED];
+pub const EVENTS: &[Kind] = &[store::ACCEPTED, store::RETIRED, store::MAPPED, store::UNMAPPED, store::SETTING, store::CHANGED, draft::CHANGED];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {

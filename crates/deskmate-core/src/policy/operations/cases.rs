@@ -57,7 +57,7 @@ pub struct CaseOut {
 pub(super) fn test(cx: &mut Cx<'_, '_>, input: Test) -> Result<Tested> {
     let rulebook = current(cx)?;
     let parts = match &input.document {
-        Some(text) => read(text)?.over(rulebook.parts()),
+        Some(text) => super::super::draft::over(&read(text)?, rulebook.parts()),
         None => rulebook.parts().clone(),
     };
     run(&parts, input.policy.as_deref(), cx.now()).map_err(|problems| super::super::draft::refused(&problems))
