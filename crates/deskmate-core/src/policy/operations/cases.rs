@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::super::model::{Case, Mapping, Parts};
-use super::super::{Act, Counters, Mode, Problem, Rulebook, Standing, current, decide};
+use super::super::model::{Case, Parts};
+use super::super::{Act, Counters, Mode, Problem, Rulebook, Standing, current, decide_under};
 use super::apply::read;
 use crate::call::Cx;
 use crate::trust::Points;
@@ -63,19 +63,12 @@ pub(super) fn test(cx: &mut Cx<'_, '_>, input: Test) -> Result<Tested> {
     run(&parts, input.policy.as_deref(), cx.now()).map_err(|problems| super::super::draft::refused(&problems))
 }
 
-/// Runs the cases of every policy, or of one. Each policy is looked at alone, mapped to the case's agent and domain, with
-/// the settings and the rules for everybody that hold beside it.
+/// Runs the cases of every policy, or of one. Each policy is looked at alone, as if a mapping named it for the case's
+/// agent and domain, with the settings and the rules for everybody that hold beside it.
 pub fn run(parts: &Parts, only: Option<&str>, now: i64) -> Result<Tested, Vec<Problem>> {
-    let mut cases = Vec::new();
-    for (name, policy) in parts.policies.iter().filter(|(name, _)| only.is_none_or(|only| only == name.as_str())) {
-        if policy.tests.is_empty() {
-            continue;
-        }
-        let pairs: Vec<(String, String)> = policy.tests.iter().map(|case| (agent(case).to_owned(), domain(case).to_owned())).collect();
-        let mappings = pairs.into_iter().map(|(agent, domain)| Mapping { agent, domain, policy: name.clone() }).collect();
-        let rulebook = Rulebook::compile(Parts { mappings, ..parts.clone() }, BTreeMap::new())?;
-        cases.extend(policy.tests.iter().map(|case| one(&rulebook, name, case, now)));
-    }
+    let rulebook = Rulebook::compile(parts.clone(), BTreeMap::new())?;
+    let wanted = parts.policies.iter().filter(|(name, _)| only.is_none_or(|only| only == name.as_str()));
+    let cases: Vec<CaseOut> = wanted.flat_map(|(name, policy)| policy.tests.iter().map(|case| one(&rulebook, name, case, now))).collect();
     let failed = cases.iter().filter(|case| !case.ok).count();
     Ok(Tested { ok: failed == 0, passed: cases.len() - failed, failed, cases })
 }
@@ -87,10 +80,6 @@ const DOMAIN: &str = "case.domain";
 
 fn agent(case: &Case) -> &str {
     case.agent.as_deref().unwrap_or(AGENT)
-}
-
-fn domain(case: &Case) -> &str {
-    case.act.get("domain").and_then(Value::as_str).unwrap_or(DOMAIN)
 }
 
 fn one(rulebook: &Rulebook, policy: &str, case: &Case, now: i64) -> CaseOut {
@@ -118,7 +107,7 @@ fn one(rulebook: &Rulebook, policy: &str, case: &Case, now: i64) -> CaseOut {
         over_a_persons_edit: false,
         waived_by: None,
     };
-    let decision = decide(rulebook, &act, &standing, &counters, now);
+    let decision = decide_under(rulebook, policy, &act, &standing, &counters, now);
     out.mode = Some(decision.mode);
     out.hits = decision.hits.iter().map(|hit| hit.rule_id.clone()).collect();
     if let Some(must) = case.mode.filter(|must| *must != decision.mode) {
