@@ -9,6 +9,7 @@
 //! Tables: `policy`, `mapping`, `setting`, and the key `rulebook` of `desk`.
 
 mod act;
+mod cases;
 mod change;
 mod condition;
 mod decide;
@@ -30,6 +31,7 @@ use crate::call::Op;
 use crate::record::Kind;
 
 pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing};
+pub use cases::{CaseResult, run_case, run_cases};
 pub use decide::{HIGH_RISK_LIST, decide, decide_under, mode_of_trust};
 pub use document::Document;
 pub use draft::accept;
@@ -41,7 +43,12 @@ pub use problem::Problem;
 pub use projection::PolicyProjection;
 pub use rulebook::{Cache, Rulebook};
 pub use settings::Settings;
-pub use store::{Stored, current, store};
+pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, current, store};
+
+/// What a condition can ask for: the name, and what it is.
+pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    condition::VARIABLES.iter().map(|(name, _, what)| (*name, *what))
+}
 
 /// The keys of `deskmate.yaml` that belong to others, so that a whole file can be given as a draft.
 pub const FILE_KEYS: &[&str] = &["listen", "database_url", "log", "tls", "proxy", "hosts", "retention", "bridge", "checkpoints"];
