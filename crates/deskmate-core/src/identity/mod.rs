@@ -18,7 +18,7 @@ mod token;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub(crate) use imported::{BroughtIn, bring_in};
+pub(crate) use imported::bring_in;
 
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
 pub use projection::IdentityProjection;

@@ -130,17 +130,16 @@ fn reader(global: &Global) -> Result<Client, Failure> {
     if client.has_token() { Ok(client) } else { Client::present(global) }
 }
 
-/// Reads a file's policy sections and compiles what it says on its own.
-fn compile(path: &Path, text: &str) -> Result<policy::Parts, Vec<Problem>> {
+/// Reads a file's policy sections and compiles what they say on their own.
+fn compile(text: &str) -> Result<Rulebook, Vec<Problem>> {
     let document = Document::parse_within(text, FILE_KEYS)?;
-    let parts = document.over(&policy::Parts::default());
-    Rulebook::compile(parts.clone(), BTreeMap::new()).map(|_| parts).inspect_err(|_| drop(path))
+    Rulebook::compile(document.over(&policy::Parts::default()), BTreeMap::new())
 }
 
 fn check(global: &Global, file: Option<PathBuf>) -> Result<(), Failure> {
     let (path, own) = named(global, file)?;
     let text = read(&path)?;
-    let problems = compile(&path, &text).err().unwrap_or_default();
+    let problems = compile(&text).err().unwrap_or_default();
     // The other sections of the server's own file stop its start as well, so they are checked with it.
     let other = if own { config::check_file(&path, &text).err().map(|error| error.to_string()) } else { None };
     let ok = problems.is_empty() && other.is_none();
@@ -206,19 +205,16 @@ fn test(global: &Global, files: Vec<PathBuf>, in_force: bool, policy: Option<&st
         return tell_tested(global, &reader(global)?.call("desk_policy_test", &json!({ "policy": policy }))?);
     }
     let files = if files.is_empty() { vec![named(global, None)?.0] } else { files };
-    let now = i64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap_or(0);
-    let mut all: Vec<Value> = Vec::new();
+    let mut all = Vec::new();
     for path in files {
         let wrong = |problems: Vec<Problem>| {
             let told: Vec<String> = problems.iter().map(|problem| format!("{}:{problem}", path.display())).collect();
             Failure::from(Error::new(Code::Invalid, told.join("\n")))
         };
-        let parts = compile(&path, &read(&path)?).map_err(wrong)?;
-        let tested = policy::run_cases(&parts, policy, now).map_err(wrong)?;
-        all.extend(tested.cases.iter().map(|case| json!(case)));
+        let rulebook = compile(&read(&path)?).map_err(wrong)?;
+        all.extend(policy::run_cases(&rulebook, policy));
     }
-    let failed = all.iter().filter(|case| case.get("ok") != Some(&json!(true))).count();
-    tell_tested(global, &json!({ "ok": failed == 0, "passed": all.len() - failed, "failed": failed, "cases": all }))
+    tell_tested(global, &json!(policy::Tested::of(all)))
 }
 
 fn tell_tested(global: &Global, tested: &Value) -> Result<(), Failure> {
@@ -227,10 +223,10 @@ fn tell_tested(global: &Global, tested: &Value) -> Result<(), Failure> {
     } else {
         for case in tested.get("cases").and_then(Value::as_array).into_iter().flatten() {
             let part = |name: &str| case.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let ok = case.get("ok") == Some(&json!(true));
-            say(&format!("{} {}: {}", if ok { "ok  " } else { "FAIL" }, part("policy"), part("case")))?;
-            for problem in lines(case, "problems") {
-                say(&format!("     {problem}"))?;
+            let ok = case.get("passed") == Some(&json!(true));
+            say(&format!("{} {}: {}", if ok { "ok  " } else { "FAIL" }, part("policy"), part("name")))?;
+            if !ok {
+                say(&format!("     {}", part("difference")))?;
             }
         }
         let number = |name: &str| tested.get(name).and_then(Value::as_u64).unwrap_or(0);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::model::Parts;
 use super::super::{Act, Document, Problem, Rulebook, Stored, current, store};
 use super::compare::{Classified, classify, with};
-use super::items::{Set, over, whole_difference};
+use super::items::{Set, whole_difference};
 use super::submit::{changes_of, note_applied, pending};
 use crate::call::{Cx, Role};
 use crate::{Error, Result, request};
@@ -24,7 +24,7 @@ pub struct Applied {
 /// that the server reads at its start.
 pub fn apply(cx: &mut Cx<'_, '_>, document: &Document, is_file: bool) -> Result<Applied> {
     let rulebook = current(cx)?;
-    let target = over(document, rulebook.parts());
+    let target = document.over(rulebook.parts());
     compile(&target)?;
     let in_force = Set::of(rulebook.parts())?;
     let changes = classify(&in_force, whole_difference(&in_force, &Set::of(&target)?));

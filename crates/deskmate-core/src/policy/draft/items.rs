@@ -147,7 +147,7 @@ impl Set {
 
     /// The pieces of a draft: what its sections name.
     pub fn of_document(document: &Document) -> Result<Self> {
-        Self::of(&over(document, &Parts::default()))
+        Self::of(&document.over(&Parts::default()))
     }
 
     /// What would be in force.
@@ -296,34 +296,4 @@ pub fn whole_difference(from: &Set, to: &Set) -> Vec<Change> {
     let keys: std::collections::BTreeSet<&Key> = from.pieces.keys().chain(to.pieces.keys()).collect();
     let differs = keys.into_iter().filter(|key| from.get(key) != to.get(key));
     differs.map(|key| Change { key: key.clone(), from: from.get(key).cloned(), to: to.get(key).cloned() }).collect()
-}
-
-/// What would be in force with a document: the sections that it has take the place of those in force. `policies` and
-/// `rules` are two sections, each section of settings is one, and `domains` is one.
-#[must_use]
-pub fn over(document: &Document, current: &Parts) -> Parts {
-    let mut parts = current.clone();
-    if let Some(policies) = &document.policies {
-        let global = policies.contains_key(GLOBAL_POLICY);
-        // With nothing but rules for everybody, nothing was said about the other policies.
-        if !global || policies.len() > 1 {
-            parts.policies.retain(|name, _| name == GLOBAL_POLICY);
-        }
-        parts.policies.extend(policies.clone());
-    }
-    if let Some(mappings) = &document.mappings {
-        parts.mappings = mappings.iter().cloned().collect();
-    }
-    if let Some(settings) = &document.settings {
-        if settings.is_empty() || settings.keys().any(|domain| !domain.is_empty()) {
-            parts.settings.retain(|domain, _| domain.is_empty());
-        }
-        for (domain, sections) in settings {
-            parts.settings.entry(domain.clone()).or_default().extend(sections.clone());
-        }
-    }
-    if let Some(mode) = document.mode {
-        parts.mode = mode;
-    }
-    parts
 }

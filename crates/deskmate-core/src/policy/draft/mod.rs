@@ -17,7 +17,7 @@ mod submit;
 
 pub use apply::{Applied, accept, apply};
 pub use compare::{Classified, Direction, classify};
-pub use items::{Change, Key, Set, difference, over, to_document, whole_difference};
+pub use items::{Change, Key, Set, difference, to_document, whole_difference};
 pub use show::{line, lines};
 pub use submit::{Submitted, claimed, submit};
 

@@ -41,7 +41,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, input: Check) -> Result<Checked> {
     check_text("document", &input.document, POLICY_BYTES_MAX)?;
     let rulebook = current(cx)?;
     let read = Document::parse_within(&input.document, FILE_KEYS);
-    let target = read.map(|document| draft::over(&document, rulebook.parts()));
+    let target = read.map(|document| document.over(rulebook.parts()));
     let compiled = target.and_then(|target| Rulebook::compile(target.clone(), std::collections::BTreeMap::new()).map(|_| target));
     match compiled {
         Err(problems) => Ok(Checked { ok: false, problems, difference: Vec::new(), loosens: false }),

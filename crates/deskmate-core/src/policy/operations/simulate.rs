@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::draft::{over, refused};
+use super::super::draft::refused;
 use super::super::{Act, Counters, Decision, Mode, Rulebook, Standing, current, decide};
 use super::apply::read;
 use crate::call::Cx;
@@ -146,7 +146,7 @@ pub(super) fn simulate(cx: &mut Cx<'_, '_>, input: Simulate) -> Result<Simulated
 fn draft_of(cx: &mut Cx<'_, '_>, document: Option<&str>) -> Result<Arc<Rulebook>> {
     let in_force = current(cx)?;
     let Some(text) = document else { return Ok(in_force) };
-    let parts = over(&read(text)?, in_force.parts());
+    let parts = read(text)?.over(in_force.parts());
     Rulebook::compile(parts, BTreeMap::new()).map(Arc::new).map_err(|problems| refused(&problems))
 }
 
