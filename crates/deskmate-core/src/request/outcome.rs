@@ -50,7 +50,8 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&s
             Ok(())
         }
         RequestKind::Handoff => cowork::resolved(cx, request, reason, further),
-        RequestKind::Edit | RequestKind::Policy => Ok(()),
+        RequestKind::Policy => crate::policy::accept(cx, &request.act()?),
+        RequestKind::Edit => Ok(()),
     }
 }
 
@@ -96,7 +97,13 @@ fn ask_for_promotion(cx: &mut Cx<'_, '_>, cause: &Request, trust: &trust::Trust,
     let decision = for_people(cx, domain, "high", "trust rises only when a person ratifies it")?;
     let title = format!("Promote {agent} in {domain} to {}", target.to_f64());
     let packet = Packet {
-        reasoning: Some(format!("{} of {} decided proposals were approved, which stands for {:.0} to {:.0} %.", trust.state().approved, trust.decided(), low * 100.0, high * 100.0)),
+        reasoning: Some(format!(
+            "{} of {} decided proposals were approved, which stands for {:.0} to {:.0} %.",
+            trust.state().approved,
+            trust.decided(),
+            low * 100.0,
+            high * 100.0
+        )),
         old: Some(serde_json::json!({ "to": trust.score.to_f64() })),
         reversibility: Some("overrides and idle days lower the score again".to_owned()),
         ..Packet::default()

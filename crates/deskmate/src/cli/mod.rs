@@ -4,9 +4,11 @@ mod audit;
 mod call;
 mod client;
 mod identity;
+mod import;
 mod keep;
 mod mcp;
 mod output;
+mod policy;
 mod server;
 mod service;
 mod up;
@@ -83,6 +85,12 @@ enum Command {
     /// Make tokens for your own scripts
     #[command(subcommand)]
     Token(identity::TokenCommand),
+    /// Check, apply and explain policies
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// Bring in what another server left
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Verify, prove and export the record
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -123,6 +131,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Agent(command) => identity::agent(&global, command),
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),
+        Command::Import(command) => import::run(&global, command),
+        Command::Policy(command) => policy::run(&global, command),
         Command::Audit(command) => audit::run(&global, command),
         Command::Backup(args) => keep::backup(&global, args),
         Command::Restore(args) => keep::restore(&global, args),
