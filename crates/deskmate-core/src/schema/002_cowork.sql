@@ -119,9 +119,9 @@ create table pause (
     paused_at bigint not null
 );
 
--- Everything that waits for a person, and what became of it. `act` is the exact act as canonical JSON, `digest` is over
--- it; `decision` is what policy answered; `packet` is what the requester said for the person who decides. Texts are null
--- once they were erased. `rank` is the priority turned round.
+-- Everything that waits for a person, and what became of it. `act` is the exact act with its actor, nonce, schema and
+-- target as canonical JSON, `digest` is over it; `decision` is what policy answered; `packet` is what the requester said
+-- for the person who decides. Texts are null once they were erased. `rank` is the priority turned round.
 create table request (
     id text primary key,
     kind text not null,
@@ -143,6 +143,7 @@ create table request (
     updated_at bigint not null,
     decided_at bigint,
     decided_by text,
+    edited_by text,
     finished_at bigint,
     version bigint not null,
     round bigint not null,
@@ -157,11 +158,12 @@ create table request (
     packet text,
     reason text
 );
-create index request_pending on request (rank, created_at, id) where state = 'pending';
-create index request_pending_by_domain on request (domain, rank, created_at, id) where state = 'pending';
-create index request_pending_of on request (requester, created_at, id) where state = 'pending';
+create index request_pending on request (rank, created_at, id, snoozed_until, asked_at) where state = 'pending';
+create index request_pending_by_domain on request (domain, rank, created_at, id, snoozed_until, asked_at) where state = 'pending';
+create index request_pending_of on request (requester, rank, created_at, id, snoozed_until, asked_at) where state = 'pending';
+create index request_pending_for on request (assignee, rank, created_at, id, snoozed_until, asked_at) where state = 'pending' and assignee is not null;
 create index request_due on request (expires_at, id) where state = 'pending';
-create index request_escalates on request (escalate_at, id) where escalate_at is not null;
+create index request_escalates on request (escalate_at, id) where state = 'pending' and escalate_at is not null;
 create index request_open_execution on request (updated_at, id) where state = 'executing';
 create index request_by_requester on request (requester, created_at, id);
 create index request_by_domain on request (domain, created_at, id);
@@ -204,7 +206,6 @@ create table act_grant (
     request text not null,
     agent text not null,
     digest BYTES not null,
-    nonce text not null,
     granted_at bigint not null,
     expires_at bigint not null,
     used_at bigint,
@@ -279,6 +280,9 @@ create table field_edit (
     primary key (subject, field)
 );
 
+-- What a grant or a request says is compared with what was told of it, also before the sealer gave that its place.
+create index event_staged_by_subject on event_staged (subject, position); -- postgres
+
 -- A person's word for acts like one that was approved, for a while.
 create table standing_approval (
     id text primary key,
@@ -292,3 +296,5 @@ create table standing_approval (
     revoked_at bigint
 );
 create index standing_approval_of on standing_approval (agent, domain, expires_at, id) where revoked_at is null;
+create index standing_approval_by_request on standing_approval (request, id);
+create index standing_approval_by_age on standing_approval (created_at, id);
