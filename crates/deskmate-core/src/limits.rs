@@ -72,6 +72,16 @@ pub const JOB_SLICE_MAX: u32 = 500;
 pub const REFUSALS_PER_MINUTE: u32 = 20;
 /// Unacknowledged messages that one recipient may have before senders are asked to wait.
 pub const UNREAD_MAX: i64 = 100_000;
+/// What an agent proposes to change, as JSON, and the context of a handoff.
+pub const CHANGE_BYTES_MAX: usize = 256 * 1024;
+/// Why an agent wants something, and what a person says to it.
+pub const REASONING_BYTES_MAX: usize = 32 * 1024;
+/// Items of a list that comes with a proposal or a handoff: criteria, things that were tried, open requests.
+pub const PACKET_ITEMS_MAX: usize = 100;
+/// Instructions that one call acknowledges.
+pub const INSTRUCTIONS_ACKNOWLEDGED_MAX: usize = 200;
+/// Requests that one bulk call decides.
+pub const BULK_MAX: usize = 1_000;
 /// Votes on one request that are looked at.
 pub const VOTES_MAX: u32 = 500;
 /// The longest that a standing approval holds, in hours.

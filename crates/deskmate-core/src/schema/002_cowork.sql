@@ -214,7 +214,8 @@ create table act_grant (
 create index act_grant_by_request on act_grant (request, granted_at, id);
 create index act_grant_unused on act_grant (agent, expires_at, id) where used_at is null and revoked_at is null;
 
--- What was done, as reported: with the request it belongs to, or without one.
+-- What was done, as reported: with the request it belongs to, or without one. `unknown`: it named a request that is not
+-- there for the reporter; `silent`: it does not say why.
 create table execution (
     id text primary key,
     request text,
@@ -227,6 +228,9 @@ create table execution (
     outcome text not null,
     matches text not null,
     cost bigint not null,
+    quality bigint,
+    unknown boolean not null,
+    silent boolean not null,
     started_at bigint,
     created_at bigint not null,
     action text,
