@@ -275,6 +275,18 @@ both! {
         }
     }
 
+    fn who_is_paused_does_not_probe(desk: &TestDesk) {
+        // Guard: a paused agent's attempts count, and do not hold it beyond its pause.
+        let owner = desk.claim();
+        desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
+        for _ in 0..30 {
+            assert_eq!(desk.act(|cx| meter::denied(cx, "code", DOMAIN)).unwrap(), None);
+        }
+        desk.call(&owner, "desk_resume", json!({ "agent": "code" })).unwrap();
+        let gauge = desk.act(|cx| meter::gauge(cx, "code", DOMAIN)).unwrap();
+        assert_eq!((gauge.held, gauge.counters.denied_day), (None, 30));
+    }
+
     fn w26_many_clients_never_exceed_a_cap_together(desk: &TestDesk) {
         // Guard: the count and the use are in one serialised transaction.
         for (per_agent, cap) in [(None, 40_u32), (Some(25_u32), 1_000)] {
