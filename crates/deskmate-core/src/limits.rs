@@ -94,3 +94,26 @@ pub const SIMILAR_LOOKED_MAX: u32 = 200;
 pub const SIMILAR_SHOWN_MAX: usize = 10;
 /// Earlier acts on which a drafted rule is tried.
 pub const DRAFT_LOOKED_MAX: u32 = 500;
+/// A text with policies, mappings and settings.
+pub const POLICY_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Policies in force at once.
+pub const POLICIES_MAX: usize = 1_000;
+/// Rules of one policy.
+pub const RULES_MAX: usize = 5_000;
+/// Mappings in force at once.
+pub const MAPPINGS_MAX: usize = 10_000;
+/// Domains with settings of their own.
+pub const DOMAIN_SETTINGS_MAX: usize = 1_000;
+/// The condition of a rule.
+pub const CONDITION_CHARS_MAX: usize = 2_000;
+/// Values in the arguments that a condition is given, how deep they nest, and the bytes of their texts. Beyond, the
+/// condition cannot be evaluated, and its rule fires.
+pub const CONDITION_VALUES_MAX: usize = 1_000;
+/// See `CONDITION_VALUES_MAX`.
+pub const CONDITION_DEPTH_MAX: usize = 16;
+/// See `CONDITION_VALUES_MAX`.
+pub const CONDITION_BYTES_MAX: usize = 64 * 1024;
+/// Changed paths that field rules look at. A larger change is denied where a policy has such rules.
+pub const CHANGED_PATHS_MAX: usize = 10_000;
+/// Rules that one decision names as fired.
+pub const HITS_MAX: usize = 100;

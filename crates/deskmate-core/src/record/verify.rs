@@ -73,6 +73,7 @@ impl Verifier {
         let projections: Vec<Box<dyn Projection>> = vec![
             Box::new(crate::identity::IdentityProjection::default()),
             Box::new(crate::meter::PauseProjection::default()),
+            Box::new(crate::policy::PolicyProjection::default()),
             Box::new(crate::request::RequestProjection::default()),
             Box::new(crate::trust::TrustProjection::default()),
         ];
