@@ -81,7 +81,7 @@ pub const PACKET_ITEMS_MAX: usize = 100;
 /// Instructions that one call acknowledges.
 pub const INSTRUCTIONS_ACKNOWLEDGED_MAX: usize = 200;
 /// Requests that one bulk call decides.
-pub const BULK_MAX: usize = 1_000;
+pub const BULK_MAX: usize = 500;
 /// Votes on one request that are looked at.
 pub const VOTES_MAX: u32 = 500;
 /// The longest that a standing approval holds, in hours.

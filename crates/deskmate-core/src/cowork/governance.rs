@@ -213,7 +213,8 @@ fn of_executions(found: &Found) -> Vec<Dated> {
     use IssueSeverity::{High, Low};
     use IssueType::{ExecutionBeforeApproval, ExecutionBeyondApproval, ExecutionWithoutApproval, MissingIntent, OrphanedExecution};
     let mut issues = Vec::new();
-    for row in &found.executions {
+    // What a person did, they did by their own authority.
+    for row in found.executions.iter().filter(|row| row.derived != "human") {
         let mut find = |kind, severity, advice: &str| {
             let found = issue(kind, severity, &row.agent, row.created_at, advice);
             let found = Issue { proposal_id: row.request.clone(), action_id: Some(row.id.clone()), domain: Some(row.domain.clone()), ..found };

@@ -13,6 +13,7 @@ use crate::limits::PAGE_MAX;
 use crate::policy::{PolicyRef, Reason};
 use crate::record::{self, EventRow, Proof, Search};
 use crate::request::{self, Request, State};
+use crate::trust::Points;
 use crate::{Result, format_time, parse_time};
 
 /// How many events of one chain are shown.
@@ -106,6 +107,47 @@ pub(super) struct TrailOut {
     notes: String,
 }
 
+/// A report of what was done.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ReportOut {
+    /// Its id.
+    action_id: String,
+    /// What was done; absent once it was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<String>,
+    /// Who acted, as the desk knows it: `agent`, `human` or `collaborative`.
+    actor: String,
+    /// Who acted, as the reporter said.
+    claimed_actor: String,
+    /// `done`, `failed` or `ambiguous`.
+    outcome: String,
+    /// How it compares with what was approved.
+    matches: String,
+    /// The grant that covered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant_id: Option<String>,
+    /// What it cost, in cost units.
+    cost: f64,
+    /// When it was reported.
+    at: String,
+}
+
+impl ReportOut {
+    fn of(row: &ExecutionRow) -> Self {
+        Self {
+            action_id: row.id.clone(),
+            action: row.action.clone(),
+            actor: row.derived.clone(),
+            claimed_actor: row.claimed.clone(),
+            outcome: row.outcome.clone(),
+            matches: row.matches.clone(),
+            grant_id: row.grant.clone(),
+            cost: Points(row.cost.saturating_mul(1_000)).to_f64(),
+            at: format_time(row.created_at),
+        }
+    }
+}
+
 /// A chain, or that there is none.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Trail {
@@ -120,6 +162,8 @@ pub(super) struct Trail {
     trail: Option<TrailOut>,
     /// The links, oldest first.
     chain: Vec<Link>,
+    /// What was reported, oldest first.
+    reports: Vec<ReportOut>,
     /// What keeps the chain from being verified.
     problems: Vec<String>,
     /// A proof for each link, in the same order without repeats; for anyone who has the desk's public key.
@@ -129,7 +173,7 @@ pub(super) struct Trail {
 pub(super) fn trail(cx: &mut Cx<'_, '_>, input: AuditTrail) -> Result<Trail> {
     let id = words::id("proposal_id", &input.proposal_id)?;
     let Some(request) = request::find(cx, &id)?.filter(|request| request.kind.is_act()) else {
-        return Ok(Trail { proposal_id: id, found: false, verified: false, trail: None, chain: Vec::new(), problems: Vec::new(), proofs: Vec::new() });
+        return Ok(Trail { proposal_id: id, found: false, verified: false, trail: None, chain: Vec::new(), reports: Vec::new(), problems: Vec::new(), proofs: Vec::new() });
     };
     let events = events_of(cx, &request)?;
     let executions = execution::of_request(cx, &request.id)?;
@@ -150,6 +194,7 @@ pub(super) fn trail(cx: &mut Cx<'_, '_>, input: AuditTrail) -> Result<Trail> {
         verified,
         trail: Some(shown),
         chain: events.into_iter().flat_map(links).collect(),
+        reports: executions.iter().map(ReportOut::of).collect(),
         problems,
         proofs: if input.without_proofs { Vec::new() } else { proofs },
     })

@@ -167,7 +167,7 @@ create index request_escalates on request (escalate_at, id) where state = 'pendi
 create index request_open_execution on request (updated_at, id) where state = 'executing';
 create index request_by_requester on request (requester, created_at, id);
 create index request_by_domain on request (domain, created_at, id);
-create index request_by_state on request (state, created_at, id);
+create index request_by_state on request (state, created_at, id) where state <> 'pending';
 create index request_by_kind on request (kind, created_at, id);
 create index request_by_age on request (created_at, id);
 create index request_by_batch on request (batch, id) where batch is not null;
