@@ -53,4 +53,5 @@ pub const TABLES: &[(&str, &str)] = &[
     ("instruction", "id"),
     ("field_edit", "subject, field"),
     ("standing_approval", "id"),
+    ("imported", "source, kind, foreign_id"),
 ];

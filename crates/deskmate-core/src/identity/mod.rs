@@ -8,6 +8,7 @@
 mod agents;
 mod authenticate;
 mod factor;
+mod imported;
 mod people;
 mod projection;
 mod rows;
@@ -16,6 +17,8 @@ mod token;
 
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
+
+pub(crate) use imported::bring_in;
 
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
 pub use projection::IdentityProjection;

@@ -50,7 +50,8 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&s
             Ok(())
         }
         RequestKind::Handoff => cowork::resolved(cx, request, reason, further),
-        RequestKind::Edit | RequestKind::Policy => Ok(()),
+        RequestKind::Policy => crate::policy::accept(cx, &request.act()?),
+        RequestKind::Edit => Ok(()),
     }
 }
 
