@@ -72,3 +72,5 @@ pub const JOB_SLICE_MAX: u32 = 500;
 pub const REFUSALS_PER_MINUTE: u32 = 20;
 /// Unacknowledged messages that one recipient may have before senders are asked to wait.
 pub const UNREAD_MAX: i64 = 100_000;
+/// Fields of one record that one call names.
+pub const EDIT_FIELDS_MAX: usize = 20;
