@@ -58,7 +58,8 @@ impl App {
         let world: Arc<dyn World> = Arc::new(Machine::new(newest));
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
         refuse_foreign_key(&db, &keys)?;
-        let desk = Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed };
+        let desk =
+            Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed, rulebooks: deskmate_core::policy::Cache::default() };
         Ok(Self { desk, live, activity: Activity::new(), staged, key, refusals: Arc::default() })
     }
 

@@ -90,7 +90,15 @@ impl TestDesk {
         options.threads = 2;
         let db = open(&options, &key);
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
-        let desk = Desk { db, registry: Arc::new(registry), world: world.clone() as Arc<dyn World>, keys, away: Away::default(), open_allowed: true };
+        let desk = Desk {
+            db,
+            registry: Arc::new(registry),
+            world: world.clone() as Arc<dyn World>,
+            keys,
+            away: Away::default(),
+            open_allowed: true,
+            rulebooks: deskmate_core::policy::Cache::default(),
+        };
         Self { desk, world, key, _schema: schema, _directory: directory }
     }
 

@@ -14,6 +14,7 @@ use super::decode::check_value;
 use super::idempotency::Key;
 use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
+use crate::policy::Cache;
 use crate::record::Keyring;
 use crate::{Code, Error, Result, World, identity};
 
@@ -87,6 +88,8 @@ pub struct Desk {
     pub away: Away,
     /// Whether callers without a credential may name themselves at all: only where every caller is on this machine.
     pub open_allowed: bool,
+    /// The rulebook that was used last.
+    pub rulebooks: Cache,
 }
 
 impl Desk {
@@ -133,13 +136,13 @@ impl Desk {
         T: Send + 'static,
         F: FnMut(&mut Cx<'_, '_>) -> Result<T> + Send + 'static,
     {
-        let (world, keys) = (Arc::clone(&self.world), Arc::clone(&self.keys));
-        self.db.write(move |tx| act(&mut Cx::new(tx, Actor::system(), surface, Arc::clone(&world), Arc::clone(&keys)))).await
+        let desk = self.clone();
+        self.db.write(move |tx| act(&mut desk.cx(tx, Actor::system(), surface))).await
     }
 
     /// A context in an open transaction.
     pub fn cx<'t, 'c>(&self, tx: &'t mut Tx<'c>, actor: Actor, surface: Surface) -> Cx<'t, 'c> {
-        Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys))
+        Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.rulebooks.clone())
     }
 
     /// Who calls, and the input without what only says who calls.

@@ -9,13 +9,27 @@
 //! Tables: `policy`, `mapping`, `setting`, and the key `rulebook` of `desk`.
 
 mod act;
+mod decide;
+mod document;
+mod model;
+mod problem;
+mod rulebook;
 pub mod settings;
+mod store;
 
 use crate::call::Op;
 use crate::record::Kind;
 
 pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing};
+pub use decide::{decide, mode_of_trust};
+pub use document::Document;
+pub use model::{
+    Case, Constraint, DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Match, Parts, Patch, Policy, PolicyMode, Rule, Section, Severity,
+};
+pub use problem::Problem;
+pub use rulebook::{Cache, Rulebook};
 pub use settings::Settings;
+pub use store::{Stored, current, store};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[];

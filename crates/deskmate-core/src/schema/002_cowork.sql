@@ -44,8 +44,10 @@ create table trust (
     overridden bigint not null,
     streak bigint not null,
     demoted boolean not null,
+    changes bigint not null,
     decided_since bigint not null,
     approved_since bigint not null,
+    promoting boolean not null,
     confidence_sum bigint not null,
     confidence_count bigint not null,
     brier_sum bigint not null,
@@ -53,35 +55,62 @@ create table trust (
     primary key (agent, domain, verified)
 );
 
--- A rolling window, exact for any cap: every use has a number, and the use `cap` numbers ago tells whether there is room.
--- `scope` is `domain:NAME` or `all`.
+-- How people answered a request as far as it moved trust, so that it counts once and can be taken back. `applied` is what
+-- it really did to the score; `change` is the number of the change in its row of `trust`.
+create table trust_verdict (
+    request text primary key,
+    agent text not null,
+    domain text not null,
+    verified boolean not null,
+    approved boolean not null,
+    applied bigint not null,
+    change bigint not null,
+    streak_before bigint not null,
+    demoted_before boolean not null,
+    confidence bigint,
+    at bigint not null
+);
+create index trust_verdict_of on trust_verdict (agent, domain, verified, at, request);
+
+-- Rolling windows, exact for any cap: every use has a number, `first` is the number of the oldest one that is still in the
+-- window and `first_at` its time, so that what is used up is a subtraction. `scope` is a domain, or empty for all of them
+-- together. `ahead` is how far the window's own time is ahead of the clock, after that stepped back. `day` counts the
+-- days since 1970 (UTC), and what follows holds for that day; cost is in millionths of a unit. `held_until` is in the row
+-- for all domains only.
 create table meter (
     agent text not null,
     scope text not null,
     next bigint not null,
-    oldest bigint not null,
-    primary key (agent, scope)
-);
-create table meter_use (
-    agent text not null,
-    scope text not null,
-    number bigint not null,
-    at bigint not null,
-    primary key (agent, scope, number)
-);
-create index meter_use_by_time on meter_use (agent, scope, at, number);
-
--- What an agent used up on a day of the calendar (UTC, days since 1970); cost in millionths of a unit.
-create table budget_day (
-    agent text not null,
-    scope text not null,
+    first bigint not null,
+    first_at bigint not null,
+    last_at bigint not null,
+    ahead bigint not null,
+    pruned bigint not null,
     day bigint not null,
     calls bigint not null,
     cost bigint not null,
     denied bigint not null,
-    primary key (agent, scope, day)
+    held_until bigint not null,
+    primary key (agent, scope)
 );
-create index budget_day_by_day on budget_day (day, agent, scope);
+create table meter_use (
+    agent text not null,
+    number bigint not null,
+    domain text not null,
+    domain_number bigint not null,
+    at bigint not null,
+    primary key (agent, number)
+);
+create unique index meter_use_in_domain on meter_use (agent, domain, domain_number);
+
+-- Attempts of an agent that were denied in the last minutes (their times, oldest first), and how often that has put its
+-- further attempts off.
+create table probe (
+    agent text primary key,
+    times text not null,
+    level bigint not null,
+    last_at bigint not null
+);
 
 -- Who must not act now: `agent` is a name, or `*` for all.
 create table pause (
@@ -90,8 +119,8 @@ create table pause (
     paused_at bigint not null
 );
 
--- Everything that waits for a person, and what became of it. `act` is the exact act as canonical JSON, `digest` is over
--- it; `decision` is what policy answered; `packet` is what the requester said for the person who decides. Texts are null
+-- Everything that waits for a person, and what became of it. `act` is the exact act with its actor, nonce, schema and
+-- target as canonical JSON, `digest` is over it; `decision` is what policy answered; `packet` is what the requester said for the person who decides. Texts are null
 -- once they were erased. `rank` is the priority turned round.
 create table request (
     id text primary key,
@@ -114,6 +143,7 @@ create table request (
     updated_at bigint not null,
     decided_at bigint,
     decided_by text,
+    edited_by text,
     finished_at bigint,
     version bigint not null,
     round bigint not null,
@@ -128,11 +158,12 @@ create table request (
     packet text,
     reason text
 );
-create index request_pending on request (rank, created_at, id) where state = 'pending';
-create index request_pending_by_domain on request (domain, rank, created_at, id) where state = 'pending';
-create index request_pending_of on request (requester, created_at, id) where state = 'pending';
+create index request_pending on request (rank, created_at, id, snoozed_until, asked_at) where state = 'pending';
+create index request_pending_by_domain on request (domain, rank, created_at, id, snoozed_until, asked_at) where state = 'pending';
+create index request_pending_of on request (requester, rank, created_at, id, snoozed_until, asked_at) where state = 'pending';
+create index request_pending_for on request (assignee, rank, created_at, id, snoozed_until, asked_at) where state = 'pending' and assignee is not null;
 create index request_due on request (expires_at, id) where state = 'pending';
-create index request_escalates on request (escalate_at, id) where escalate_at is not null;
+create index request_escalates on request (escalate_at, id) where state = 'pending' and escalate_at is not null;
 create index request_open_execution on request (updated_at, id) where state = 'executing';
 create index request_by_requester on request (requester, created_at, id);
 create index request_by_domain on request (domain, created_at, id);
