@@ -74,3 +74,9 @@ pub const REFUSALS_PER_MINUTE: u32 = 20;
 pub const UNREAD_MAX: i64 = 100_000;
 /// Fields of one record that one call names.
 pub const EDIT_FIELDS_MAX: usize = 20;
+/// Events that one notification names; further ones are counted.
+pub const NOTIFICATION_ITEMS_MAX: usize = 20;
+/// How much of a text that somebody wrote a notification shows.
+pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 200;
+/// Channels of the configuration.
+pub const NOTIFICATION_CHANNELS_MAX: usize = 20;

@@ -53,4 +53,6 @@ pub const TABLES: &[(&str, &str)] = &[
     ("instruction", "id"),
     ("field_edit", "subject, field"),
     ("standing_approval", "id"),
+    ("notification", "id"),
+    ("notification_channel", "name"),
 ];

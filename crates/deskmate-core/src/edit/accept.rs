@@ -3,7 +3,7 @@
 use super::fields::Change;
 use super::hold::changes_of;
 use crate::call::Cx;
-use crate::policy::Act;
+use crate::request::{Bound, Request};
 use crate::{Code, Error, Result, bridge, identity};
 
 /// What became of an approved write.
@@ -19,9 +19,10 @@ pub enum Accepted {
 }
 
 /// Writes what a person approved. Whoever calls it has checked that the caller may decide.
-pub fn accept(cx: &mut Cx<'_, '_>, act: &Act) -> Result<Accepted> {
-    let changes = changes_of(act);
-    let (kind, id) = act.target.split_once(':').unwrap_or((act.target.as_str(), ""));
+pub fn accept(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Accepted> {
+    let bound = Bound::read(request)?;
+    let changes = changes_of(&bound);
+    let (kind, id) = bound.act.target.split_once(':').unwrap_or((bound.act.target.as_str(), ""));
     let done = match kind {
         "task" => bridge::accept_task_edit(cx, id, &changes),
         "group" => bridge::accept_group_edit(cx, id, &changes),

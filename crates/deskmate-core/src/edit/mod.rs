@@ -31,7 +31,7 @@ pub use projection::EditProjection;
 pub const EDITED: &str = "edited";
 
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] = &[operations::RELEASED];
+pub const EVENTS: &[Kind] = &[hold::ASKED_AGAIN, operations::RELEASED];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
