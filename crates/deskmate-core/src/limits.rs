@@ -72,6 +72,18 @@ pub const JOB_SLICE_MAX: u32 = 500;
 pub const REFUSALS_PER_MINUTE: u32 = 20;
 /// Unacknowledged messages that one recipient may have before senders are asked to wait.
 pub const UNREAD_MAX: i64 = 100_000;
+/// Votes on one request that are looked at.
+pub const VOTES_MAX: u32 = 500;
+/// The longest that a standing approval holds, in hours.
+pub const STANDING_HOURS_MAX: u32 = 24;
+/// Changed fields of a request that are shown one by one; the whole change is shown beside them.
+pub const CHANGES_SHOWN_MAX: usize = 500;
+/// Earlier requests of a requester that are looked at for similar ones, and how many of those are shown.
+pub const SIMILAR_LOOKED_MAX: u32 = 200;
+/// See `SIMILAR_LOOKED_MAX`.
+pub const SIMILAR_SHOWN_MAX: usize = 10;
+/// Earlier acts on which a drafted rule is tried.
+pub const DRAFT_LOOKED_MAX: u32 = 500;
 /// Fields of one record that one call names.
 pub const EDIT_FIELDS_MAX: usize = 20;
 /// Events that one notification names; further ones are counted.

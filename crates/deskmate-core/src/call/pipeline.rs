@@ -195,7 +195,7 @@ impl Desk {
 
 /// Checks the operation's authorisation row.
 fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
-    let ways = "people decide with `deskmate` on a terminal or in their signed-in browser";
+    let ways = crate::request::WAYS;
     if let Some(scopes) = &actor.scopes {
         let effect = if effect == Effect::Read { "read" } else { "write" };
         let toolset = op.toolset.name();
@@ -214,13 +214,14 @@ fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
         _ if actor.is_system() => Ok(()),
         Access::Anyone if actor.is_agent() => Ok(()),
         Access::Anyone => need_role(actor, super::Role::Member.min(if effect == Effect::Read { super::Role::Viewer } else { super::Role::Member })),
-        Access::Person(_) | Access::Present(_) if actor.is_agent() => {
+        Access::Person(_) | Access::Present(_) | Access::Decides(_) if actor.is_agent() => {
             Err(Error::forbidden(format!("{} needs a person's credential, and this is an agent's", op.full_name())).hint(ways))
         }
         Access::Person(role) => need_role(actor, role),
-        Access::Present(role) => {
+        Access::Present(role) | Access::Decides(role) => {
             need_role(actor, role)?;
-            if actor.presence == Presence::Shown { Ok(()) } else { Err(Error::forbidden("this needs you to show that you are there").hint(ways)) }
+            let named_later = matches!(op.access, Access::Decides(_)) && actor.scopes.is_some();
+            if actor.presence == Presence::Shown || named_later { Ok(()) } else { Err(Error::forbidden("this needs you to show that you are there").hint(ways)) }
         }
     }
 }

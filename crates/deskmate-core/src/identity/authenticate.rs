@@ -5,6 +5,7 @@ use serde_json::Value;
 use subtle::ConstantTimeEq;
 
 use super::rows::{CREDENTIAL, CredentialRow, PERSON, PersonRow};
+use super::sessions::PRESENT_TTL;
 use super::token::{Secret, SecretKind};
 use crate::call::{Actor, ActorKind, Credential, Mode, Presence, Role};
 use crate::limits::NAME_CHARS_MAX;
@@ -94,6 +95,7 @@ fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Acto
                 verified: true,
                 role: Some(Role::from_name(&person.role)),
                 presence: if present { Presence::Shown } else { Presence::NotShown },
+                presence_since: found.present_until.filter(|_| present).map(|until| until - PRESENT_TTL),
                 scopes,
                 credential: Some(found.id),
             })

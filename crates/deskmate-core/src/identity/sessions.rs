@@ -30,7 +30,7 @@ const MINUTE: i64 = 60_000_000;
 const CLAIM_TTL: i64 = 10 * MINUTE;
 const SESSION_TTL: i64 = 30 * 24 * 60 * MINUTE;
 /// How long a shown presence lasts.
-const PRESENT_TTL: i64 = 5 * MINUTE;
+pub(super) const PRESENT_TTL: i64 = 5 * MINUTE;
 /// Wrong passphrases before the first lock; each further one doubles the time, up to a day.
 const FAILURES_MAX: i64 = 5;
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::call::{Actor, ActorKind};
 use crate::policy::{Act, Decision};
+use crate::trust::Trust;
 use crate::{Code, Error, Result, hex};
 
 /// What waits for a person.
@@ -254,6 +255,8 @@ pub struct New {
     pub supersedes: Option<String>,
     /// The batch that it belongs to.
     pub batch: Option<String>,
+    /// The agent's trust as it was weighed; looked up if not given.
+    pub trust: Option<Trust>,
 }
 
 impl New {
@@ -274,6 +277,7 @@ impl New {
             escalate_seconds: None,
             supersedes: None,
             batch: None,
+            trust: None,
         }
     }
 }

@@ -120,8 +120,8 @@ create table pause (
 );
 
 -- Everything that waits for a person, and what became of it. `act` is the exact act with its actor, nonce, schema and
--- target as canonical JSON, `digest` is over it; `decision` is what policy answered; `packet` is what the requester said for the person who decides. Texts are null
--- once they were erased. `rank` is the priority turned round.
+-- target as canonical JSON, `digest` is over it; `decision` is what policy answered; `packet` is what the requester said
+-- for the person who decides. Texts are null once they were erased. `rank` is the priority turned round.
 create table request (
     id text primary key,
     kind text not null,
@@ -206,7 +206,6 @@ create table act_grant (
     request text not null,
     agent text not null,
     digest BYTES not null,
-    nonce text not null,
     granted_at bigint not null,
     expires_at bigint not null,
     used_at bigint,
@@ -281,6 +280,9 @@ create table field_edit (
     primary key (subject, field)
 );
 
+-- What a grant or a request says is compared with what was told of it, also before the sealer gave that its place.
+create index event_staged_by_subject on event_staged (subject, position); -- postgres
+
 -- A person's word for acts like one that was approved, for a while.
 create table standing_approval (
     id text primary key,
@@ -294,6 +296,8 @@ create table standing_approval (
     revoked_at bigint
 );
 create index standing_approval_of on standing_approval (agent, domain, expires_at, id) where revoked_at is null;
+create index standing_approval_by_request on standing_approval (request, id);
+create index standing_approval_by_age on standing_approval (created_at, id);
 
 -- Messages to people outside the desk: what happened since a channel's last one is told together. `state` is `open` while
 -- it still takes events in, then `sending`, and in the end `delivered`, `failed` or `dropped`. `items` are the first of

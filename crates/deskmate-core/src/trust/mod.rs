@@ -9,15 +9,18 @@
 
 mod facts;
 mod points;
+mod replay;
 mod rows;
 mod rules;
+mod show;
 
-use crate::call::Op;
+use crate::call::{Access, Op, Toolset};
 use crate::record::Kind;
 
 pub use points::Points;
-pub use rows::{Change, Of, Trust, approved, look, not_promoted, overridden, promoted, proposed, taken_back};
-pub use rules::{Moved, POLICY_CHANGE, Rates, Severity, State, Step, Verdict, interval, override_impact};
+pub use replay::TrustProjection;
+pub use rows::{Change, Of, Trust, approved, imported, look, look_by, not_promoted, overridden, promoted, proposed, taken_back};
+pub use rules::{Known, Moved, POLICY_CHANGE, Rates, Severity, State, Step, Verdict, interval, override_impact};
 
 /// A score or a counter of trust changed.
 pub const CHANGED: Kind = Kind { name: "trust.changed", says: "A person's answer changed how much an agent is trusted in a domain." };
@@ -27,5 +30,9 @@ pub const EVENTS: &[Kind] = &[CHANGED];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
-    Vec::new()
+    vec![
+        Op::read(Toolset::Desk, "trust_list", show::list).access(Access::Anyone),
+        Op::read(Toolset::Desk, "trust_get", show::get).access(Access::Anyone),
+        Op::read(Toolset::Desk, "trust_replay", replay::replay).access(Access::Anyone),
+    ]
 }

@@ -3,10 +3,10 @@
 use deskmate_db::args;
 
 use super::facts::{self, Cause, Key};
-use super::rules::{self, Moved, POLICY_CHANGE, Rates, Severity, State, Step, Verdict, override_impact};
+use super::rules::{self, Known, Moved, POLICY_CHANGE, Rates, Severity, State, Step, Verdict, override_impact};
 use super::{CHANGED, Points};
 use crate::call::Cx;
-use crate::policy::{Mode, Settings};
+use crate::policy::{self, Mode};
 use crate::record::Event;
 use crate::{Error, Result};
 
@@ -103,18 +103,18 @@ pub struct Of<'a> {
     pub confidence: Option<Points>,
 }
 
-/// The settings that hold in a domain.
-fn settings(_cx: &mut Cx<'_, '_>, _domain: &str) -> Result<Settings> {
-    Ok(Settings::default())
-}
-
 pub(super) fn rates(cx: &mut Cx<'_, '_>, domain: &str) -> Result<Rates> {
-    Ok(Rates::of(&settings(cx, domain)?))
+    Ok(Rates::of(policy::current(cx)?.settings(domain)))
 }
 
 /// How much an agent is trusted in a domain now. It only looks: fading is written by the next change.
 pub fn look(cx: &mut Cx<'_, '_>, agent: &str, domain: &str, verified: bool) -> Result<Trust> {
     let rates = rates(cx, domain)?;
+    look_by(cx, rates, agent, domain, verified)
+}
+
+/// Like [`look`], with the rates of the domain's settings, for callers that have them at hand.
+pub fn look_by(cx: &mut Cx<'_, '_>, rates: Rates, agent: &str, domain: &str, verified: bool) -> Result<Trust> {
     let row = cx.tx.optional(
         "select score, proposals, approved, overridden, streak, demoted, changes, decided_since, approved_since, promoting, confidence_sum, \
          confidence_count, brier_sum, updated_at from trust where agent = $1 and domain = $2 and verified = $3",
@@ -154,7 +154,7 @@ pub(super) fn read_state(row: &deskmate_db::Row, from: usize) -> Result<State> {
 pub fn proposed(cx: &mut Cx<'_, '_>, trust: &Trust, event: Event) -> Result<Event> {
     let moved = trust.state().after(&Step::Proposed, &trust.rates, cx.now());
     write(cx, &Key::of(trust), &moved.state)?;
-    Ok(event.fact("trust", facts::proposed(trust, &moved, &trust.rates)))
+    Ok(event.fact("trust", facts::proposed(&Key::of(trust), &moved, &trust.rates)))
 }
 
 /// A person approved a proposal.
@@ -163,7 +163,7 @@ pub fn approved(cx: &mut Cx<'_, '_>, of: Of<'_>) -> Result<Change> {
     if change.trust.rates.promote_alone
         && let Some(target) = change.promotion_due.take()
     {
-        let promoted = step(cx, of, Cause::Promoted, &Step::Promoted { target })?;
+        let promoted = step(cx, of, Cause::Promoted { target }, &Step::Promoted { target })?;
         change = Change { trust: promoted.trust, new: promoted.new, promoted_to: Some(target), ..change };
     }
     Ok(change)
@@ -199,12 +199,20 @@ pub fn promoted(cx: &mut Cx<'_, '_>, of: Of<'_>, target: Points) -> Result<Chang
     if target != Points::SUGGEST && target != Points::ACT {
         return Err(Error::invalid("target", "must be 0.5 or 0.8"));
     }
-    step(cx, of, Cause::Promoted, &Step::Promoted { target })
+    step(cx, of, Cause::Promoted { target }, &Step::Promoted { target })
 }
 
 /// A promotion was refused, or its request ended without an answer: counting starts anew.
 pub fn not_promoted(cx: &mut Cx<'_, '_>, of: Of<'_>) -> Result<Change> {
     step(cx, of, Cause::NotPromoted, &Step::NotPromoted)
+}
+
+/// What another system knew of an agent. It stands only where this desk knows nothing yet.
+pub fn imported(cx: &mut Cx<'_, '_>, of: Of<'_>, known: &Known) -> Result<Change> {
+    if look(cx, of.agent, of.domain, of.verified)?.stored.is_some() {
+        return Err(Error::conflict(format!("the desk knows agent {} in domain {} already", of.agent, of.domain)));
+    }
+    step(cx, of, Cause::Imported, &Step::Imported(*known))
 }
 
 /// A step that answers a request, which is kept so that it counts once and can be taken back.
@@ -245,12 +253,12 @@ fn decide(cx: &mut Cx<'_, '_>, of: Of<'_>, cause: Cause, make: impl FnOnce(&Rate
 /// Does a step: the row, and the event from which it can be recomputed.
 fn step(cx: &mut Cx<'_, '_>, of: Of<'_>, cause: Cause, step: &Step) -> Result<Change> {
     let trust = look(cx, of.agent, of.domain, of.verified)?;
-    let Moved { state, previous, impact, demoted, promotion_due } = trust.state().after(step, &trust.rates, cx.now());
+    let moved = trust.state().after(step, &trust.rates, cx.now());
     let key = Key::of(&trust);
-    write(cx, &key, &state)?;
+    write(cx, &key, &moved.state)?;
     let event = Event::new(CHANGED, key.subject()).audience([of.agent]);
-    let moved = Moved { state, previous, impact, demoted, promotion_due };
-    cx.emit(facts::changed(event, &trust, &cause, of, &moved, &trust.rates))?;
+    cx.emit(facts::changed(event, &key, &cause, of, &moved, &trust.rates))?;
+    let Moved { state, previous, impact, demoted, promotion_due } = moved;
     let new = state.score;
     let trust = Trust { score: new, stored: Some(state), ..trust };
     Ok(Change { trust, previous, new, impact, demoted, promotion_due, promoted_to: None })

@@ -182,6 +182,25 @@ pub enum Step {
     },
     /// A person said no to a promotion, or never answered.
     NotPromoted,
+    /// What another system knew.
+    Imported(Known),
+}
+
+/// What another system knew of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its score when it was last updated there.
+    pub score: Points,
+    /// Proposals made.
+    pub proposals: i64,
+    /// Approved ones.
+    pub approved: i64,
+    /// Overridden ones.
+    pub overridden: i64,
+    /// Overrides in a row.
+    pub streak: i64,
+    /// When it was last updated there: fading goes on from then.
+    pub updated_at: i64,
 }
 
 /// What a step did.
@@ -263,6 +282,13 @@ impl State {
                 state.restart_promotion();
             }
             Step::NotPromoted => state.restart_promotion(),
+            Step::Imported(known) => {
+                let demoted = known.streak >= rates.demote_after;
+                let Known { proposals, approved, overridden, streak, .. } = known;
+                let updated_at = known.updated_at.min(now);
+                state = Self { proposals, approved, overridden, streak, demoted, updated_at, ..Self::fresh(rates, now) };
+                moved.impact = Points(known.score.0 - previous.0);
+            }
         }
         state.score = Points(previous.0.saturating_add(moved.impact.0)).clamped();
         if matches!(step, Step::Approved { .. }) && state.promotion_earned(rates) {

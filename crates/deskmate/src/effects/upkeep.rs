@@ -1,4 +1,5 @@
-//! Upkeep by the clock: leases that ended are told, data goes after its time, and checkpoints are copied out.
+//! Upkeep by the clock: leases that ended are told, requests expire, data goes after its time, and checkpoints are
+//! copied out.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::time::Duration;
 use deskmate_core::bridge::{self, Slice};
 use deskmate_core::call::{Cx, Surface, prune_keys};
 use deskmate_core::record::{newest_checkpoint, prune_checkpoints};
-use deskmate_core::{Result, format_time, hex, job, notify};
+use deskmate_core::{Result, format_time, hex, job, notify, request};
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +42,7 @@ pub(super) async fn run(app: App, retention: Retention, copies: Copies, stop: Ca
             _ = ticks.tick() => {}
         }
         told("leases", sweep(&app).await);
+        told("requests", sweep_requests(&app).await);
         if count.is_multiple_of(SWEEPS_PER_ROUND) {
             told("retention", prune(&app, retention, &stop).await);
             if let Some(path) = &copies.file {
@@ -65,6 +67,13 @@ async fn sweep(app: &App) -> Result<()> {
     while act(app, |cx| bridge::sweep_tasks(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| bridge::sweep_reservations(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| job::rescue(cx, SLICE)).await?.len() >= SLICE as usize {}
+    Ok(())
+}
+
+/// Expires requests that nobody decided in time, and sends what waited too long to the owners.
+async fn sweep_requests(app: &App) -> Result<()> {
+    while act(app, |cx| request::escalate_due(cx, SLICE)).await? >= SLICE {}
+    while act(app, |cx| request::expire_due(cx, SLICE)).await? >= SLICE {}
     Ok(())
 }
 
