@@ -1,6 +1,7 @@
 //! People's edits win: what a person set, an agent only asks to change. One case for each kind of record, on both engines.
 
 use deskmate_core::Code;
+use deskmate_core::bridge::file::{self, Columns, FileRow, FileTask, Settled, Table};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
 
@@ -28,7 +29,183 @@ fn sound(desk: &TestDesk) {
     assert!(report.sound, "{:?}", report.findings);
 }
 
+/// What waits for people, newest last.
+fn waiting(desk: &TestDesk, owner: &Caller) -> Vec<Value> {
+    ok(desk, owner, "desk_request_list", json!({}))["requests"].as_array().unwrap().clone()
+}
+
+fn request(desk: &TestDesk, owner: &Caller, id: &Value) -> Value {
+    ok(desk, owner, "desk_request_get", json!({ "request": id }))
+}
+
+fn approve(desk: &TestDesk, owner: &Caller, id: &Value) -> Value {
+    let digest = request(desk, owner, id)["digest"].clone();
+    ok(desk, owner, "desk_request_approve", json!({ "request": id, "expected_digest": digest }))
+}
+
+fn held(answer: &Value) -> Value {
+    let id = answer["held"]["request_id"].clone();
+    assert!(id.is_string() && answer["held"]["outcome"] == "held", "{answer}");
+    id
+}
+
 both! {
+    fn an_approved_change_of_a_task_is_written_as_it_was_shown(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = give(desk, &CODE);
+        ok(desk, &owner, "bridge_update_task", json!({ "task_id": id, "title": "by a person", "deadline": "2026-11-15T09:30:00Z" }));
+        let asked = held(&ok(desk, &CODE, "bridge_update_task", json!({ "task_id": id, "title": "by the agent", "deadline": "", "priority": "low" })));
+        // The person sees both values of each field.
+        let shown = request(desk, &owner, &asked);
+        assert_eq!((&shown["kind"], &shown["state"], &shown["requester"]), (&json!("edit"), &json!("pending"), &json!("code")));
+        let text = shown.to_string();
+        for value in ["by a person", "by the agent", "2026-11-15T09:30:00.000000Z"] {
+            assert!(text.contains(value), "{value} in {shown}");
+        }
+        assert!(!text.contains("\"low\"},"), "what no person set is not asked for");
+        assert_code(&desk.refused(&CODE, "desk_request_approve", json!({ "request": asked })), Code::Forbidden);
+        assert_eq!(approve(desk, &owner, &asked)["approved"], true);
+        let read = task(desk, &CODE, &id)["task"].clone();
+        assert_eq!((&read["title"], &read["priority"], read.get("deadline")), (&json!("by the agent"), &json!("low"), None));
+        // What a person approved is a person's word, and the next change asks again.
+        assert_eq!(read["set_by_people"], json!(["deadline", "title"]));
+        held(&ok(desk, &CODE, "bridge_update_task", json!({ "task_id": id, "title": "once more" })));
+        sound(desk);
+    }
+
+    fn a_change_that_no_longer_fits_is_superseded(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = give(desk, &CODE);
+        ok(desk, &owner, "bridge_update_task", json!({ "task_id": id, "title": "by a person", "priority": "high" }));
+        let asked = held(&ok(desk, &CODE, "bridge_update_task", json!({ "task_id": id, "title": "by the agent", "priority": "low" })));
+        ok(desk, &owner, "bridge_update_task", json!({ "task_id": id, "title": "by a person, again" }));
+        let answer = approve(desk, &owner, &asked);
+        assert_eq!((&answer["approved"], &answer["state"]), (&json!(false), &json!("superseded")));
+        assert!(request(desk, &owner, &asked)["reason"].as_str().unwrap().contains("title was changed"));
+        let read = task(desk, &CODE, &id)["task"].clone();
+        assert_eq!((&read["title"], &read["priority"]), (&json!("by a person, again"), &json!("high")), "nothing of it was written");
+        // A task that ended changes no more.
+        let asked = held(&ok(desk, &CODE, "bridge_update_task", json!({ "task_id": id, "title": "late" })));
+        ok(desk, &CODE, "bridge_update_task", json!({ "task_id": id, "status": "cancelled" }));
+        assert_eq!(approve(desk, &owner, &asked)["state"], "superseded");
+        sound(desk);
+    }
+
+    fn a_rejected_change_leaves_everything_as_it_is(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = give(desk, &CODE);
+        ok(desk, &owner, "bridge_update_task", json!({ "task_id": id, "title": "by a person" }));
+        let asked = held(&ok(desk, &CODE, "bridge_update_task", json!({ "task_id": id, "title": "by the agent" })));
+        ok(desk, &owner, "desk_request_reject", json!({ "request": asked, "reason": "no" }));
+        assert_eq!(task(desk, &CODE, &id)["task"]["title"], "by a person");
+        sound(desk);
+    }
+
+    fn asking_again_is_one_request(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = give(desk, &CODE);
+        ok(desk, &owner, "bridge_update_task", json!({ "task_id": id, "title": "by a person" }));
+        let ask = |title: &str| held(&ok(desk, &CODE, "bridge_update_task", json!({ "task_id": id, "title": title })));
+        let first = ask("one");
+        assert_eq!(ask("one"), first);
+        assert_eq!(waiting(desk, &owner).len(), 1);
+        // Something else stands in the place of what was asked before.
+        let second = ask("two");
+        assert!(second != first);
+        assert_eq!(request(desk, &owner, &first)["state"], "superseded");
+        assert_eq!(waiting(desk, &owner).len(), 1);
+        // The flood cap does not come near.
+        for number in 0..210 {
+            ask(&number.to_string());
+        }
+        assert_eq!(waiting(desk, &owner).len(), 1);
+        sound(desk);
+    }
+
+    fn a_paused_agent_does_not_even_ask(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = give(desk, &CODE);
+        ok(desk, &owner, "bridge_update_task", json!({ "task_id": id, "title": "by a person" }));
+        ok(desk, &owner, "desk_pause", json!({ "agent": "code" }));
+        let answer = ok(desk, &CODE, "bridge_update_task", json!({ "task_id": id, "title": "by the agent" }));
+        assert_eq!((&answer["held"]["outcome"], answer["held"].get("request_id")), (&json!("denied"), None));
+        assert!(waiting(desk, &owner).is_empty());
+        sound(desk);
+    }
+
+    fn approved_changes_of_groups_and_agents_are_written(desk: &TestDesk) {
+        let owner = desk.claim();
+        let code = desk.register(&owner, "code");
+        desk.register(&owner, "eve");
+        ok(desk, &code, "bridge_set_group", json!({ "name": "team", "members": ["code"] }));
+        ok(desk, &owner, "bridge_set_group", json!({ "name": "team", "members": ["code", "eve"] }));
+        let group = held(&ok(desk, &code, "bridge_set_group", json!({ "name": "team", "members": ["eve"] })));
+        approve(desk, &owner, &group);
+        assert_eq!(ok(desk, &code, "bridge_list_groups", json!({}))["groups"][0]["members"], json!(["eve"]));
+        let stale = held(&ok(desk, &code, "bridge_set_group", json!({ "name": "team", "members": [] })));
+        ok(desk, &owner, "bridge_set_group", json!({ "name": "team", "members": ["code"] }));
+        assert_eq!(approve(desk, &owner, &stale)["state"], "superseded");
+        ok(desk, &owner, "desk_agent_change", json!({ "agent": "code", "note": "reviews" }));
+        let note = held(&ok(desk, &code, "desk_agent_change", json!({ "agent": "code", "note": "deploys" })));
+        approve(desk, &owner, &note);
+        assert_eq!(ok(desk, &owner, "desk_agent_list", json!({}))["agents"][0]["note"], "deploys");
+        let stale = held(&ok(desk, &code, "desk_agent_change", json!({ "agent": "code", "note": "idles" })));
+        ok(desk, &owner, "desk_agent_revoke", json!({ "agent": "code" }));
+        assert_eq!(approve(desk, &owner, &stale)["state"], "superseded");
+        sound(desk);
+    }
+
+    fn the_bridge_file_does_not_overwrite_a_person(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = give(desk, &CODE);
+        let row = |title: &str, description: &str| {
+            let columns = FileTask {
+                sender: "code".into(),
+                recipient: "cowork".into(),
+                title: title.into(),
+                description: description.into(),
+                status: "pending".into(),
+                result: None,
+                created_at: "2025-12-31T23:00:00Z".into(),
+                updated_at: None,
+            };
+            FileRow { id: id.clone(), columns: Columns::Task(columns), has_result: true }
+        };
+        let settle = |row: FileRow| {
+            let size = desk.desk.db.read_blocking(deskmate_core::record::size).unwrap();
+            let settled = desk.act(move |cx| {
+                cx.surface = deskmate_core::call::Surface::File;
+                file::settle(cx, std::slice::from_ref(&row), size)
+            });
+            settled.unwrap().remove(0)
+        };
+        // The file shows the task under this id.
+        let known = id.clone();
+        desk.act(move |cx| { let shown = file::shown(cx.tx, Table::Tasks, &known)?; file::name(cx, shown).map(drop) }).unwrap();
+        // What no person set, who claims to be its sender may change by hand.
+        assert!(matches!(settle(row("second", "do it")), Settled::Keep));
+        assert_eq!(task(desk, &CODE, &id)["task"]["title"], "second");
+        ok(desk, &owner, "bridge_update_task", json!({ "task_id": id, "title": "by a person" }));
+        let Settled::Put(put) = settle(row("by hand", "do it")) else { panic!("the file keeps what a person must not lose") };
+        let Columns::Task(columns) = put.columns else { panic!() };
+        assert_eq!(columns.title, "by a person");
+        assert_eq!(task(desk, &CODE, &id)["task"]["title"], "by a person");
+        let [asked] = waiting(desk, &owner).try_into().unwrap();
+        assert_eq!((&asked["kind"], &asked["requester"], &asked["verified"]), (&json!("edit"), &json!("code"), &json!(false)));
+        // Neither status nor result is a way round.
+        assert!(matches!(settle(row("by hand", "do it")), Settled::Put(_)));
+        assert_eq!(waiting(desk, &owner).len(), 1);
+        // A task that a person gave is nobody's to change by hand.
+        let own = text(&ok(desk, &owner, "bridge_create_task", json!({ "to": "cowork", "title": "a person's" })), "task_id");
+        let mut foreign = row("by hand", "");
+        foreign.id = own.clone();
+        let known = own.clone();
+        desk.act(move |cx| { let shown = file::shown(cx.tx, Table::Tasks, &known)?; file::name(cx, shown).map(drop) }).unwrap();
+        assert!(matches!(settle(foreign), Settled::Put(_)));
+        assert_eq!(task(desk, &owner, &own)["task"]["title"], "a person's");
+        sound(desk);
+    }
+
     fn a_task_keeps_what_a_person_set(desk: &TestDesk) {
         let owner = desk.claim();
         let id = give(desk, &CODE);

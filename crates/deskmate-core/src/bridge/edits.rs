@@ -160,8 +160,8 @@ fn write(cx: &mut Cx<'_, '_>, task: &mut TaskRow, changes: &[Change]) -> Result<
     cx.emit(event.audience(audience))
 }
 
-/// Writes a change that a person approved, if the task is still as it was shown.
-pub(crate) fn accept_task_edit(cx: &mut Cx<'_, '_>, id: &str, changes: &[Change]) -> Result<()> {
+/// Checks that a held change still fits the task as it was shown, and writes it where a person approved it.
+pub(crate) fn accept_task_edit(cx: &mut Cx<'_, '_>, id: &str, changes: &[Change], approved: bool) -> Result<()> {
     let mut task = rows::find_task(cx.tx, id)?.ok_or_else(|| Error::not_found("the task is gone"))?;
     if task.stored.is_final() {
         return Err(Error::conflict(format!("the task is {}, which is final", task.stored.name())));
@@ -171,7 +171,7 @@ pub(crate) fn accept_task_edit(cx: &mut Cx<'_, '_>, id: &str, changes: &[Change]
     for change in changes {
         put(cx, &mut wanted, change)?;
     }
-    write(cx, &mut task, changes)
+    if approved { write(cx, &mut task, changes) } else { Ok(()) }
 }
 
 /// The fields that a person set by giving the task.

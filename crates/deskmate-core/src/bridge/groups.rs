@@ -121,8 +121,8 @@ fn write(cx: &mut Cx<'_, '_>, name: &str, owner: &str, before: &[String], member
     cx.emit(event.audience(concerned))
 }
 
-/// Writes a change that a person approved, if the group is still as it was shown.
-pub(crate) fn accept_group_edit(cx: &mut Cx<'_, '_>, name: &str, changes: &[Change]) -> Result<()> {
+/// Checks that a held change still fits the group as it was shown, and writes it where a person approved it.
+pub(crate) fn accept_group_edit(cx: &mut Cx<'_, '_>, name: &str, changes: &[Change], approved: bool) -> Result<()> {
     let (owner, _) = find(cx, name)?.ok_or_else(|| Error::not_found("the group is gone"))?;
     let before = members_of(cx, name)?;
     edit::check_shown(changes, |field| (field == "members").then(|| before.clone().into()))?;
@@ -133,7 +133,9 @@ pub(crate) fn accept_group_edit(cx: &mut Cx<'_, '_>, name: &str, changes: &[Chan
         }
         let members = resolve(cx, &names)?;
         check_room(cx, &before, &members)?;
-        write(cx, name, &owner, &before, members, true)?;
+        if approved {
+            write(cx, name, &owner, &before, members, true)?;
+        }
     }
     Ok(())
 }

@@ -6,36 +6,30 @@ use crate::call::Cx;
 use crate::request::{Bound, Request};
 use crate::{Code, Error, Result, bridge, identity};
 
-/// What became of an approved write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// It is written, and the fields count as set by the person who approved.
-    Applied,
-    /// The record changed since it was shown, or the write no longer fits it: nothing was written.
-    Superseded {
-        /// Why.
-        why: String,
-    },
+/// Why a held write can no longer be done as it was shown, if so: the record changed, ended or is gone. Only reads.
+pub fn stale(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Option<String>> {
+    match with_target(cx, request, false) {
+        Ok(()) => Ok(None),
+        Err(error) if matches!(error.code, Code::Invalid | Code::NotFound | Code::Conflict | Code::Forbidden) => Ok(Some(error.to_string())),
+        Err(error) => Err(error),
+    }
 }
 
-/// Writes what a person approved. Whoever calls it has checked that the caller may decide.
-pub fn accept(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Accepted> {
+/// Writes what a person approved. The fields count as set by that person. Whoever calls it has checked that the caller
+/// may decide.
+pub fn accept(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
+    with_target(cx, request, true)
+}
+
+fn with_target(cx: &mut Cx<'_, '_>, request: &Request, write: bool) -> Result<()> {
     let bound = Bound::read(request)?;
     let changes = changes_of(&bound);
     let (kind, id) = bound.act.target.split_once(':').unwrap_or((bound.act.target.as_str(), ""));
-    let done = match kind {
-        "task" => bridge::accept_task_edit(cx, id, &changes),
-        "group" => bridge::accept_group_edit(cx, id, &changes),
-        "agent" => identity::accept_agent_edit(cx, id, &changes),
+    match kind {
+        "task" => bridge::accept_task_edit(cx, id, &changes, write),
+        "group" => bridge::accept_group_edit(cx, id, &changes, write),
+        "agent" => identity::accept_agent_edit(cx, id, &changes, write),
         other => Err(Error::invalid("target", format!("{other} has no fields that people set"))),
-    };
-    match done {
-        Ok(()) => Ok(Accepted::Applied),
-        // The records check everything before their first write, so that nothing has to be undone here.
-        Err(error) if matches!(error.code, Code::Invalid | Code::NotFound | Code::Conflict | Code::Forbidden) => {
-            Ok(Accepted::Superseded { why: error.to_string() })
-        }
-        Err(error) => Err(error),
     }
 }
 

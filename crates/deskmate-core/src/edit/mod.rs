@@ -22,7 +22,7 @@ use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub(crate) use accept::check_shown;
-pub use accept::{Accepted, accept};
+pub use accept::{accept, stale};
 pub use fields::{Change, FieldOut, Split, fields, forget, mark, set_by_people, split};
 pub use hold::{Held, Target, hold};
 pub use projection::EditProjection;

@@ -146,14 +146,16 @@ fn describe(cx: &mut Cx<'_, '_>, agent: &str, note: &str, sets: bool) -> Result<
     cx.emit(event.payload(json!({ "note": note })).audience([agent]))
 }
 
-/// Writes a change that a person approved, if the agent is still as it was shown.
-pub(crate) fn accept_agent_edit(cx: &mut Cx<'_, '_>, agent: &str, changes: &[edit::Change]) -> Result<()> {
+/// Checks that a held change still fits the agent as it was shown, and writes it where a person approved it.
+pub(crate) fn accept_agent_edit(cx: &mut Cx<'_, '_>, agent: &str, changes: &[edit::Change], approved: bool) -> Result<()> {
     let before = note_of(cx, agent)?;
     edit::check_shown(changes, |field| (field == "note").then(|| before.clone().into()))?;
     for change in changes {
         let note = change.to.as_str().ok_or_else(|| Error::invalid("note", "must be a text"))?;
         check_text("note", note, TITLE_CHARS_MAX)?;
-        describe(cx, agent, note, true)?;
+        if approved {
+            describe(cx, agent, note, true)?;
+        }
     }
     Ok(())
 }

@@ -11,8 +11,7 @@ use crate::{Error, Result};
 pub const FRESH: i64 = 60_000_000;
 
 /// How people decide, for whoever may not.
-pub const WAYS: &str =
-    "a person decides with `deskmate inbox` on a terminal, on the inbox page in their signed-in browser, or with their session at POST /api/desk_request_approve";
+pub const WAYS: &str = "a person decides with `deskmate inbox` on a terminal, on the inbox page in their signed-in browser, or with their session at POST /api/desk_request_approve";
 
 /// Whether a list of domains covers one: its name, `*`, or a beginning followed by `*`.
 pub(super) fn covers(domains: &[String], domain: &str) -> bool {
@@ -117,7 +116,6 @@ pub fn check_fresh(cx: &Cx<'_, '_>, what: &str) -> Result<()> {
     if cx.actor.presence_since.is_some_and(|since| since > cx.now() - FRESH) {
         return Ok(());
     }
-    Err(Error::forbidden(format!("{what} needs your passphrase again")).hint(
-        "give it with desk_show_presence (POST /api/desk_show_presence; `deskmate inbox` and the inbox page ask for it), then decide within 60 seconds",
-    ))
+    Err(Error::forbidden(format!("{what} needs your passphrase again"))
+        .hint("give it with desk_show_presence (POST /api/desk_show_presence; `deskmate inbox` and the inbox page ask for it), then decide within 60 seconds"))
 }

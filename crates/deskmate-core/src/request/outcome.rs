@@ -5,10 +5,10 @@ use super::grant;
 use super::judge::for_people;
 use super::model::{New, Packet, Request, RequestKind, Requester};
 use super::submit::submit;
-use crate::Result;
 use crate::call::Cx;
 use crate::policy::Act;
 use crate::trust::{self, Of, Points};
+use crate::{Result, edit};
 
 /// The verb of promotions.
 const PROMOTE: &str = "trust.promote";
@@ -48,7 +48,8 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, _reason: Option<&
             let _ = trust::promoted(cx, of(request), Points::of(to))?;
             Ok(())
         }
-        RequestKind::Edit | RequestKind::Policy | RequestKind::Handoff => Ok(()),
+        RequestKind::Edit => edit::accept(cx, request),
+        RequestKind::Policy | RequestKind::Handoff => Ok(()),
     }
 }
 
@@ -93,7 +94,13 @@ fn ask_for_promotion(cx: &mut Cx<'_, '_>, cause: &Request, trust: &trust::Trust,
     let decision = for_people(cx, domain, "high", "trust rises only when a person ratifies it")?;
     let title = format!("Promote {agent} in {domain} to {}", target.to_f64());
     let packet = Packet {
-        reasoning: Some(format!("{} of {} decided proposals were approved, which stands for {:.0} to {:.0} %.", trust.state().approved, trust.decided(), low * 100.0, high * 100.0)),
+        reasoning: Some(format!(
+            "{} of {} decided proposals were approved, which stands for {:.0} to {:.0} %.",
+            trust.state().approved,
+            trust.decided(),
+            low * 100.0,
+            high * 100.0
+        )),
         old: Some(serde_json::json!({ "to": trust.score.to_f64() })),
         reversibility: Some("overrides and idle days lower the score again".to_owned()),
         ..Packet::default()

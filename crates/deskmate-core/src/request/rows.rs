@@ -219,7 +219,11 @@ pub(super) fn insert_vote(cx: &mut Cx<'_, '_>, request: &Request, vote: &str) ->
         "insert into vote (request, round, person, vote, at) values ($1, $2, $3, $4, $5) on conflict (request, round, person) do nothing",
         args![request.id, request.round, cx.actor.id, vote, now],
     )?;
-    if kept == 1 { Ok(()) } else { Err(Error::conflict("you have said yes to this already; it waits for others").hint("desk_request_get shows who is missing")) }
+    if kept == 1 {
+        Ok(())
+    } else {
+        Err(Error::conflict("you have said yes to this already; it waits for others").hint("desk_request_get shows who is missing"))
+    }
 }
 
 /// A stored note.

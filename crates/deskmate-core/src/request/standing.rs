@@ -189,10 +189,9 @@ pub(super) fn page(cx: &mut Cx<'_, '_>, page: &PageIn) -> Result<Vec<StandingRow
 
 /// A person ends a standing approval. Whoever may decide in its domain may: it only makes the desk stricter.
 pub(super) fn revoke(cx: &mut Cx<'_, '_>, id: &str) -> Result<StandingRow> {
-    let row = cx.tx.optional(
-        "select id, request, agent, domain, pattern, person, created_at, expires_at, revoked_at from standing_approval where id = $1",
-        args![id],
-    )?;
+    let row = cx
+        .tx
+        .optional("select id, request, agent, domain, pattern, person, created_at, expires_at, revoked_at from standing_approval where id = $1", args![id])?;
     let mut row = row.map(|row| StandingRow::read(&row)).transpose()?.ok_or_else(|| Error::not_found(format!("there is no standing approval {id}")))?;
     let person = cx.actor.id.clone();
     if !cx.actor.is_person() || !super::access::may_decide_in(cx, &person, &row.domain)? {
