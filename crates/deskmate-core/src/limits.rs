@@ -72,6 +72,29 @@ pub const JOB_SLICE_MAX: u32 = 500;
 pub const REFUSALS_PER_MINUTE: u32 = 20;
 /// Unacknowledged messages that one recipient may have before senders are asked to wait.
 pub const UNREAD_MAX: i64 = 100_000;
+/// A text with policies, mappings and settings.
+pub const POLICY_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Policies in force at once.
+pub const POLICIES_MAX: usize = 1_000;
+/// Rules of one policy.
+pub const RULES_MAX: usize = 5_000;
+/// Mappings in force at once.
+pub const MAPPINGS_MAX: usize = 10_000;
+/// Domains with settings of their own.
+pub const DOMAIN_SETTINGS_MAX: usize = 1_000;
+/// The condition of a rule.
+pub const CONDITION_CHARS_MAX: usize = 2_000;
+/// Values in the arguments that a condition is given, how deep they nest, and the bytes of their texts. Beyond, the
+/// condition cannot be evaluated, and its rule fires.
+pub const CONDITION_VALUES_MAX: usize = 1_000;
+/// See `CONDITION_VALUES_MAX`.
+pub const CONDITION_DEPTH_MAX: usize = 16;
+/// See `CONDITION_VALUES_MAX`.
+pub const CONDITION_BYTES_MAX: usize = 64 * 1024;
+/// Changed paths that field rules look at. A larger change is denied where a policy has such rules.
+pub const CHANGED_PATHS_MAX: usize = 10_000;
+/// Rules that one decision names as fired.
+pub const HITS_MAX: usize = 100;
 /// Votes on one request that are looked at.
 pub const VOTES_MAX: u32 = 500;
 /// The longest that a standing approval holds, in hours.

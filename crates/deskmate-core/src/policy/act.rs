@@ -83,7 +83,8 @@ pub struct Standing {
 }
 
 /// What an agent used up and has waiting; only what the rulebook asks for is filled in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Counters {
     /// Acts in this domain in the last minute, hour and on this day (UTC).
     pub calls_minute: i64,

@@ -311,3 +311,13 @@ pub struct Parts {
     /// What happens to what no mapping names.
     pub mode: PolicyMode,
 }
+
+impl Parts {
+    /// Leaves out what says nothing, so that one meaning has one form.
+    pub(super) fn tidy(&mut self) {
+        for sections in self.settings.values_mut() {
+            sections.retain(|_, patch| !patch.is_empty());
+        }
+        self.settings.retain(|_, sections| !sections.is_empty());
+    }
+}

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Something in a document that cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
-    /// The line, counted from 1.
+    /// The line, counted from 1; 0 if it did not come from a text.
     pub line: u64,
     /// The column, counted from 1 in characters.
     pub column: u64,
@@ -20,7 +20,9 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.line, self.column)?;
+        if self.line > 0 {
+            write!(f, "{}:{}: ", self.line, self.column)?;
+        }
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
         }

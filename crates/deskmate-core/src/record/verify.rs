@@ -74,6 +74,7 @@ impl Verifier {
             Box::new(crate::edit::EditProjection::default()),
             Box::new(crate::identity::IdentityProjection::default()),
             Box::new(crate::meter::PauseProjection::default()),
+            Box::new(crate::policy::PolicyProjection::default()),
             Box::new(crate::request::RequestProjection::default()),
             Box::new(crate::trust::TrustProjection::default()),
         ];
