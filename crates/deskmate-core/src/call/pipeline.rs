@@ -148,7 +148,7 @@ impl Desk {
     /// Who calls, and the input without what only says who calls.
     fn enter(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<(Actor, Value)> {
         let mut input = call.input.clone();
-        let claims = identity::Claims::take(&op.input, &mut input)?;
+        let claims = identity::Claims::take(op, &mut input)?;
         let actor = match (&call.credential, op.access) {
             (Credential::Nobody | Credential::Named(_), Access::Public) => Actor::system(),
             _ => identity::authenticate(tx, &call.credential, &claims, self.world.now(), self.open_allowed)?,
@@ -182,10 +182,11 @@ impl Desk {
         let before = cx.tx.staged();
         let outcome = op.run(&mut cx, input, prepared)?;
         if let Outcome::Done(answer) = &outcome {
-            if cx.tx.staged() == before && !op.hints.idempotent {
+            let untold = cx.tx.staged() == before;
+            if untold && !op.hints.idempotent && !op.is_untold(answer) {
                 return Err(Error::new(Code::Internal, format!("{name} changed something and told the record nothing")));
             }
-            if let Some(key) = &key {
+            if let Some(key) = key.as_ref().filter(|_| !untold || !op.is_untold(answer)) {
                 key.keep(&mut cx, &name, &op.keepable(answer))?;
             }
         }

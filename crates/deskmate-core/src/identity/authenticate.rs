@@ -7,7 +7,7 @@ use subtle::ConstantTimeEq;
 use super::rows::{CREDENTIAL, CredentialRow, PERSON, PersonRow};
 use super::sessions::PRESENT_TTL;
 use super::token::{Secret, SecretKind};
-use crate::call::{Actor, ActorKind, Credential, Mode, Presence, Role};
+use crate::call::{Actor, ActorKind, Credential, Mode, Op, Presence, Role};
 use crate::limits::NAME_CHARS_MAX;
 use crate::{Code, Error, Result};
 
@@ -19,18 +19,17 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Takes `agent_id` and `agent_token` out of an input whose operation does not declare them.
-    pub fn take(schema: &Value, input: &mut Value) -> Result<Self> {
-        let declared = |name: &str| schema.pointer(&format!("/properties/{name}")).is_some();
+    /// Takes `agent_id` and `agent_token` out of an input. An operation that has a use of its own for an `agent_id` keeps
+    /// it, and it counts as a claim all the same.
+    pub fn take(op: &Op, input: &mut Value) -> Result<Self> {
+        let own = op.input.pointer("/properties/agent_id").is_some() && !op.shows_caller();
         let mut claims = Self::default();
         let Some(fields) = input.as_object_mut() else {
             return Err(Error::invalid("input", "must be a JSON object"));
         };
         for (name, slot) in [("agent_id", &mut claims.agent_id), ("agent_token", &mut claims.token)] {
-            if declared(name) {
-                continue;
-            }
-            match fields.remove(name) {
+            let given = if own && name == "agent_id" { fields.get(name).cloned() } else { fields.remove(name) };
+            match given {
                 None | Some(Value::Null) => {}
                 Some(Value::String(text)) => *slot = Some(text),
                 Some(_) => return Err(Error::invalid(name, "must be a text")),

@@ -22,6 +22,29 @@ type Told = Vec<(String, i64)>;
 /// A person approves. Checks who decides; with `edits` (new arguments) a new digest and a new round. `expected_digest`
 /// is that of what the person saw. The request comes back approved, or still pending when it needs more people.
 pub fn approve(cx: &mut Cx<'_, '_>, id: &str, edits: Option<Value>, expected_digest: Option<&str>, reason: Option<String>) -> Result<Request> {
+    approve_with(cx, id, edits, expected_digest, reason, &Further::default())
+}
+
+/// What goes along with an answer.
+#[derive(Clone, Debug, Default)]
+pub struct Further {
+    /// The batch in which it was given.
+    pub batch: Option<String>,
+    /// What the agent is to do, as the answer to a handoff; the reason itself if not given.
+    pub instructions: Option<String>,
+    /// Whether the work goes back to the agent; for handoffs, yes if not given.
+    pub hand_back: Option<bool>,
+}
+
+/// Like [`approve`], with what goes along with it.
+pub fn approve_with(
+    cx: &mut Cx<'_, '_>,
+    id: &str,
+    edits: Option<Value>,
+    expected_digest: Option<&str>,
+    reason: Option<String>,
+    further: &Further,
+) -> Result<Request> {
     let mut known = undecided(cx, id)?;
     check_decider(cx, &known.request)?;
     if let Some(reason) = &reason {
@@ -50,6 +73,7 @@ pub fn approve(cx: &mut Cx<'_, '_>, id: &str, edits: Option<Value>, expected_dig
     if let Some(arguments) = bound {
         known.step(cx, EDITED, State::Pending, |event| event.payload(json!({ "arguments": arguments })))?;
     }
+    known.request.batch = further.batch.clone().or(known.request.batch);
     rows::insert_vote(cx, &known.request, "approve")?;
     let so_far = approvals(cx, &known.request, &decision)?;
     let (person, round, at) = (cx.actor.id.clone(), known.request.round, cx.now());
@@ -60,7 +84,7 @@ pub fn approve(cx: &mut Cx<'_, '_>, id: &str, edits: Option<Value>, expected_dig
     }
     settle(cx, &mut known, reason.clone());
     known.step(cx, APPROVED, State::Approved, |event| vote(event).fact("approvals", so_far).payload(json!({ "reason": reason })))?;
-    outcome::approved(cx, &known.request, reason.as_deref())?;
+    outcome::approved(cx, &known.request, reason.as_deref(), further)?;
     Ok(known.request)
 }
 
@@ -201,12 +225,18 @@ pub struct Correction {
 
 /// A person rejects; one rejection is final. `kind` and `severity` are those of an override.
 pub fn reject(cx: &mut Cx<'_, '_>, id: &str, correction: Correction) -> Result<Request> {
+    reject_with(cx, id, correction, &Further::default())
+}
+
+/// Like [`reject`], with what goes along with it.
+pub fn reject_with(cx: &mut Cx<'_, '_>, id: &str, correction: Correction, further: &Further) -> Result<Request> {
     let mut known = undecided(cx, id)?;
     check_decider(cx, &known.request)?;
     check_named(cx, known.request.decided()?.as_ref())?;
     let correction = checked(cx, &known.request, correction)?;
     rows::insert_vote(cx, &known.request, "reject")
         .or_else(|error| if has_voted(cx, &known.request)? { change_vote(cx, &known.request) } else { Err(error) })?;
+    known.request.batch = further.batch.clone().or(known.request.batch);
     settle(cx, &mut known, correction.reason.clone());
     let (person, round, at) = (cx.actor.id.clone(), known.request.round, cx.now());
     known.step(cx, REJECTED, State::Rejected, |event| {

@@ -1,11 +1,12 @@
 //! What an answer does, by kind of request.
 
-use super::decide::Correction;
+use super::decide::{Correction, Further};
 use super::grant;
 use super::judge::for_people;
 use super::model::{New, Packet, Request, RequestKind, Requester};
 use super::submit::submit;
 use crate::call::Cx;
+use crate::cowork;
 use crate::policy::Act;
 use crate::trust::{self, Of, Points};
 use crate::{Result, edit};
@@ -29,7 +30,7 @@ fn moves_trust(request: &Request) -> bool {
 }
 
 /// A request was approved, by people or, where policy lets it pass, at once.
-pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, _reason: Option<&str>) -> Result<()> {
+pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&str>, further: &Further) -> Result<()> {
     match request.kind {
         RequestKind::Proposal | RequestKind::Approval => {
             let seconds = request.decided()?.map_or(0, |decision| decision.needs.grant_seconds);
@@ -49,7 +50,8 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, _reason: Option<&
             Ok(())
         }
         RequestKind::Edit => edit::accept(cx, request),
-        RequestKind::Policy | RequestKind::Handoff => Ok(()),
+        RequestKind::Handoff => cowork::resolved(cx, request, reason, further),
+        RequestKind::Policy => Ok(()),
     }
 }
 
@@ -57,7 +59,8 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, _reason: Option<&
 pub(super) fn rejected(cx: &mut Cx<'_, '_>, request: &Request, correction: &Correction) -> Result<()> {
     if moves_trust(request) {
         let (kind, severity) = (correction.kind.as_deref().unwrap_or("human_preference"), correction.severity.unwrap_or(trust::Severity::Medium));
-        let _ = trust::overridden(cx, of(request), kind, severity)?;
+        let change = trust::overridden(cx, of(request), kind, severity)?;
+        cowork::overrode(cx, &cowork::Overridden { of: of(request), kind, severity, impact: change.impact, description: correction.reason.as_deref() })?;
     }
     ended(cx, request)
 }

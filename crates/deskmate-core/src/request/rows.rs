@@ -24,12 +24,12 @@ pub(super) use select_request;
 
 /// The same rows without their long texts, for lists.
 macro_rules! select_request_short {
-    ($rest:literal) => {
+    ($($rest:literal),+) => {
         concat!(
             "select id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, expires_at, \
              escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, rulebook, \
              digest, title, null, null, null, null from request ",
-            $rest
+            $($rest),+
         )
     };
 }

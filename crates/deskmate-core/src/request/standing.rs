@@ -104,8 +104,9 @@ impl StandingRow {
 pub(super) const OF_AGENT: &str = "select id, request, agent, domain, pattern, person, created_at, expires_at, revoked_at from standing_approval \
      where agent = $1 and domain = $2 and expires_at > $3 and revoked_at is null order by expires_at, id limit 50";
 
-/// The standing approval under which an act may pass, if there is one that a person who may still decide gave.
-pub(super) fn fitting(cx: &mut Cx<'_, '_>, agent: &str, act: &Act) -> Result<Option<String>> {
+/// The request whose standing approval stands in for trust in an act of an agent, if there is one that a person who may
+/// still decide gave.
+pub fn waived_by(cx: &mut Cx<'_, '_>, agent: &str, act: &Act) -> Result<Option<String>> {
     let now = cx.now();
     let rows = cx.tx.query(OF_AGENT, args![agent, act.domain, now])?;
     for row in &rows {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::decide::Further;
 use super::digest::Bound;
 use super::events::{CANCELLED, CREATED, DENIED, Known, SUPERSEDED, about};
 use super::model::{New, Request, RequestKind, Requester, State};
@@ -45,7 +46,7 @@ pub fn submit(cx: &mut Cx<'_, '_>, new: New) -> Result<Request> {
     if passes && request.kind.is_act() {
         grant::issue(cx, &request, new.decision.needs.grant_seconds)?;
     } else if passes {
-        outcome::approved(cx, &request, None)?;
+        outcome::approved(cx, &request, None, &Further::default())?;
     }
     Ok(request)
 }

@@ -167,7 +167,7 @@ create index request_escalates on request (escalate_at, id) where state = 'pendi
 create index request_open_execution on request (updated_at, id) where state = 'executing';
 create index request_by_requester on request (requester, created_at, id);
 create index request_by_domain on request (domain, created_at, id);
-create index request_by_state on request (state, created_at, id);
+create index request_by_state on request (state, created_at, id) where state <> 'pending';
 create index request_by_kind on request (kind, created_at, id);
 create index request_by_age on request (created_at, id);
 create index request_by_batch on request (batch, id) where batch is not null;
@@ -214,7 +214,8 @@ create table act_grant (
 create index act_grant_by_request on act_grant (request, granted_at, id);
 create index act_grant_unused on act_grant (agent, expires_at, id) where used_at is null and revoked_at is null;
 
--- What was done, as reported: with the request it belongs to, or without one.
+-- What was done, as reported: with the request it belongs to, or without one. `unknown`: it named a request that is not
+-- there for the reporter; `silent`: it does not say why.
 create table execution (
     id text primary key,
     request text,
@@ -227,6 +228,9 @@ create table execution (
     outcome text not null,
     matches text not null,
     cost bigint not null,
+    quality bigint,
+    unknown boolean not null,
+    silent boolean not null,
     started_at bigint,
     created_at bigint not null,
     action text,

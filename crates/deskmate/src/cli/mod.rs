@@ -9,6 +9,7 @@ mod mcp;
 mod output;
 mod server;
 mod service;
+mod trust;
 mod up;
 mod wait;
 
@@ -83,6 +84,13 @@ enum Command {
     /// Make tokens for your own scripts
     #[command(subcommand)]
     Token(identity::TokenCommand),
+    /// Show how much agents are trusted, and recompute it from the record
+    #[command(subcommand)]
+    Trust(trust::TrustCommand),
+    /// Pause an agent, or all of them: from now on every act of theirs is denied
+    Pause(trust::PauseArgs),
+    /// Let an agent, or all of them, go on
+    Resume(trust::PauseArgs),
     /// Verify, prove and export the record
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -123,6 +131,9 @@ pub(crate) fn run() -> ExitCode {
         Command::Agent(command) => identity::agent(&global, command),
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),
+        Command::Trust(command) => trust::trust(&global, command),
+        Command::Pause(args) => trust::pause(&global, args),
+        Command::Resume(args) => trust::resume(&global, args),
         Command::Audit(command) => audit::run(&global, command),
         Command::Backup(args) => keep::backup(&global, args),
         Command::Restore(args) => keep::restore(&global, args),

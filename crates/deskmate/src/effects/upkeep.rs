@@ -8,7 +8,7 @@ use std::time::Duration;
 use deskmate_core::bridge::{self, Slice};
 use deskmate_core::call::{Cx, Surface, prune_keys};
 use deskmate_core::record::{newest_checkpoint, prune_checkpoints};
-use deskmate_core::{Result, format_time, hex, job, notify, request};
+use deskmate_core::{Result, format_time, hex, job, meter, notify, request};
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,8 @@ use crate::effects::notify::webhook::{self, Post};
 const SWEEP: Duration = Duration::from_secs(5);
 /// Every so many sweeps, which is each minute, data is deleted and a checkpoint copied.
 const SWEEPS_PER_ROUND: u32 = 12;
+/// Every so many sweeps, which is each hour, what idle agents used up is forgotten.
+const SWEEPS_PER_METERS: u32 = 60 * SWEEPS_PER_ROUND;
 /// Rows of one transaction, and how many of those one round takes: what is left waits for the next minute.
 const SLICE: u32 = 200;
 const SLICES_MAX: u32 = 500;
@@ -51,6 +53,9 @@ pub(super) async fn run(app: App, retention: Retention, copies: Copies, stop: Ca
             if let Some(endpoint) = &copies.webhook {
                 sent = send_checkpoint(&app, endpoint, sent).await;
             }
+        }
+        if count.is_multiple_of(SWEEPS_PER_METERS) {
+            told("meters", prune_meters(&app, &stop).await);
         }
         count = count.wrapping_add(1);
     }
@@ -93,6 +98,15 @@ async fn prune(app: &App, retention: Retention, stop: &CancellationToken) -> Res
     }
     if let Some(kept) = retention.tasks {
         slices(app, stop, move |cx, from| bridge::prune_tasks(cx, now - kept, from, SLICE)).await?;
+    }
+    Ok(())
+}
+
+/// Deletes uses of idle agents that count no longer; those of others go as they act.
+async fn prune_meters(app: &App, stop: &CancellationToken) -> Result<()> {
+    let mut from = Some(String::new());
+    while let (Some(agent), false) = (from.take(), stop.is_cancelled()) {
+        from = act(app, move |cx| meter::prune_idle(cx, &agent, SLICE)).await?;
     }
     Ok(())
 }
