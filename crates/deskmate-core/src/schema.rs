@@ -54,4 +54,6 @@ pub const TABLES: &[(&str, &str)] = &[
     ("field_edit", "subject, field"),
     ("standing_approval", "id"),
     ("imported", "source, kind, foreign_id"),
+    ("notification", "id"),
+    ("notification_channel", "name"),
 ];

@@ -72,6 +72,7 @@ impl Verifier {
     pub fn of_store(size: u64, keys: &Keyring, kept: &[String]) -> Self {
         let projections: Vec<Box<dyn Projection>> = vec![
             Box::new(crate::cowork::CoworkProjection::default()),
+            Box::new(crate::edit::EditProjection::default()),
             Box::new(crate::identity::IdentityProjection::default()),
             Box::new(crate::meter::PauseProjection::default()),
             Box::new(crate::policy::PolicyProjection::default()),
