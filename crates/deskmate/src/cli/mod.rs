@@ -4,6 +4,7 @@ mod audit;
 mod call;
 mod client;
 mod identity;
+mod inbox;
 mod keep;
 mod mcp;
 mod output;
@@ -74,6 +75,8 @@ enum Command {
     Call(call::CallArgs),
     /// Wait until a message for an agent arrives: one line for hooks and scripts
     Wait(wait::WaitArgs),
+    /// Decide what waits for people: full screen on a terminal, or one command at a time
+    Inbox(inbox::InboxArgs),
     /// Register agents and manage their tokens
     #[command(subcommand)]
     Agent(identity::AgentCommand),
@@ -120,6 +123,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Claim => server::claim(&global),
         Command::Call(args) => call::run(&global, args),
         Command::Wait(args) => wait::run(&global, &args),
+        Command::Inbox(args) => inbox::run(&global, args),
         Command::Agent(command) => identity::agent(&global, command),
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),
