@@ -23,7 +23,7 @@ impl Effects {
         tokio::spawn(upkeep::run(app.clone(), settings.retention, settings.checkpoint_copy.clone(), stop.clone()));
         let bridge_file = match &settings.bridge_file {
             BridgeFile::Off => None,
-            BridgeFile::At(path) => bridge_file::Edge::start(app.clone(), path.clone()),
+            BridgeFile::At(path) => bridge_file::Edge::start(app.clone(), path.clone(), &settings.home),
         };
         Self { bridge_file }
     }
