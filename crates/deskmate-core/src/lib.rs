@@ -2,19 +2,27 @@
 //! rows, tells the record what happened, and does nothing else. Time and chance come in through [`World`]; files,
 //! networks and processes are not reachable from here, which is why this crate depends on none of them.
 //!
-//! A capability is one folder: `bridge`, `identity`, `job`, `lease`, `record`. What they share is in `call`.
+//! A capability is one folder: `bridge`, `cowork`, `edit`, `identity`, `job`, `meter`, `notify`, `policy`, `record`,
+//! `request`, `trust`. What they share is in `call`.
 
 pub mod bridge;
 pub mod call;
+pub mod cowork;
 pub mod desk;
+pub mod edit;
 mod error;
 pub mod identity;
 pub mod job;
 pub mod lease;
 pub mod limits;
+pub mod meter;
+pub mod notify;
+pub mod policy;
 pub mod record;
+pub mod request;
 mod schema;
 mod text;
+pub mod trust;
 mod world;
 
 pub(crate) use desk::{DESK_EVENTS, desk_operations};

@@ -3,8 +3,10 @@
 use deskmate_db::Migration;
 
 /// All steps, oldest first.
-pub const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "the desk: record, identity, leases, jobs, bridge", sql: include_str!("schema/001_desk.sql") }];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "the desk: record, identity, leases, jobs, bridge", sql: include_str!("schema/001_desk.sql") },
+    Migration { version: 2, name: "cowork: policies, trust, requests, grants, handoffs", sql: include_str!("schema/002_cowork.sql") },
+];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
 pub const TABLES: &[(&str, &str)] = &[
@@ -32,4 +34,22 @@ pub const TABLES: &[(&str, &str)] = &[
     ("reservation", "id"),
     ("bridge_file_row", "kind, foreign_id"),
     ("cursor", "name"),
+    ("policy", "name, version"),
+    ("mapping", "agent, domain, policy"),
+    ("setting", "section, domain"),
+    ("trust", "agent, domain, verified"),
+    ("meter", "agent, scope"),
+    ("meter_use", "agent, scope, number"),
+    ("budget_day", "agent, scope, day"),
+    ("pause", "agent"),
+    ("request", "id"),
+    ("request_count", "requester"),
+    ("vote", "request, round, person"),
+    ("request_note", "id"),
+    ("act_grant", "id"),
+    ("execution", "id"),
+    ("override", "id"),
+    ("instruction", "id"),
+    ("field_edit", "subject, field"),
+    ("standing_approval", "id"),
 ];

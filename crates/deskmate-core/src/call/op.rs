@@ -20,6 +20,8 @@ use crate::{Code, Error, Result};
 pub enum Toolset {
     /// Messages, tasks and reservations between actors.
     Bridge,
+    /// Intentions, decisions, trust and handoffs.
+    Cowork,
     /// The desk itself: record, jobs, identity. Served to people and their programs, not mounted for agents.
     Desk,
     /// Fixtures for protocol tests; never part of a released binary.
@@ -31,6 +33,7 @@ impl Toolset {
     pub fn name(self) -> &'static str {
         match self {
             Self::Bridge => "bridge",
+            Self::Cowork => "cowork",
             Self::Desk => "desk",
             Self::Conformance => "conformance",
         }

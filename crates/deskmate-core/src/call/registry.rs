@@ -14,7 +14,18 @@ pub struct Registry {
 impl Registry {
     /// Every operation that this version has.
     pub fn new() -> Self {
-        Self::of(crate::bridge::operations().into_iter().chain(crate::desk_operations()))
+        let capabilities = [
+            crate::bridge::operations,
+            crate::cowork::operations,
+            crate::desk_operations,
+            crate::edit::operations,
+            crate::meter::operations,
+            crate::notify::operations,
+            crate::policy::operations,
+            crate::request::operations,
+            crate::trust::operations,
+        ];
+        Self::of(capabilities.into_iter().flat_map(|operations| operations()))
     }
 
     /// A registry of chosen operations: for fixtures of tests.
@@ -61,7 +72,20 @@ impl Default for Registry {
 
 /// Every kind of event, in the order of their names.
 pub fn event_catalogue() -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = [crate::bridge::EVENTS, crate::identity::EVENTS, crate::job::EVENTS, crate::DESK_EVENTS].concat();
+    let mut kinds: Vec<Kind> = [
+        crate::bridge::EVENTS,
+        crate::cowork::EVENTS,
+        crate::edit::EVENTS,
+        crate::identity::EVENTS,
+        crate::job::EVENTS,
+        crate::meter::EVENTS,
+        crate::notify::EVENTS,
+        crate::policy::EVENTS,
+        crate::request::EVENTS,
+        crate::trust::EVENTS,
+        crate::DESK_EVENTS,
+    ]
+    .concat();
     kinds.sort_by_key(|kind| kind.name);
     kinds
 }
