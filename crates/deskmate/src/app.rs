@@ -70,12 +70,12 @@ impl App {
             let live = self.live.clone();
             let db = self.desk.db.clone();
             // Another node's news: look how far the record has come.
-            self.desk.db.listen(move || match db.read_blocking(record::size) {
-                Ok(size) => {
-                    live.grown(size);
-                    true
+            self.desk.db.listen(move || {
+                match db.read_blocking(record::size) {
+                    Ok(size) => live.grown(size),
+                    Err(error) => tracing::debug!(%error, "news of the record could not be read; it is tried again"),
                 }
-                Err(error) => error.code == deskmate_core::Code::Unavailable && !error.message.contains("closed"),
+                !db.is_closed()
             })?;
             tokio::spawn(self.clone().seal_loop());
         }
