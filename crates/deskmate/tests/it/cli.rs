@@ -139,7 +139,8 @@ fn waiting_without_a_project_is_for_mail_of_any() {
     let none = desk.run(&["wait", "--agent", "code", "--timeout", "300ms"]);
     assert_ne!(none.status.code(), Some(0));
     assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
-    let sent = super::http::post(&url, "/api/bridge_send_message", &[("X-Deskmate-Agent", "cowork")], "{\"to\":\"code\",\"content\":\"x\",\"project\":\"web\"}");
+    let sent =
+        super::http::post(&url, "/api/bridge_send_message", &[("X-Deskmate-Agent", "cowork")], "{\"to\":\"code\",\"content\":\"x\",\"project\":\"web\"}");
     assert_eq!(sent.status, 200, "{}", sent.body);
     let woken = desk.run(&["wait", "--agent", "code", "--timeout", "10s"]);
     assert!(woken.status.success() && String::from_utf8_lossy(&woken.stdout).contains("web"), "{woken:?}");
