@@ -301,3 +301,33 @@ both! {
         assert!((trust["decay_applied"].as_f64().unwrap() - 0.1).abs() < 1e-6, "{trust}");
     }
 }
+
+/// Every test that the protocol's page names exists, and every primitive has its row.
+#[test]
+fn the_page_of_the_protocol_names_tests_and_operations_that_exist() {
+    fn sources(folder: &std::path::Path, text: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, text);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                text.push_str(&std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(here.join("../../docs/cowork-protocol.md")).unwrap();
+    let mut tests = String::new();
+    sources(&here.join("tests"), &mut tests);
+    let rows: Vec<Vec<&str>> = page.lines().filter(|line| line.starts_with("| ")).map(|line| line.split('|').map(str::trim).collect()).collect();
+    let numbers: Vec<u32> = rows.iter().filter_map(|row| row.get(1)?.parse().ok()).collect();
+    assert_eq!(numbers, (1..=39).collect::<Vec<_>>());
+    let registry = Registry::new();
+    for row in rows.iter().filter(|row| row.get(1).is_some_and(|number| number.parse::<u32>().is_ok())) {
+        let test = row[4].trim_matches('`');
+        assert!(tests.contains(&format!("fn {test}(")), "{}: there is no test {test}", row[1]);
+        for name in row[3].split('`').filter(|word| word.starts_with("cowork_") || word.starts_with("desk_")) {
+            assert!(registry.get(name).is_some(), "{}: there is no operation {name}", row[1]);
+        }
+    }
+}
