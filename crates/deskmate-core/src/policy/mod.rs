@@ -43,7 +43,7 @@ pub use problem::Problem;
 pub use projection::PolicyProjection;
 pub use rulebook::{Cache, Rulebook};
 pub use settings::Settings;
-pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, current, store};
+pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, current, store, stored_digest};
 
 /// What a condition can ask for: the name, and what it is.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
