@@ -12,6 +12,10 @@ pub const CONTENT_BYTES_MAX: usize = 256 * 1024;
 pub const NOTE_BYTES_MAX: usize = 16 * 1024;
 /// The input of any operation, as JSON.
 pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
+/// A document of policies, mappings and settings.
+pub const POLICY_BYTES_MAX: usize = 960 * 1024;
+/// Rows of another server that one call brings in.
+pub const IMPORT_ROWS_MAX: usize = 500;
 /// How deep the input may nest.
 pub const INPUT_DEPTH_MAX: usize = 64;
 /// A caller's key for doing something once.
@@ -32,6 +36,14 @@ pub const RECIPIENTS_MAX: usize = 200;
 pub const BLOCKERS_MAX: usize = 100;
 /// Tasks that may wait for one task.
 pub const DEPENDENTS_MAX: usize = 1_000;
+/// Fields of one record that one call names.
+pub const EDIT_FIELDS_MAX: usize = 20;
+/// Events that one notification names; further ones are counted.
+pub const NOTIFICATION_ITEMS_MAX: usize = 20;
+/// How much of a text that somebody wrote a notification shows.
+pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 200;
+/// Channels of the configuration.
+pub const NOTIFICATION_CHANNELS_MAX: usize = 20;
 /// Groups that one actor may be in.
 pub const GROUPS_OF_MEMBER_MAX: usize = 100;
 /// Messages that one call acknowledges.

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::decide::Further;
 use super::digest::Bound;
 use super::events::{CANCELLED, CREATED, DENIED, Known, SUPERSEDED, about};
 use super::model::{New, Request, RequestKind, Requester, State};
 use super::rows::{self, canonical};
-use super::decide::Further;
 use super::{grant, outcome};
 use crate::call::{ActorKind, Cx};
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX};
