@@ -261,7 +261,12 @@ struct How<'a> {
 }
 
 /// Selects, and decides each on its own. Refusals are kept apart; faults of the desk undo everything.
-fn run(cx: &mut Cx<'_, '_>, filter: &Filter, how: &How<'_>, mut decide: impl FnMut(&mut Cx<'_, '_>, &Request, &Further) -> Result<Request>) -> Result<(Batch, usize)> {
+fn run(
+    cx: &mut Cx<'_, '_>,
+    filter: &Filter,
+    how: &How<'_>,
+    mut decide: impl FnMut(&mut Cx<'_, '_>, &Request, &Further) -> Result<Request>,
+) -> Result<(Batch, usize)> {
     filter.check()?;
     let set = select(cx, filter)?;
     if let Some((first, _)) = set.members.first() {

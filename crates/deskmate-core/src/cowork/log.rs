@@ -219,7 +219,9 @@ fn close(cx: &mut Cx<'_, '_>, request: &Request, outcome: Outcome, target_state:
 
 /// The grant that was used up for a request, and when.
 fn used_grant(cx: &mut Cx<'_, '_>, request: &str) -> Result<(Option<String>, Option<i64>)> {
-    let row = cx.tx.optional("select id, used_at from act_grant where request = $1 and used_at is not null order by granted_at desc, id desc limit 1", args![request])?;
+    let row = cx
+        .tx
+        .optional("select id, used_at from act_grant where request = $1 and used_at is not null order by granted_at desc, id desc limit 1", args![request])?;
     row.map_or(Ok((None, None)), |row| Ok((Some(row.get(0)?), row.get(1)?)))
 }
 

@@ -173,7 +173,16 @@ pub(super) struct Trail {
 pub(super) fn trail(cx: &mut Cx<'_, '_>, input: AuditTrail) -> Result<Trail> {
     let id = words::id("proposal_id", &input.proposal_id)?;
     let Some(request) = request::find(cx, &id)?.filter(|request| request.kind.is_act()) else {
-        return Ok(Trail { proposal_id: id, found: false, verified: false, trail: None, chain: Vec::new(), reports: Vec::new(), problems: Vec::new(), proofs: Vec::new() });
+        return Ok(Trail {
+            proposal_id: id,
+            found: false,
+            verified: false,
+            trail: None,
+            chain: Vec::new(),
+            reports: Vec::new(),
+            problems: Vec::new(),
+            proofs: Vec::new(),
+        });
     };
     let events = events_of(cx, &request)?;
     let executions = execution::of_request(cx, &request.id)?;
@@ -229,7 +238,8 @@ fn stage_of(kind: &str) -> &'static str {
 fn links(event: EventRow) -> Vec<Link> {
     let stage = stage_of(&event.kind);
     let policy = ["mode", "risk", "rulebook", "decided_by", "state"];
-    let of_policy: Map<String, Value> = event.facts.iter().filter(|(name, _)| policy.contains(&name.as_str())).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let of_policy: Map<String, Value> =
+        event.facts.iter().filter(|(name, _)| policy.contains(&name.as_str())).map(|(name, value)| (name.clone(), value.clone())).collect();
     let link = |stage, facts| Link {
         stage,
         seq: Some(event.seq),
@@ -253,7 +263,10 @@ fn wanting(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], 
     let time_of = |kind: &str| events.iter().rev().find(|event| event.kind == kind).and_then(|event| parse_time("at", &event.at).ok());
     let told = events.iter().rev().find(|event| event.kind.starts_with("request."));
     let fact = |name: &str| told.and_then(|event| event.facts.get(name)).cloned();
-    if fact("state") != Some(Value::from(request.state.name())) || fact("digest") != Some(Value::from(request.digest_hex())) || fact("version") != Some(Value::from(request.version)) {
+    if fact("state") != Some(Value::from(request.state.name()))
+        || fact("digest") != Some(Value::from(request.digest_hex()))
+        || fact("version") != Some(Value::from(request.version))
+    {
         problems.push("the request's row differs from what the record tells".to_owned());
     }
     if time_of("request.created").is_none() {

@@ -22,7 +22,22 @@ const PUBLISHED: [&str; 2] =
 
 /// What people write where a secret should be.
 const GUESSES: [&str; 16] = [
-    "", "token", "secret", "password", "changeme", "change-me", "test", "demo", "example", "placeholder", "agent", "admin", "none", "null", "todo", "sk-cowork-",
+    "",
+    "token",
+    "secret",
+    "password",
+    "changeme",
+    "change-me",
+    "test",
+    "demo",
+    "example",
+    "placeholder",
+    "agent",
+    "admin",
+    "none",
+    "null",
+    "todo",
+    "sk-cowork-",
 ];
 
 /// What became of an agent that was brought in.
