@@ -65,7 +65,7 @@ pub(crate) fn bring_in(cx: &mut Cx<'_, '_>, agent: &str, hash: Option<[u8; 32]>,
     }
     done.registered = state.is_none();
     if done.registered && !dry {
-        agents::enter(cx, agent, "brought in from a cowork server")?;
+        agents::enter(cx, agent, "brought in from a cowork server", false)?;
     }
     let Some(hash) = hash else { return Ok(done) };
     done.refused = refusal(cx, agent, &hash)?;

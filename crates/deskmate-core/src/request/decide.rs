@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use super::access::{self, check_decider, check_fresh, check_named};
 use super::digest::Bound;
-use super::events::{APPROVED, EDITED, Known, REJECTED, UNDONE, VOTED};
+use super::events::{APPROVED, EDITED, Known, REJECTED, SUPERSEDED, UNDONE, VOTED};
 use super::judge::{Use, forbids, weigh_as};
 use super::model::{Request, RequestKind, State};
 use super::rows::{self, canonical};
-use super::submit::known;
+use super::submit::{hide, known};
 use super::{grant, outcome, standing};
 use crate::call::Cx;
 use crate::limits::CONTENT_BYTES_MAX;
 use crate::policy::{self, Decision, Mode};
 use crate::record::{self, Event};
-use crate::{Error, Result, check_text, hex};
+use crate::{Error, Result, check_text, edit, hex};
 
 /// The votes that a request's record tells, as a person's id and a round.
 type Told = Vec<(String, i64)>;
@@ -54,6 +54,13 @@ pub fn approve_with(
     if known.request.bound.is_none() {
         return Err(Error::conflict("what this request would do was erased, so nobody can see what to approve").hint("reject it, or let it expire"));
     }
+    if known.request.kind == RequestKind::Edit
+        && let Some(why) = edit::stale(cx, &known.request)?
+    {
+        known.request.reason = Some(why.clone());
+        known.step(cx, SUPERSEDED, State::Superseded, |event| event.payload(json!({ "reason": why })))?;
+        return Ok(known.request);
+    }
     if known.request.kind == RequestKind::Handoff && reason.as_ref().is_none_or(|reason| reason.trim().is_empty()) {
         return Err(Error::invalid("reason", "a handoff is answered with what was decided, or what to do"));
     }
@@ -63,7 +70,8 @@ pub fn approve_with(
     if access::is_grave(&known.request) {
         check_fresh(cx, "approving this, which is of high risk or loosens a limit,")?;
     }
-    if let Some(arguments) = bound {
+    if let Some(mut arguments) = bound {
+        hide(&mut arguments, &decision.redact);
         known.step(cx, EDITED, State::Pending, |event| event.payload(json!({ "arguments": arguments })))?;
     }
     known.request.batch = further.batch.clone().or(known.request.batch);

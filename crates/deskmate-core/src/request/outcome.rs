@@ -5,11 +5,11 @@ use super::grant;
 use super::judge::for_people;
 use super::model::{New, Packet, Request, RequestKind, Requester};
 use super::submit::submit;
-use crate::Result;
 use crate::call::Cx;
 use crate::cowork;
 use crate::policy::Act;
 use crate::trust::{self, Of, Points};
+use crate::{Result, edit};
 
 /// The verb of promotions.
 const PROMOTE: &str = "trust.promote";
@@ -49,9 +49,9 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&s
             let _ = trust::promoted(cx, of(request), Points::of(to))?;
             Ok(())
         }
+        RequestKind::Edit => edit::accept(cx, request),
         RequestKind::Handoff => cowork::resolved(cx, request, reason, further),
         RequestKind::Policy => crate::policy::accept(cx, &request.act()?),
-        RequestKind::Edit => Ok(()),
     }
 }
 

@@ -149,7 +149,8 @@ pub(super) fn shown_packet(packet: &Packet, decision: &Decision) -> Packet {
     shown
 }
 
-fn hide(value: &mut Value, paths: &[String]) {
+/// Hides what stands at some paths.
+pub(super) fn hide(value: &mut Value, paths: &[String]) {
     for path in paths {
         if let Some(hidden) = value.pointer_mut(path) {
             *hidden = Value::from("[hidden by policy]");
