@@ -70,7 +70,7 @@ pub fn classify(in_force: &Set, changes: Vec<Change>) -> Vec<Classified> {
 }
 
 /// A set with changes made.
-pub fn with<'c>(set: &Set, changes: impl IntoIterator<Item = &'c Change>) -> Set {
+pub(crate) fn with<'c>(set: &Set, changes: impl IntoIterator<Item = &'c Change>) -> Set {
     let mut changed = set.clone();
     for change in changes {
         changed.set(&change.key, change.to.as_ref());
