@@ -271,6 +271,7 @@ fn erase(cx: &mut Cx<'_, '_>, input: Erase) -> Result<Erased> {
     let event = record::find_event(cx.tx, input.seq)?.ok_or_else(|| Error::not_found(format!("the record has no event {}", input.seq)))?;
     crate::bridge::erase(cx.tx, &event)?;
     crate::request::erase(cx.tx, &event)?;
+    crate::cowork::erase(cx.tx, &event)?;
     // Kept answers may repeat the text; they are only for retries, which now get a new answer.
     cx.tx.execute("delete from idempotency where actor = $1", deskmate_db::args![format!("{}:{}", event.actor_kind, event.actor)])?;
     record::erase(cx, input.seq, &input.reason)?;

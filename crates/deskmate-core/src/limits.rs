@@ -36,6 +36,14 @@ pub const RECIPIENTS_MAX: usize = 200;
 pub const BLOCKERS_MAX: usize = 100;
 /// Tasks that may wait for one task.
 pub const DEPENDENTS_MAX: usize = 1_000;
+/// Fields of one record that one call names.
+pub const EDIT_FIELDS_MAX: usize = 20;
+/// Events that one notification names; further ones are counted.
+pub const NOTIFICATION_ITEMS_MAX: usize = 20;
+/// How much of a text that somebody wrote a notification shows.
+pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 200;
+/// Channels of the configuration.
+pub const NOTIFICATION_CHANNELS_MAX: usize = 20;
 /// Groups that one actor may be in.
 pub const GROUPS_OF_MEMBER_MAX: usize = 100;
 /// Messages that one call acknowledges.
@@ -85,7 +93,7 @@ pub const PACKET_ITEMS_MAX: usize = 100;
 /// Instructions that one call acknowledges.
 pub const INSTRUCTIONS_ACKNOWLEDGED_MAX: usize = 200;
 /// Requests that one bulk call decides.
-pub const BULK_MAX: usize = 1_000;
+pub const BULK_MAX: usize = 500;
 /// Votes on one request that are looked at.
 pub const VOTES_MAX: u32 = 500;
 /// The longest that a standing approval holds, in hours.

@@ -1,6 +1,8 @@
 //! Settings: flags, then environment, then `deskmate.yaml` in the data directory. This is the only reader of the
 //! environment and of that file. A setting that cannot be understood stops the start; nothing is guessed.
 
+mod notifications;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_saphyr::{Location, Spanned};
+
+pub(crate) use notifications::{Endpoint, Key, Outlet, Way};
 
 /// Where the desk listens unless told otherwise.
 pub(crate) const LISTEN: &str = "127.0.0.1:7373";
@@ -41,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) retention: Retention,
     pub(crate) bridge_file: BridgeFile,
     pub(crate) checkpoint_copy: Option<PathBuf>,
+    pub(crate) checkpoint_webhook: Option<Endpoint>,
+    pub(crate) notifications: Vec<Outlet>,
 }
 
 /// `deskmate.yaml`. Every key is optional.
@@ -100,6 +106,8 @@ pub(crate) struct File {
     bridge: BridgeSection,
     /// Where signed checkpoints are copied to.
     checkpoints: Checkpoints,
+    /// Whom the desk tells that something waits.
+    notifications: notifications::Section,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -202,6 +210,9 @@ pub(crate) enum BridgeFile {
 struct Checkpoints {
     /// A file outside the data directory to which each minute's checkpoint is appended.
     copy_to: Option<PathBuf>,
+    /// A receiver (Standard Webhooks) to which each minute's checkpoint is sent.
+    #[schemars(with = "Option<notifications::CheckpointWebhook>")]
+    webhook: Option<Spanned<notifications::CheckpointWebhook>>,
 }
 
 /// A setting that stops the start.
@@ -268,7 +279,8 @@ fn parse(path: &Path, text: &str) -> Result<File> {
     if text.trim().is_empty() {
         return Ok(File::default());
     }
-    serde_saphyr::from_str(text).map_err(|error| ConfigError(format!("{}: {error}", path.display())))
+    // An error shows the lines around it, and one of them may hold a secret.
+    serde_saphyr::from_str(text).map_err(|error| ConfigError(format!("{}: {}", path.display(), notifications::without_secrets(&error.to_string()))))
 }
 
 /// The database that a file's text names, if it names one.
@@ -327,6 +339,8 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         checkpoints: kept(file.retention.checkpoints, Some(365 * DAY))?,
     };
     let bridge_file = bridge_file(&home, file.bridge.file);
+    let notifications = notifications::settle(file.notifications, &home, &at)?;
+    let checkpoint_webhook = file.checkpoints.webhook.map(|webhook| notifications::settle_checkpoints(webhook, &home, &at)).transpose()?;
     Ok(Settings {
         listen: listen_at,
         database_url: database.0,
@@ -339,6 +353,8 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         retention,
         bridge_file,
         checkpoint_copy: file.checkpoints.copy_to,
+        checkpoint_webhook,
+        notifications,
         home,
     })
 }

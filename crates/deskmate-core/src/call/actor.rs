@@ -104,7 +104,16 @@ pub struct Actor {
 impl Actor {
     /// The desk itself.
     pub fn system() -> Self {
-        Self { kind: ActorKind::System, id: "desk".to_owned(), verified: true, role: None, presence: Presence::NotShown, presence_since: None, scopes: None, credential: None }
+        Self {
+            kind: ActorKind::System,
+            id: "desk".to_owned(),
+            verified: true,
+            role: None,
+            presence: Presence::NotShown,
+            presence_since: None,
+            scopes: None,
+            credential: None,
+        }
     }
 
     /// An agent.

@@ -222,7 +222,11 @@ fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
         Access::Present(role) | Access::Decides(role) => {
             need_role(actor, role)?;
             let named_later = matches!(op.access, Access::Decides(_)) && actor.scopes.is_some();
-            if actor.presence == Presence::Shown || named_later { Ok(()) } else { Err(Error::forbidden("this needs you to show that you are there").hint(ways)) }
+            if actor.presence == Presence::Shown || named_later {
+                Ok(())
+            } else {
+                Err(Error::forbidden("this needs you to show that you are there").hint(ways))
+            }
         }
     }
 }

@@ -150,7 +150,8 @@ pub(super) struct Governance {
 pub(super) fn report(cx: &mut Cx<'_, '_>, input: GovernanceReport) -> Result<Governance> {
     let now = cx.now();
     let page = PageIn::new(input.limit, None)?;
-    let skip = input.cursor.as_deref().map(|cursor| cursor.parse::<usize>().map_err(|_| Error::invalid("cursor", "is not a cursor that this operation gave out")));
+    let skip =
+        input.cursor.as_deref().map(|cursor| cursor.parse::<usize>().map_err(|_| Error::invalid("cursor", "is not a cursor that this operation gave out")));
     let skip = skip.transpose()?.unwrap_or(0);
     if let Some(domain) = &input.domain_filter {
         check_text("domain_filter", domain, NAME_CHARS_MAX)?;
@@ -213,7 +214,8 @@ fn of_executions(found: &Found) -> Vec<Dated> {
     use IssueSeverity::{High, Low};
     use IssueType::{ExecutionBeforeApproval, ExecutionBeyondApproval, ExecutionWithoutApproval, MissingIntent, OrphanedExecution};
     let mut issues = Vec::new();
-    for row in &found.executions {
+    // What a person did, they did by their own authority.
+    for row in found.executions.iter().filter(|row| row.derived != "human") {
         let mut find = |kind, severity, advice: &str| {
             let found = issue(kind, severity, &row.agent, row.created_at, advice);
             let found = Issue { proposal_id: row.request.clone(), action_id: Some(row.id.clone()), domain: Some(row.domain.clone()), ..found };
@@ -266,11 +268,20 @@ fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64
             find(SlowDecision, Medium, decided, format!("it took {} hours to decide", (decided - fate.created_at) / (3_600 * SECOND)));
         }
         if matches!(fate.state.as_str(), "ambiguous" | "executing") && now - fate.updated_at > open {
-            let advice = if fate.state == "ambiguous" { "nobody knows what came of it: look, and have it reported" } else { "it was begun and never reported: ask the agent" };
+            let advice = if fate.state == "ambiguous" {
+                "nobody knows what came of it: look, and have it reported"
+            } else {
+                "it was begun and never reported: ask the agent"
+            };
             find(AmbiguousOpen, High, fate.updated_at, advice.to_owned());
         }
         if fate.was_approved() && !is_covered(cx, fate)? {
-            find(MissingApproval, High, fate.decided_at.unwrap_or(fate.created_at), "the approvals that policy asks for are not there: run `deskmate audit verify`".to_owned());
+            find(
+                MissingApproval,
+                High,
+                fate.decided_at.unwrap_or(fate.created_at),
+                "the approvals that policy asks for are not there: run `deskmate audit verify`".to_owned(),
+            );
         }
     }
     Ok(issues)

@@ -13,7 +13,7 @@ use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::request::{self, Begun, Outcome, Request, State};
 use crate::trust::Points;
-use crate::{Result, check_text, digest};
+use crate::{Result, check_text, digest, meter};
 
 /// Who an existing client says acted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -182,13 +182,21 @@ fn compare(request: Option<&Request>, executed: Option<&Value>) -> Result<Matche
 /// as done: it happened.
 fn close(cx: &mut Cx<'_, '_>, request: &Request, outcome: Outcome, target_state: Option<&Value>) -> Result<Fit> {
     let mut fit = Fit { grant: None, started_at: None, state: Some(request.state_at(cx.now())), approved: false, why_not: None };
-    let mine = cx.actor.id == request.requester.id || !cx.actor.is_agent();
+    if !cx.actor.is_agent() {
+        // A person acts by their own authority; the agent's grant stays the agent's.
+        fit.approved = true;
+        return Ok(fit);
+    }
     match request.state_at(cx.now()) {
-        State::Approved if mine && grant_of(cx, &request.id)?.is_none() => {
+        State::Approved if grant_of(cx, &request.id)?.is_none() => {
             fit.why_not = Some("its grant had run out or was revoked".to_owned());
             return Ok(fit);
         }
-        State::Approved if mine => match request::begin(cx, &request.id, target_state)? {
+        State::Approved if meter::paused(cx, &request.requester.id)? => {
+            fit.why_not = Some("you are paused, and your grants are suspended".to_owned());
+            return Ok(fit);
+        }
+        State::Approved => match request::begin(cx, &request.id, target_state)? {
             Begun::Go(permit) => (fit.grant, fit.started_at) = (Some(permit.grant), Some(cx.now())),
             Begun::Stopped(stop) => {
                 (fit.state, fit.why_not) = (Some(stop.request.state), Some(stop.message));
@@ -211,7 +219,9 @@ fn close(cx: &mut Cx<'_, '_>, request: &Request, outcome: Outcome, target_state:
 
 /// The grant that was used up for a request, and when.
 fn used_grant(cx: &mut Cx<'_, '_>, request: &str) -> Result<(Option<String>, Option<i64>)> {
-    let row = cx.tx.optional("select id, used_at from act_grant where request = $1 and used_at is not null order by granted_at desc, id desc limit 1", args![request])?;
+    let row = cx
+        .tx
+        .optional("select id, used_at from act_grant where request = $1 and used_at is not null order by granted_at desc, id desc limit 1", args![request])?;
     row.map_or(Ok((None, None)), |row| Ok((Some(row.get(0)?), row.get(1)?)))
 }
 

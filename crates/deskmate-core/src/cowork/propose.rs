@@ -9,10 +9,10 @@ use super::criteria::{self, Criterion};
 use super::words::{self, check_domain, check_said, check_share};
 use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, PACKET_ITEMS_MAX, PATH_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
-use crate::meter::{self, Full, Room, Taken, Why};
+use crate::meter::{self, Full, Room, Taken};
 use crate::policy::{self, Act, Decision, Hit, Mode};
-use crate::request::{self, New, Packet, Priority, Request, RequestKind, Requester};
-use crate::{Error, Result, check_text, format_time, trust};
+use crate::request::{self, Judged, New, Packet, Priority, Request, RequestKind, Requester};
+use crate::{Error, Result, check_text, format_time};
 
 /// The verb of proposals that rules match.
 pub(super) const VERB: &str = "propose";
@@ -223,17 +223,25 @@ pub(super) fn propose(cx: &mut Cx<'_, '_>, input: Propose) -> Result<Proposed> {
         cost: millionths("cost", input.cost)?,
         taint: input.taint,
     };
-    let mut decision = request::judge(cx, &act, &who, false)?;
+    let Judged { mut decision, trust, gauge } = request::weigh(cx, &act, &who, false)?;
+    if let Some(held) = gauge.as_ref().and_then(|gauge| gauge.held.clone()) {
+        return Ok(limited(&held, who.verified));
+    }
     let rulebook = policy::current(cx)?;
-    criteria::hold(&mut decision, &input.criteria, rulebook.settings(&act.domain), cx.now())?;
-    let score = trust::look(cx, &who.id, &act.domain, who.verified)?.score.to_f64();
-    let mut answer = Proposed { verified: who.verified, trust_level: Some(score), confidence: Some(input.confidence), ..Proposed::default() };
+    let settings = rulebook.settings(&act.domain);
+    criteria::hold(&mut decision, &input.criteria, settings, cx.now())?;
+    let score = trust.as_ref().map(|trust| trust.score.to_f64());
+    let mut answer = Proposed { verified: who.verified, trust_level: score, confidence: Some(input.confidence), ..Proposed::default() };
     answer.show(&decision, &rulebook);
     if decision.mode == Mode::Deny {
         request::denied(cx, &who, &act, &decision)?;
         return Ok(answer.denied(&decision));
     }
-    let room = match meter::take(cx, &who.id, &act.domain, act.cost)? {
+    let taken = match gauge {
+        Some(gauge) => meter::take_from(cx, gauge, &settings.authority, act.cost)?,
+        None => meter::take(cx, &who.id, &act.domain, act.cost)?,
+    };
+    let room = match taken {
         Taken::Room(room) => room,
         Taken::Full(full) => return Ok(limited(&full, who.verified)),
     };
@@ -251,7 +259,8 @@ pub(super) fn propose(cx: &mut Cx<'_, '_>, input: Propose) -> Result<Proposed> {
     new.confidence = Some(input.confidence);
     new.priority = input.priority.unwrap_or_default();
     new.target = target_state;
-    new.supersedes = input.supersedes;
+    new.supersedes = input.supersedes.as_deref().map(|id| words::id("supersedes", id)).transpose()?;
+    new.trust = trust;
     let made = request::submit(cx, new)?;
     answer.made(cx, &made, room)
 }
@@ -305,14 +314,13 @@ pub(super) fn grant_of(cx: &mut Cx<'_, '_>, request: &str) -> Result<Option<Gran
     row.map(|row| Ok(GrantOut { grant_id: row.get(0)?, expires_at: format_time(row.get(1)?) })).transpose()
 }
 
+/// Whether a request has a grant that nobody used and nobody took back, be it run out or not.
+pub(super) fn has_unused_grant(cx: &mut Cx<'_, '_>, request: &str) -> Result<bool> {
+    let sql = "select id from act_grant where request = $1 and used_at is null and revoked_at is null order by granted_at desc, id desc limit 1";
+    Ok(cx.tx.optional(sql, args![request])?.is_some())
+}
+
 fn limited(full: &Full, verified: bool) -> Proposed {
-    let what = match full.why {
-        Why::Domain => "proposals in this domain within an hour",
-        Why::Agent => "proposals in all domains within an hour",
-        Why::Calls => "acts on this day",
-        Why::Cost => "millionths of a cost unit on this day",
-        Why::Probing => "denied attempts in a short time",
-    };
     Proposed {
         error: Some(true),
         volume_cap_error: Some(true),
@@ -320,7 +328,7 @@ fn limited(full: &Full, verified: bool) -> Proposed {
         volume_remaining: Some(0),
         proposals_this_hour: Some(full.used),
         retry_after_ms: Some(full.retry_after_ms),
-        message: format!("The limit is reached: {} {what}. Nothing was proposed; ask again in {} seconds.", full.cap, full.retry_after_ms.div_ceil(1_000)),
+        message: format!("Nothing was proposed: {}. Ask again in {} seconds.", full.message(), full.retry_after_ms.div_ceil(1_000)),
         verified,
         ..Proposed::default()
     }

@@ -9,7 +9,7 @@ use super::propose::{Violation, violations};
 use super::show::{RequestOut, find, show};
 use super::words::{self, NOTICE, agent_asked_for, check_said};
 use crate::call::{Cx, Page, PageIn, Wait};
-use crate::limits::{CHANGE_BYTES_MAX, REASONING_BYTES_MAX, WAIT_MAX};
+use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, REASONING_BYTES_MAX, WAIT_MAX};
 use crate::request::{self, Begun, Request, RequestKind, State};
 use crate::{Error, Result};
 
@@ -25,6 +25,8 @@ pub(super) struct ListRequests {
     kind: Option<RequestKind>,
     /// Only those of this domain.
     domain: Option<String>,
+    /// Only those that were decided in this batch.
+    batch_id: Option<String>,
     /// How many; 50 if not given, at most 200.
     limit: Option<u32>,
     /// Where the previous page ended.
@@ -43,16 +45,26 @@ pub(super) struct Requests {
     next_cursor: Option<String>,
 }
 
-const BY_AGE: &str = "select created_at, id from request where ($1 = '' or state = $1) and (created_at, id) < ($2, $3) order by created_at desc, id desc limit $4";
-const BY_STATE: &str = "select created_at, id from request where state = $1 and (created_at, id) < ($2, $3) order by created_at desc, id desc limit $4";
+const BY_AGE: &str = "select created_at, id from request where (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3";
+const BY_STATE: &str = "select created_at, id from request where state = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3";
+const BY_BATCH: &str = "select created_at, id from request where batch = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3";
 
 pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListRequests) -> Result<Requests> {
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
-    let found = match agent_asked_for(cx, "agent_id", input.agent_id)? {
-        Some(agent) => request::of_requester(cx, &agent, input.state, &page)?,
-        None => everybodys(cx, input.state, &page)?,
+    words::check_optional("batch_id", input.batch_id.as_deref(), NAME_CHARS_MAX)?;
+    let agent = agent_asked_for(cx, "agent_id", input.agent_id)?;
+    let found = match (&agent, &input.batch_id) {
+        (_, Some(batch)) => ids(cx, BY_BATCH, Some(batch), &page)?,
+        (Some(agent), None) => request::of_requester(cx, agent, input.state, &page)?,
+        (None, None) => ids(cx, if input.state.is_some() { BY_STATE } else { BY_AGE }, input.state.map(State::name), &page)?,
     };
-    let fits = |request: &Request| input.kind.is_none_or(|kind| kind == request.kind) && input.domain.as_ref().is_none_or(|domain| *domain == request.domain);
+    let now = cx.now();
+    let fits = |request: &Request| {
+        input.kind.is_none_or(|kind| kind == request.kind)
+            && input.domain.as_ref().is_none_or(|domain| *domain == request.domain)
+            && input.state.is_none_or(|state| state == request.state_at(now))
+            && agent.as_ref().is_none_or(|agent| *agent == request.requester.id)
+    };
     let mut requests = Vec::new();
     for request in found.items.iter().filter(|request| fits(request)) {
         requests.push(show(cx, request)?);
@@ -60,16 +72,20 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListRequests) -> Result<Requests>
     Ok(Requests { notice: NOTICE, requests, next_cursor: found.next_cursor })
 }
 
-fn everybodys(cx: &mut Cx<'_, '_>, state: Option<State>, page: &PageIn) -> Result<Page<Request>> {
+/// Requests by a query for their ids.
+fn ids(cx: &mut Cx<'_, '_>, sql: &'static str, which: Option<&str>, page: &PageIn) -> Result<Page<Request>> {
     let (before, id) = page.after.clone().unwrap_or((i64::MAX, String::new()));
-    let sql = if state.is_some() { BY_STATE } else { BY_AGE };
-    let rows = cx.tx.query(sql, args![state.map_or("", State::name), before, id, page.look_ahead()])?;
-    let mut found = Vec::new();
-    for row in rows {
-        let id: String = row.get(1)?;
-        found.extend(request::find(cx, &id)?);
+    let rows = match which {
+        Some(which) => cx.tx.query(sql, args![before, id, page.look_ahead(), which])?,
+        None => cx.tx.query(sql, args![before, id, page.look_ahead()])?,
+    };
+    let places = rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect::<Result<Vec<(i64, String)>>>()?;
+    let places = Page::cut(places, page, Clone::clone);
+    let mut items = Vec::new();
+    for (_, id) in places.items {
+        items.extend(request::find(cx, &id)?);
     }
-    Ok(Page::cut(found, page, |request| (request.created_at, request.id.clone())))
+    Ok(Page { items, next_cursor: places.next_cursor })
 }
 
 /// Read one of your requests: how it stands, what was decided and why, questions, instructions.

@@ -233,12 +233,10 @@ fn next_step(request: &Request, state: State, granted: bool) -> Option<String> {
 }
 
 fn notes_of(cx: &mut Cx<'_, '_>, request: &str) -> Result<Vec<NoteOut>> {
-    let rows = cx.tx.query(
-        "select kind, actor_kind, actor, note, created_at from request_note where request = $1 order by created_at, id limit 200",
-        args![request],
-    )?;
-    let read = |row: &deskmate_db::Row| {
-        Ok(NoteOut { kind: row.get(0)?, by_kind: row.get(1)?, by: row.get(2)?, text: row.get(3)?, at: format_time(row.get(4)?) })
-    };
+    let rows = cx
+        .tx
+        .query("select kind, actor_kind, actor, note, created_at from request_note where request = $1 order by created_at, id limit 200", args![request])?;
+    let read =
+        |row: &deskmate_db::Row| Ok(NoteOut { kind: row.get(0)?, by_kind: row.get(1)?, by: row.get(2)?, text: row.get(3)?, at: format_time(row.get(4)?) });
     rows.iter().map(read).collect()
 }

@@ -77,7 +77,8 @@ pub(super) struct TrustOut {
 
 /// The mode of a proposal that changes nothing but `field`, and whether that field is high-risk.
 pub(super) fn mode_of(cx: &mut Cx<'_, '_>, who: &Requester, domain: &str, field: Option<&str>) -> Result<(Mode, bool)> {
-    let act = Act { kind: VERB.to_owned(), tool: "cowork_propose".to_owned(), domain: domain.to_owned(), arguments: Value::Object(Map::new()), ..Act::default() };
+    let act =
+        Act { kind: VERB.to_owned(), tool: "cowork_propose".to_owned(), domain: domain.to_owned(), arguments: Value::Object(Map::new()), ..Act::default() };
     let decision = request::judge(cx, &act, who, false)?;
     let rulebook = policy::current(cx)?;
     let high_risk = field.is_some_and(|field| rulebook.is_high_risk(domain, field));

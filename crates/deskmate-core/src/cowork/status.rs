@@ -261,7 +261,8 @@ fn count_pending(cx: &mut Cx<'_, '_>, kind: &str, agent: Option<&str>) -> Result
     Ok(row.get(0)?)
 }
 
-const SUMS_ALL: &str = "select cast(coalesce(sum(proposals), 0) as bigint), cast(coalesce(sum(approved), 0) as bigint), cast(coalesce(sum(overridden), 0) as bigint) from trust";
+const SUMS_ALL: &str =
+    "select cast(coalesce(sum(proposals), 0) as bigint), cast(coalesce(sum(approved), 0) as bigint), cast(coalesce(sum(overridden), 0) as bigint) from trust";
 const SUMS_OF: &str = "select cast(coalesce(sum(proposals), 0) as bigint), cast(coalesce(sum(approved), 0) as bigint), cast(coalesce(sum(overridden), 0) as bigint) from trust where agent = $1";
 
 fn stats(cx: &mut Cx<'_, '_>, agent: Option<&str>, rows: &[TrustRow], pending_proposals: i64, open_handoffs: i64) -> Result<Stats> {

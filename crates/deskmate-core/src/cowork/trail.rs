@@ -13,6 +13,7 @@ use crate::limits::PAGE_MAX;
 use crate::policy::{PolicyRef, Reason};
 use crate::record::{self, EventRow, Proof, Search};
 use crate::request::{self, Request, State};
+use crate::trust::Points;
 use crate::{Result, format_time, parse_time};
 
 /// How many events of one chain are shown.
@@ -106,6 +107,47 @@ pub(super) struct TrailOut {
     notes: String,
 }
 
+/// A report of what was done.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ReportOut {
+    /// Its id.
+    action_id: String,
+    /// What was done; absent once it was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<String>,
+    /// Who acted, as the desk knows it: `agent`, `human` or `collaborative`.
+    actor: String,
+    /// Who acted, as the reporter said.
+    claimed_actor: String,
+    /// `done`, `failed` or `ambiguous`.
+    outcome: String,
+    /// How it compares with what was approved.
+    matches: String,
+    /// The grant that covered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant_id: Option<String>,
+    /// What it cost, in cost units.
+    cost: f64,
+    /// When it was reported.
+    at: String,
+}
+
+impl ReportOut {
+    fn of(row: &ExecutionRow) -> Self {
+        Self {
+            action_id: row.id.clone(),
+            action: row.action.clone(),
+            actor: row.derived.clone(),
+            claimed_actor: row.claimed.clone(),
+            outcome: row.outcome.clone(),
+            matches: row.matches.clone(),
+            grant_id: row.grant.clone(),
+            cost: Points(row.cost.saturating_mul(1_000)).to_f64(),
+            at: format_time(row.created_at),
+        }
+    }
+}
+
 /// A chain, or that there is none.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Trail {
@@ -120,6 +162,8 @@ pub(super) struct Trail {
     trail: Option<TrailOut>,
     /// The links, oldest first.
     chain: Vec<Link>,
+    /// What was reported, oldest first.
+    reports: Vec<ReportOut>,
     /// What keeps the chain from being verified.
     problems: Vec<String>,
     /// A proof for each link, in the same order without repeats; for anyone who has the desk's public key.
@@ -129,7 +173,16 @@ pub(super) struct Trail {
 pub(super) fn trail(cx: &mut Cx<'_, '_>, input: AuditTrail) -> Result<Trail> {
     let id = words::id("proposal_id", &input.proposal_id)?;
     let Some(request) = request::find(cx, &id)?.filter(|request| request.kind.is_act()) else {
-        return Ok(Trail { proposal_id: id, found: false, verified: false, trail: None, chain: Vec::new(), problems: Vec::new(), proofs: Vec::new() });
+        return Ok(Trail {
+            proposal_id: id,
+            found: false,
+            verified: false,
+            trail: None,
+            chain: Vec::new(),
+            reports: Vec::new(),
+            problems: Vec::new(),
+            proofs: Vec::new(),
+        });
     };
     let events = events_of(cx, &request)?;
     let executions = execution::of_request(cx, &request.id)?;
@@ -150,6 +203,7 @@ pub(super) fn trail(cx: &mut Cx<'_, '_>, input: AuditTrail) -> Result<Trail> {
         verified,
         trail: Some(shown),
         chain: events.into_iter().flat_map(links).collect(),
+        reports: executions.iter().map(ReportOut::of).collect(),
         problems,
         proofs: if input.without_proofs { Vec::new() } else { proofs },
     })
@@ -184,7 +238,8 @@ fn stage_of(kind: &str) -> &'static str {
 fn links(event: EventRow) -> Vec<Link> {
     let stage = stage_of(&event.kind);
     let policy = ["mode", "risk", "rulebook", "decided_by", "state"];
-    let of_policy: Map<String, Value> = event.facts.iter().filter(|(name, _)| policy.contains(&name.as_str())).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let of_policy: Map<String, Value> =
+        event.facts.iter().filter(|(name, _)| policy.contains(&name.as_str())).map(|(name, value)| (name.clone(), value.clone())).collect();
     let link = |stage, facts| Link {
         stage,
         seq: Some(event.seq),
@@ -208,7 +263,10 @@ fn wanting(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], 
     let time_of = |kind: &str| events.iter().rev().find(|event| event.kind == kind).and_then(|event| parse_time("at", &event.at).ok());
     let told = events.iter().rev().find(|event| event.kind.starts_with("request."));
     let fact = |name: &str| told.and_then(|event| event.facts.get(name)).cloned();
-    if fact("state") != Some(Value::from(request.state.name())) || fact("digest") != Some(Value::from(request.digest_hex())) || fact("version") != Some(Value::from(request.version)) {
+    if fact("state") != Some(Value::from(request.state.name()))
+        || fact("digest") != Some(Value::from(request.digest_hex()))
+        || fact("version") != Some(Value::from(request.version))
+    {
         problems.push("the request's row differs from what the record tells".to_owned());
     }
     if time_of("request.created").is_none() {

@@ -166,15 +166,16 @@ pub fn take_from(cx: &mut Cx<'_, '_>, gauge: Gauge, authority: &AuthoritySetting
     }
     let Gauge { agent, domain, mut all, mut one, time, .. } = gauge;
     let (number, domain_number) = (all.add(time, cost), one.add(time, cost));
+    if number % PRUNE_EVERY == 0 {
+        prune(cx, &agent, &mut all, PRUNE_MAX)?;
+    }
+    // The meters first: where two calls meet, it is here, and one of them is done again.
+    write(cx, &agent, &all)?;
+    write(cx, &agent, &one)?;
     cx.tx.execute(
         "insert into meter_use (agent, number, domain, domain_number, at) values ($1, $2, $3, $4, $5)",
         args![agent, number, domain, domain_number, time.at],
     )?;
-    if number % PRUNE_EVERY == 0 {
-        prune(cx, &agent, &mut all)?;
-    }
-    write(cx, &agent, &all)?;
-    write(cx, &agent, &one)?;
     let cap = i64::from(authority.volume_cap);
     Ok(Taken::Room(Room { remaining: cap - one.used(), cap }))
 }
@@ -203,8 +204,8 @@ fn full(cx: &mut Cx<'_, '_>, gauge: &Gauge, authority: &AuthoritySettings, cost:
 }
 
 /// Deletes some uses that have left the window.
-fn prune(cx: &mut Cx<'_, '_>, agent: &str, all: &mut Meter) -> Result<()> {
-    let until = all.first.min(all.pruned + PRUNE_MAX);
+fn prune(cx: &mut Cx<'_, '_>, agent: &str, all: &mut Meter, most: i64) -> Result<()> {
+    let until = all.first.min(all.pruned + most);
     if until > all.pruned {
         cx.tx.execute("delete from meter_use where agent = $1 and number >= $2 and number < $3", args![agent, all.pruned, until])?;
         all.pruned = until;
@@ -213,7 +214,7 @@ fn prune(cx: &mut Cx<'_, '_>, agent: &str, all: &mut Meter) -> Result<()> {
 }
 
 /// Deletes uses of agents that have long been idle, in slices: at most `limit` agents from one name on, and of each at
-/// most as many uses. Answers where to go on.
+/// most as many uses. Where the clock was set back, the window's own time goes on from here. Answers where to go on.
 pub fn prune_idle(cx: &mut Cx<'_, '_>, from: &str, limit: u32) -> Result<Option<String>> {
     let rows = cx.tx.query("select agent from meter where agent > $1 and scope = '' order by agent limit $2", args![from, limit])?;
     let mut last = None;
@@ -221,14 +222,11 @@ pub fn prune_idle(cx: &mut Cx<'_, '_>, from: &str, limit: u32) -> Result<Option<
         let agent: String = row.get(0)?;
         let mut all = meters(cx, &agent, "")?.0;
         let time = all.time(cx.now());
-        let (was, pruned) = (all.first, all.pruned);
+        let before = (all.first, all.pruned, all.ahead);
+        all.ahead = time.ahead;
         all.slide(cx, &agent, time.at)?;
-        let until = all.first.min(pruned + i64::from(limit));
-        if until > pruned {
-            cx.tx.execute("delete from meter_use where agent = $1 and number >= $2 and number < $3", args![agent, pruned, until])?;
-            all.pruned = until;
-        }
-        if all.pruned != pruned || all.first != was {
+        prune(cx, &agent, &mut all, i64::from(limit))?;
+        if before != (all.first, all.pruned, all.ahead) {
             write(cx, &agent, &all)?;
         }
         last = Some(agent);

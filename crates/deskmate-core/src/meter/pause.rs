@@ -77,7 +77,8 @@ pub(super) fn pause(cx: &mut Cx<'_, '_>, input: Pause) -> Result<Paused> {
     let agent = target(input.agent, input.all)?;
     check_text("reason", &input.reason, TITLE_CHARS_MAX)?;
     let (person, now) = (cx.actor.id.clone(), cx.now());
-    let changed = cx.tx.execute("insert into pause (agent, paused_by, paused_at) values ($1, $2, $3) on conflict (agent) do nothing", args![agent, person, now])?;
+    let changed =
+        cx.tx.execute("insert into pause (agent, paused_by, paused_at) values ($1, $2, $3) on conflict (agent) do nothing", args![agent, person, now])?;
     if changed > 0 {
         tell(cx, SET, &agent, &input.reason)?;
     }

@@ -27,6 +27,11 @@ pub fn denied(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Option<F
     all.turn(now);
     all.denied += 1;
     (all.last_at, all.ahead) = (time.at, time.ahead);
+    if super::paused(cx, agent)? {
+        // Everything is denied to who is paused, so it says nothing about probing.
+        write(cx, agent, &all)?;
+        return Ok(None);
+    }
     let (mut times, mut level) = seen(cx, agent, time.at)?;
     times.push(time.at);
     let extra = times.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));

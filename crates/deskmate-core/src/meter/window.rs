@@ -41,20 +41,7 @@ pub(super) struct Meter {
 impl Meter {
     /// A meter that nothing was used up of.
     pub(super) fn new(scope: &str) -> Self {
-        Self {
-            scope: scope.to_owned(),
-            next: 1,
-            first: 1,
-            first_at: 0,
-            last_at: 0,
-            ahead: 0,
-            pruned: 1,
-            day: 0,
-            calls: 0,
-            cost: 0,
-            denied: 0,
-            held_until: 0,
-        }
+        Self { scope: scope.to_owned(), next: 1, first: 1, first_at: 0, last_at: 0, ahead: 0, pruned: 1, day: 0, calls: 0, cost: 0, denied: 0, held_until: 0 }
     }
 
     /// The window's own time at a moment of the clock: it never goes back.

@@ -71,6 +71,8 @@ impl Verifier {
     /// checkpoints that were kept elsewhere.
     pub fn of_store(size: u64, keys: &Keyring, kept: &[String]) -> Self {
         let projections: Vec<Box<dyn Projection>> = vec![
+            Box::new(crate::cowork::CoworkProjection::default()),
+            Box::new(crate::edit::EditProjection::default()),
             Box::new(crate::identity::IdentityProjection::default()),
             Box::new(crate::meter::PauseProjection::default()),
             Box::new(crate::policy::PolicyProjection::default()),

@@ -11,8 +11,7 @@ use crate::{Error, Result};
 pub const FRESH: i64 = 60_000_000;
 
 /// How people decide, for whoever may not.
-pub const WAYS: &str =
-    "a person decides with `deskmate inbox` on a terminal, on the inbox page in their signed-in browser, or with their session at POST /api/desk_request_approve";
+pub const WAYS: &str = "a person decides with `deskmate inbox` on a terminal, on the inbox page in their signed-in browser, or with their session at POST /api/desk_request_approve";
 
 /// Whether a list of domains covers one: its name, `*`, or a beginning followed by `*`.
 pub(super) fn covers(domains: &[String], domain: &str) -> bool {
@@ -63,6 +62,12 @@ pub(super) fn may_decide_in(cx: &mut Cx<'_, '_>, person: &str, domain: &str) -> 
     Ok(find_person(cx, person)?.is_some_and(|person| person.decides_in(domain)))
 }
 
+/// Whether the caller's role covers a domain.
+pub fn covers_domain(cx: &mut Cx<'_, '_>, domain: &str) -> Result<bool> {
+    let me = cx.actor.id.clone();
+    may_decide_in(cx, &me, domain)
+}
+
 /// Whether a person's vote on a request counts now.
 pub(super) fn counts(cx: &mut Cx<'_, '_>, person: &str, request: &Request, approvers: &[String]) -> Result<bool> {
     let own = request.requester.kind == ActorKind::Person && request.requester.id == person;
@@ -72,6 +77,15 @@ pub(super) fn counts(cx: &mut Cx<'_, '_>, person: &str, request: &Request, appro
 
 /// Refuses whoever must not decide a request: every deciding operation calls it first.
 pub fn check_decider(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
+    check_decider_in(cx, &request.domain)?;
+    if request.requester.kind == ActorKind::Person && request.requester.id == cx.actor.id {
+        return Err(Error::forbidden("this is your own request: somebody else decides it").hint(WAYS));
+    }
+    Ok(())
+}
+
+/// Refuses whoever must not decide anything in a domain.
+pub fn check_decider_in(cx: &mut Cx<'_, '_>, domain: &str) -> Result<()> {
     let forbidden = |why: String| Err(Error::forbidden(why).hint(WAYS));
     if !cx.actor.is_person() {
         return forbidden("only people decide".to_owned());
@@ -80,7 +94,7 @@ pub fn check_decider(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
     let token = cx.actor.scopes.is_some();
     if token {
         let rulebook = policy::current(cx)?;
-        if !person.is_named(&rulebook.settings(&request.domain).authority.token_deciders) {
+        if !person.is_named(&rulebook.settings(domain).authority.token_deciders) {
             return forbidden("a personal token decides only where the policy names its owner in authority.token_deciders".to_owned());
         }
     } else if matches!(cx.surface, Surface::Mcp | Surface::File) {
@@ -88,11 +102,8 @@ pub fn check_decider(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
     } else if cx.actor.presence != Presence::Shown {
         return forbidden("this needs you to show that you are there".to_owned());
     }
-    if !person.decides_in(&request.domain) {
-        return forbidden(format!("your role does not cover the domain {}", request.domain));
-    }
-    if request.requester.kind == ActorKind::Person && request.requester.id == person.id {
-        return forbidden("this is your own request: somebody else decides it".to_owned());
+    if !person.decides_in(domain) {
+        return forbidden(format!("your role does not cover the domain {domain}"));
     }
     Ok(())
 }
@@ -117,7 +128,6 @@ pub fn check_fresh(cx: &Cx<'_, '_>, what: &str) -> Result<()> {
     if cx.actor.presence_since.is_some_and(|since| since > cx.now() - FRESH) {
         return Ok(());
     }
-    Err(Error::forbidden(format!("{what} needs your passphrase again")).hint(
-        "give it with desk_show_presence (POST /api/desk_show_presence; `deskmate inbox` and the inbox page ask for it), then decide within 60 seconds",
-    ))
+    Err(Error::forbidden(format!("{what} needs your passphrase again"))
+        .hint("give it with desk_show_presence (POST /api/desk_show_presence; `deskmate inbox` and the inbox page ask for it), then decide within 60 seconds"))
 }

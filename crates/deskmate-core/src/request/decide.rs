@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::access::{self, check_decider, check_fresh, check_named};
 use super::digest::Bound;
-use super::events::{APPROVED, EDITED, Known, REJECTED, UNDONE, VOTED};
+use super::events::{APPROVED, EDITED, Known, REJECTED, SUPERSEDED, UNDONE, VOTED};
 use super::judge::{Use, weigh_as};
 use super::model::{Request, RequestKind, State};
 use super::rows::{self, canonical};
@@ -14,7 +14,7 @@ use crate::call::Cx;
 use crate::limits::CONTENT_BYTES_MAX;
 use crate::policy::{self, Decision, Mode};
 use crate::record::{self, Event};
-use crate::{Error, Result, check_text, hex};
+use crate::{Error, Result, check_text, edit, hex};
 
 /// The votes that a request's record tells, as a person's id and a round.
 type Told = Vec<(String, i64)>;
@@ -22,6 +22,29 @@ type Told = Vec<(String, i64)>;
 /// A person approves. Checks who decides; with `edits` (new arguments) a new digest and a new round. `expected_digest`
 /// is that of what the person saw. The request comes back approved, or still pending when it needs more people.
 pub fn approve(cx: &mut Cx<'_, '_>, id: &str, edits: Option<Value>, expected_digest: Option<&str>, reason: Option<String>) -> Result<Request> {
+    approve_with(cx, id, edits, expected_digest, reason, &Further::default())
+}
+
+/// What goes along with an answer.
+#[derive(Clone, Debug, Default)]
+pub struct Further {
+    /// The batch in which it was given.
+    pub batch: Option<String>,
+    /// What the agent is to do, as the answer to a handoff; the reason itself if not given.
+    pub instructions: Option<String>,
+    /// Whether the work goes back to the agent; for handoffs, yes if not given.
+    pub hand_back: Option<bool>,
+}
+
+/// Like [`approve`], with what goes along with it.
+pub fn approve_with(
+    cx: &mut Cx<'_, '_>,
+    id: &str,
+    edits: Option<Value>,
+    expected_digest: Option<&str>,
+    reason: Option<String>,
+    further: &Further,
+) -> Result<Request> {
     let mut known = undecided(cx, id)?;
     check_decider(cx, &known.request)?;
     if let Some(reason) = &reason {
@@ -30,6 +53,13 @@ pub fn approve(cx: &mut Cx<'_, '_>, id: &str, edits: Option<Value>, expected_dig
     check_seen(&known.request, expected_digest)?;
     if known.request.bound.is_none() {
         return Err(Error::conflict("what this request would do was erased, so nobody can see what to approve").hint("reject it, or let it expire"));
+    }
+    if known.request.kind == RequestKind::Edit
+        && let Some(why) = edit::stale(cx, &known.request)?
+    {
+        known.request.reason = Some(why.clone());
+        known.step(cx, SUPERSEDED, State::Superseded, |event| event.payload(json!({ "reason": why })))?;
+        return Ok(known.request);
     }
     if known.request.kind == RequestKind::Handoff && reason.as_ref().is_none_or(|reason| reason.trim().is_empty()) {
         return Err(Error::invalid("reason", "a handoff is answered with what was decided, or what to do"));
@@ -43,6 +73,7 @@ pub fn approve(cx: &mut Cx<'_, '_>, id: &str, edits: Option<Value>, expected_dig
     if let Some(arguments) = bound {
         known.step(cx, EDITED, State::Pending, |event| event.payload(json!({ "arguments": arguments })))?;
     }
+    known.request.batch = further.batch.clone().or(known.request.batch);
     rows::insert_vote(cx, &known.request, "approve")?;
     let so_far = approvals(cx, &known.request, &decision)?;
     let (person, round, at) = (cx.actor.id.clone(), known.request.round, cx.now());
@@ -53,7 +84,7 @@ pub fn approve(cx: &mut Cx<'_, '_>, id: &str, edits: Option<Value>, expected_dig
     }
     settle(cx, &mut known, reason.clone());
     known.step(cx, APPROVED, State::Approved, |event| vote(event).fact("approvals", so_far).payload(json!({ "reason": reason })))?;
-    outcome::approved(cx, &known.request, reason.as_deref())?;
+    outcome::approved(cx, &known.request, reason.as_deref(), further)?;
     Ok(known.request)
 }
 
@@ -194,12 +225,18 @@ pub struct Correction {
 
 /// A person rejects; one rejection is final. `kind` and `severity` are those of an override.
 pub fn reject(cx: &mut Cx<'_, '_>, id: &str, correction: Correction) -> Result<Request> {
+    reject_with(cx, id, correction, &Further::default())
+}
+
+/// Like [`reject`], with what goes along with it.
+pub fn reject_with(cx: &mut Cx<'_, '_>, id: &str, correction: Correction, further: &Further) -> Result<Request> {
     let mut known = undecided(cx, id)?;
     check_decider(cx, &known.request)?;
     check_named(cx, known.request.decided()?.as_ref())?;
     let correction = checked(cx, &known.request, correction)?;
     rows::insert_vote(cx, &known.request, "reject")
         .or_else(|error| if has_voted(cx, &known.request)? { change_vote(cx, &known.request) } else { Err(error) })?;
+    known.request.batch = further.batch.clone().or(known.request.batch);
     settle(cx, &mut known, correction.reason.clone());
     let (person, round, at) = (cx.actor.id.clone(), known.request.round, cx.now());
     known.step(cx, REJECTED, State::Rejected, |event| {

@@ -17,7 +17,10 @@ pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
     } else if kind == ASKED.name || kind == ANSWERED.name {
         tx.execute("update request_note set note = null where id = $1", args![fact("note")])?;
     } else if kind == DELEGATED.name {
-        tx.execute("update request_note set note = null where request = $1 and kind = 'delegation' and note = $2", args![fact("request"), text(event, "note")])?;
+        tx.execute(
+            "update request_note set note = null where request = $1 and kind = 'delegation' and note = $2",
+            args![fact("request"), text(event, "note")],
+        )?;
     } else if kind == STANDING.name {
         tx.execute("update standing_approval set pattern = '' where id = $1", args![fact("standing_approval")])?;
     } else if kind.starts_with("request.") {

@@ -67,7 +67,7 @@ pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_p
         score: trust.score,
         decided: trust.decided(),
         over_a_persons_edit,
-        waived_by: standing::fitting(cx, &who.id, act)?,
+        waived_by: standing::waived_by(cx, &who.id, act)?,
     };
     let decision = policy::decide(&rulebook, act, &standing, &counters, now);
     Ok(Judged { decision, trust: Some(trust), gauge: Some(gauge) })

@@ -152,37 +152,49 @@ fn cursor_at(at: &At) -> String {
     Page::cut(vec![(), ()], &PageIn { limit: 1, after: None }, |()| encode(at)).next_cursor.unwrap_or_default()
 }
 
-pub(super) const PENDING: &str = select_request_short!(
-    "where state = 'pending' and (rank, created_at, id) > ($1, $2, $3) and coalesce(snoozed_until, 0) between $5 and $6 and \
-     coalesce(asked_at, 0) between $7 and $8 order by rank, created_at, id limit $4"
-);
-pub(super) const PENDING_IN: &str = select_request_short!(
-    "where state = 'pending' and domain = $9 and (rank, created_at, id) > ($1, $2, $3) and coalesce(snoozed_until, 0) between $5 and $6 and \
-     coalesce(asked_at, 0) between $7 and $8 order by rank, created_at, id limit $4"
-);
-pub(super) const PENDING_OF: &str = select_request_short!(
-    "where state = 'pending' and requester = $9 and (rank, created_at, id) > ($1, $2, $3) and coalesce(snoozed_until, 0) between $5 and $6 and \
-     coalesce(asked_at, 0) between $7 and $8 order by rank, created_at, id limit $4"
-);
-pub(super) const PENDING_FOR: &str = select_request_short!(
-    "where state = 'pending' and assignee is not null and assignee = $9 and (rank, created_at, id) > ($1, $2, $3) and \
-     coalesce(snoozed_until, 0) between $5 and $6 and coalesce(asked_at, 0) between $7 and $8 order by rank, created_at, id limit $4"
-);
+/// What is pending, along one index, in each view. Whether it is put off or asked back stands in the index, so what a
+/// view leaves out costs no look at a row. The order is that of [`View`].
+macro_rules! pending {
+    ($of:literal) => {
+        [
+            pending!($of, "asked_at is null and (snoozed_until is null or snoozed_until <= $5)"),
+            pending!($of, "asked_at is null and snoozed_until > $5"),
+            pending!($of, "asked_at <= $5"),
+            pending!($of, "created_at <= $5"),
+        ]
+    };
+    ($of:literal, $view:literal) => {
+        select_request_short!(
+            "where state = 'pending' and ",
+            $of,
+            "(rank, created_at, id) > ($1, $2, $3) and ",
+            $view,
+            " order by rank, created_at, id limit $4"
+        )
+    };
+}
 
-/// The next pending rows by the index that narrows most. Whether they are put off or asked back stands in the index.
+pub(super) const PENDING: [&str; 4] = pending!("");
+pub(super) const PENDING_IN: [&str; 4] = pending!("domain = $6 and ");
+pub(super) const PENDING_OF: [&str; 4] = pending!("requester = $6 and ");
+pub(super) const PENDING_FOR: [&str; 4] = pending!("assignee is not null and assignee = $6 and ");
+
+/// The next pending rows by the index that narrows most.
 fn waiting(cx: &mut Cx<'_, '_>, input: &List, mine: &[String], after: Option<&At>, limit: u32) -> Result<Vec<Request>> {
     let now = cx.now();
     let (rank, time, id) = after.cloned().unwrap_or((i64::MIN, i64::MIN, String::new()));
-    let (snoozed, asked) = match input.view() {
-        View::Inbox => ((0, now), (0, 0)),
-        View::Snoozed => ((now + 1, i64::MAX), (0, 0)),
-        View::Asked => ((0, i64::MAX), (1, i64::MAX)),
-        View::Pending | View::All => ((0, i64::MAX), (0, i64::MAX)),
+    let view = input.view();
+    let until = if matches!(view, View::Inbox | View::Snoozed) { now } else { i64::MAX };
+    let of_view = |[inbox, snoozed, asked, pending]: [&'static str; 4]| match view {
+        View::Inbox => inbox,
+        View::Snoozed => snoozed,
+        View::Asked => asked,
+        View::Pending | View::All => pending,
     };
-    let mut query = |sql: &'static str, owner: Option<&str>| -> Result<Vec<Request>> {
+    let mut query = |sql: [&'static str; 4], owner: Option<&str>| -> Result<Vec<Request>> {
         let rows = match owner {
-            None => cx.tx.query(sql, args![rank, time, id, limit, snoozed.0, snoozed.1, asked.0, asked.1])?,
-            Some(owner) => cx.tx.query(sql, args![rank, time, id, limit, snoozed.0, snoozed.1, asked.0, asked.1, owner])?,
+            None => cx.tx.query(of_view(sql), args![rank, time, id, limit, until])?,
+            Some(owner) => cx.tx.query(of_view(sql), args![rank, time, id, limit, until, owner])?,
         };
         rows.iter().map(Request::read).collect()
     };
@@ -204,7 +216,8 @@ fn waiting(cx: &mut Cx<'_, '_>, input: &List, mine: &[String], after: Option<&At
 
 pub(super) const PAST_OF: &str = select_request_short!("where requester = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
 pub(super) const PAST_IN: &str = select_request_short!("where domain = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
-pub(super) const PAST_STATE: &str = select_request_short!("where state = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+pub(super) const PAST_STATE: &str =
+    select_request_short!("where state = $4 and state <> 'pending' and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
 pub(super) const PAST_KIND: &str = select_request_short!("where kind = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
 pub(super) const PAST: &str = select_request_short!("where (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
 
@@ -214,9 +227,9 @@ fn past(cx: &mut Cx<'_, '_>, input: &List, after: Option<&At>) -> Result<Vec<Req
     let rows = match (&input.requester, &input.domain, input.state, input.kind) {
         (Some(requester), ..) => cx.tx.query(PAST_OF, args![time, id, PAGE_MAX, requester])?,
         (None, Some(domain), ..) => cx.tx.query(PAST_IN, args![time, id, PAGE_MAX, domain])?,
-        (None, None, Some(state), _) => cx.tx.query(PAST_STATE, args![time, id, PAGE_MAX, state.name()])?,
-        (None, None, None, Some(kind)) => cx.tx.query(PAST_KIND, args![time, id, PAGE_MAX, kind.name()])?,
-        (None, None, None, None) => cx.tx.query(PAST, args![time, id, PAGE_MAX])?,
+        (None, None, Some(state), _) if state != State::Pending => cx.tx.query(PAST_STATE, args![time, id, PAGE_MAX, state.name()])?,
+        (None, None, _, Some(kind)) => cx.tx.query(PAST_KIND, args![time, id, PAGE_MAX, kind.name()])?,
+        (None, None, _, None) => cx.tx.query(PAST, args![time, id, PAGE_MAX])?,
     };
     rows.iter().map(Request::read).collect()
 }

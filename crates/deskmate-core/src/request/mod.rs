@@ -34,8 +34,8 @@ mod view;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub use access::{FRESH, WAYS, check_decider, check_fresh};
-pub use decide::{Correction, approve, reject, undo};
+pub use access::{FRESH, WAYS, check_decider, check_decider_in, check_fresh, covers_domain};
+pub use decide::{Correction, Further, approve, approve_with, reject, reject_with, undo};
 pub use digest::Bound;
 pub use due::{escalate_due, expire_due};
 pub(crate) use erase::erase;
@@ -44,6 +44,7 @@ pub use judge::{Judged, for_people, judge, weigh};
 pub use list::of_requester;
 pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, RequestKind, Requester, State, Stop, StopReason};
 pub use projection::RequestProjection;
+pub use standing::waived_by;
 pub use submit::{cancel, denied, find, submit, supersede, withdraw};
 pub use talk::{answer, ask, delegate, snooze};
 
@@ -79,10 +80,6 @@ pub const EVENTS: &[Kind] = &[
 /// test reads their plans on both engines.
 #[doc(hidden)]
 pub const INDEXED: &[(&str, &str)] = &[
-    (list::PENDING, "request_pending"),
-    (list::PENDING_IN, "request_pending_by_domain"),
-    (list::PENDING_OF, "request_pending_of"),
-    (list::PENDING_FOR, "request_pending_for"),
     (list::PAST_OF, "request_by_requester"),
     (list::PAST_IN, "request_by_domain"),
     (list::PAST_STATE, "request_by_state"),
@@ -95,6 +92,15 @@ pub const INDEXED: &[(&str, &str)] = &[
     (standing::OF_AGENT, "standing_approval_of"),
     (standing::OF_REQUEST, "standing_approval_by_request"),
     (standing::PAGE, "standing_approval_by_age"),
+];
+
+/// The same for what is pending: in each view along one index.
+#[doc(hidden)]
+pub const INDEXED_PENDING: &[([&str; 4], &str)] = &[
+    (list::PENDING, "request_pending"),
+    (list::PENDING_IN, "request_pending_by_domain"),
+    (list::PENDING_OF, "request_pending_of"),
+    (list::PENDING_FOR, "request_pending_for"),
 ];
 
 /// What can be done.

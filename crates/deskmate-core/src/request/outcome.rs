@@ -1,14 +1,15 @@
 //! What an answer does, by kind of request.
 
-use super::decide::Correction;
+use super::decide::{Correction, Further};
 use super::grant;
 use super::judge::for_people;
 use super::model::{New, Packet, Request, RequestKind, Requester};
 use super::submit::submit;
-use crate::Result;
 use crate::call::Cx;
+use crate::cowork;
 use crate::policy::Act;
 use crate::trust::{self, Of, Points};
+use crate::{Result, edit};
 
 /// The verb of promotions.
 const PROMOTE: &str = "trust.promote";
@@ -29,7 +30,7 @@ fn moves_trust(request: &Request) -> bool {
 }
 
 /// A request was approved, by people or, where policy lets it pass, at once.
-pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, _reason: Option<&str>) -> Result<()> {
+pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&str>, further: &Further) -> Result<()> {
     match request.kind {
         RequestKind::Proposal | RequestKind::Approval => {
             let seconds = request.decided()?.map_or(0, |decision| decision.needs.grant_seconds);
@@ -48,8 +49,9 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, _reason: Option<&
             let _ = trust::promoted(cx, of(request), Points::of(to))?;
             Ok(())
         }
+        RequestKind::Edit => edit::accept(cx, request),
+        RequestKind::Handoff => cowork::resolved(cx, request, reason, further),
         RequestKind::Policy => crate::policy::accept(cx, &request.act()?),
-        RequestKind::Edit | RequestKind::Handoff => Ok(()),
     }
 }
 
@@ -57,7 +59,8 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, _reason: Option<&
 pub(super) fn rejected(cx: &mut Cx<'_, '_>, request: &Request, correction: &Correction) -> Result<()> {
     if moves_trust(request) {
         let (kind, severity) = (correction.kind.as_deref().unwrap_or("human_preference"), correction.severity.unwrap_or(trust::Severity::Medium));
-        let _ = trust::overridden(cx, of(request), kind, severity)?;
+        let change = trust::overridden(cx, of(request), kind, severity)?;
+        cowork::overrode(cx, &cowork::Overridden { of: of(request), kind, severity, impact: change.impact, description: correction.reason.as_deref() })?;
     }
     ended(cx, request)
 }
@@ -94,7 +97,13 @@ fn ask_for_promotion(cx: &mut Cx<'_, '_>, cause: &Request, trust: &trust::Trust,
     let decision = for_people(cx, domain, "high", "trust rises only when a person ratifies it")?;
     let title = format!("Promote {agent} in {domain} to {}", target.to_f64());
     let packet = Packet {
-        reasoning: Some(format!("{} of {} decided proposals were approved, which stands for {:.0} to {:.0} %.", trust.state().approved, trust.decided(), low * 100.0, high * 100.0)),
+        reasoning: Some(format!(
+            "{} of {} decided proposals were approved, which stands for {:.0} to {:.0} %.",
+            trust.state().approved,
+            trust.decided(),
+            low * 100.0,
+            high * 100.0
+        )),
         old: Some(serde_json::json!({ "to": trust.score.to_f64() })),
         reversibility: Some("overrides and idle days lower the score again".to_owned()),
         ..Packet::default()

@@ -24,12 +24,12 @@ pub(super) use select_request;
 
 /// The same rows without their long texts, for lists.
 macro_rules! select_request_short {
-    ($rest:literal) => {
+    ($($rest:literal),+) => {
         concat!(
             "select id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, expires_at, \
              escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, rulebook, \
              digest, title, null, null, null, null from request ",
-            $rest
+            $($rest),+
         )
     };
 }
@@ -219,7 +219,11 @@ pub(super) fn insert_vote(cx: &mut Cx<'_, '_>, request: &Request, vote: &str) ->
         "insert into vote (request, round, person, vote, at) values ($1, $2, $3, $4, $5) on conflict (request, round, person) do nothing",
         args![request.id, request.round, cx.actor.id, vote, now],
     )?;
-    if kept == 1 { Ok(()) } else { Err(Error::conflict("you have said yes to this already; it waits for others").hint("desk_request_get shows who is missing")) }
+    if kept == 1 {
+        Ok(())
+    } else {
+        Err(Error::conflict("you have said yes to this already; it waits for others").hint("desk_request_get shows who is missing"))
+    }
 }
 
 /// A stored note.

@@ -104,8 +104,9 @@ impl StandingRow {
 pub(super) const OF_AGENT: &str = "select id, request, agent, domain, pattern, person, created_at, expires_at, revoked_at from standing_approval \
      where agent = $1 and domain = $2 and expires_at > $3 and revoked_at is null order by expires_at, id limit 50";
 
-/// The standing approval under which an act may pass, if there is one that a person who may still decide gave.
-pub(super) fn fitting(cx: &mut Cx<'_, '_>, agent: &str, act: &Act) -> Result<Option<String>> {
+/// The request whose standing approval stands in for trust in an act of an agent, if there is one that a person who may
+/// still decide gave.
+pub fn waived_by(cx: &mut Cx<'_, '_>, agent: &str, act: &Act) -> Result<Option<String>> {
     let now = cx.now();
     let rows = cx.tx.query(OF_AGENT, args![agent, act.domain, now])?;
     for row in &rows {
@@ -189,10 +190,9 @@ pub(super) fn page(cx: &mut Cx<'_, '_>, page: &PageIn) -> Result<Vec<StandingRow
 
 /// A person ends a standing approval. Whoever may decide in its domain may: it only makes the desk stricter.
 pub(super) fn revoke(cx: &mut Cx<'_, '_>, id: &str) -> Result<StandingRow> {
-    let row = cx.tx.optional(
-        "select id, request, agent, domain, pattern, person, created_at, expires_at, revoked_at from standing_approval where id = $1",
-        args![id],
-    )?;
+    let row = cx
+        .tx
+        .optional("select id, request, agent, domain, pattern, person, created_at, expires_at, revoked_at from standing_approval where id = $1", args![id])?;
     let mut row = row.map(|row| StandingRow::read(&row)).transpose()?.ok_or_else(|| Error::not_found(format!("there is no standing approval {id}")))?;
     let person = cx.actor.id.clone();
     if !cx.actor.is_person() || !super::access::may_decide_in(cx, &person, &row.domain)? {

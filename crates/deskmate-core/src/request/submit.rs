@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::decide::Further;
 use super::digest::Bound;
 use super::events::{CANCELLED, CREATED, DENIED, Known, SUPERSEDED, about};
 use super::model::{New, Request, RequestKind, Requester, State};
@@ -35,7 +36,8 @@ pub fn submit(cx: &mut Cx<'_, '_>, new: New) -> Result<Request> {
         // The desk's own requests, and those of people, are not a flood.
         let cap = if request.requester.kind == ActorKind::Agent && new.kind != RequestKind::Promotion { i64::from(cap) } else { i64::MAX };
         if !rows::count_in(cx.tx, &request.requester.id, cap)? {
-            let full = format!("{} requests of {} wait for people already; at most {cap} may", rows::pending_of(cx.tx, &request.requester.id)?, request.requester.id);
+            let full =
+                format!("{} requests of {} wait for people already; at most {cap} may", rows::pending_of(cx.tx, &request.requester.id)?, request.requester.id);
             return Err(Error::limited(full, 60_000).hint("cancel what is no longer needed, or wait until people decide"));
         }
     }
@@ -44,7 +46,7 @@ pub fn submit(cx: &mut Cx<'_, '_>, new: New) -> Result<Request> {
     if passes && request.kind.is_act() {
         grant::issue(cx, &request, new.decision.needs.grant_seconds)?;
     } else if passes {
-        outcome::approved(cx, &request, None)?;
+        outcome::approved(cx, &request, None, &Further::default())?;
     }
     Ok(request)
 }

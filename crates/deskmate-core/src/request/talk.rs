@@ -20,10 +20,9 @@ fn check_note(cx: &mut Cx<'_, '_>, request: &str, field: &str, text: &str) -> Re
     if text.trim().is_empty() {
         return Err(Error::invalid(field, "must not be empty"));
     }
-    let full = cx.tx.optional(
-        "select id from request_note where request = $1 order by created_at, id limit 1 offset $2",
-        deskmate_db::args![request, NOTES_MAX - 1],
-    )?;
+    let full = cx
+        .tx
+        .optional("select id from request_note where request = $1 order by created_at, id limit 1 offset $2", deskmate_db::args![request, NOTES_MAX - 1])?;
     if full.is_some() { Err(Error::conflict(format!("this request has {NOTES_MAX} notes already")).hint("decide it")) } else { Ok(()) }
 }
 

@@ -294,7 +294,10 @@ pub(super) fn details(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Details>
     let act = request.bound.is_some().then(|| request.act()).transpose()?;
     let shown = act.as_ref().map(|act| decision.as_ref().map_or_else(|| serde_json::json!(act), |decision| shown_act(act, decision)));
     let (changes, changes_cut) = shown.as_ref().map_or_else(Default::default, |shown| {
-        differences(packet.old.as_ref().filter(|_| decision.as_ref().is_none_or(|decision| decision.redact.is_empty())), shown.get("arguments").unwrap_or(&Value::Null))
+        differences(
+            packet.old.as_ref().filter(|_| decision.as_ref().is_none_or(|decision| decision.redact.is_empty())),
+            shown.get("arguments").unwrap_or(&Value::Null),
+        )
     });
     let votes = rows::votes(cx.tx, &request.id)?;
     let approvals = votes.iter().filter(|vote| vote.round == request.round && vote.vote == "approve").count();
@@ -365,7 +368,10 @@ fn similar(cx: &mut Cx<'_, '_>, request: &Request, act: &Act) -> Result<Vec<Simi
     let mut found = Vec::new();
     for row in &rows {
         let other = Request::read(row)?;
-        let like = other.kind == request.kind && other.domain == request.domain && other.bound.is_some() && other.act().is_ok_and(|other| other.action == act.action && other.tool == act.tool);
+        let like = other.kind == request.kind
+            && other.domain == request.domain
+            && other.bound.is_some()
+            && other.act().is_ok_and(|other| other.action == act.action && other.tool == act.tool);
         if like {
             let (state, created_at) = (other.state_at(now), format_time(other.created_at));
             found.push(SimilarOut { request: other.id, state, created_at, title: other.title, reason: other.reason });

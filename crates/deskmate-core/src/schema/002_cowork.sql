@@ -178,7 +178,7 @@ create index request_escalates on request (escalate_at, id) where state = 'pendi
 create index request_open_execution on request (updated_at, id) where state = 'executing';
 create index request_by_requester on request (requester, created_at, id);
 create index request_by_domain on request (domain, created_at, id);
-create index request_by_state on request (state, created_at, id);
+create index request_by_state on request (state, created_at, id) where state <> 'pending';
 create index request_by_kind on request (kind, created_at, id);
 create index request_by_age on request (created_at, id);
 create index request_by_batch on request (batch, id) where batch is not null;
@@ -313,3 +313,40 @@ create table standing_approval (
 create index standing_approval_of on standing_approval (agent, domain, expires_at, id) where revoked_at is null;
 create index standing_approval_by_request on standing_approval (request, id);
 create index standing_approval_by_age on standing_approval (created_at, id);
+
+-- Messages to people outside the desk: what happened since a channel's last one is told together. `state` is `open` while
+-- it still takes events in, then `sending`, and in the end `delivered`, `failed` or `dropped`. `items` are the first of
+-- `count` events as JSON; `body` is what is sent, the same at every attempt, and gone once it has arrived.
+create table notification (
+    id text primary key,
+    channel text not null,
+    urgent boolean not null,
+    state text not null,
+    count bigint not null,
+    test boolean not null,
+    job text not null,
+    opened_at bigint not null,
+    due_at bigint not null,
+    finished_at bigint,
+    items text not null,
+    error text,
+    body text
+);
+create unique index notification_open on notification (channel, urgent) where state = 'open';
+create index notification_by_channel on notification (channel, urgent, due_at, id);
+create index notification_by_age on notification (opened_at, id);
+create index notification_finished on notification (finished_at, id) where finished_at is not null;
+
+-- The channels of the configuration, and how they do. `digest` is over the address: a channel that was turned off because
+-- its receiver is gone is turned on again by another address.
+create table notification_channel (
+    name text primary key,
+    kind text not null,
+    target text not null,
+    digest text not null,
+    configured boolean not null,
+    disabled_at bigint,
+    delivered_at bigint,
+    failed_at bigint,
+    error text
+);

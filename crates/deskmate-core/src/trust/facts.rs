@@ -156,17 +156,7 @@ impl ToldRates {
 
     pub(super) fn rates(&self) -> Rates {
         let Self { start, decay_per_day, approval, custom_override, demote_after, promote_after, promote_accuracy } = *self;
-        Rates {
-            start,
-            decay_per_day,
-            approval,
-            custom_override,
-            demote_after,
-            promote_after,
-            promote_accuracy,
-            promote_alone: false,
-            act_from: Points::ACT,
-        }
+        Rates { start, decay_per_day, approval, custom_override, demote_after, promote_after, promote_accuracy, promote_alone: false, act_from: Points::ACT }
     }
 }
 

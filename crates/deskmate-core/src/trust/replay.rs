@@ -29,13 +29,15 @@ const MISFITS_MAX: usize = 100;
 impl Projection for TrustProjection {
     fn apply(&mut self, seq: u64, body: &Body) {
         if body.kind == CHANGED.name {
-            if let Some(told) = facts::read::<Changed>(body.facts.clone()) {
-                self.change(seq, body.at, &told);
+            match facts::read::<Changed>(body.facts.clone()) {
+                Some(told) => self.change(seq, body.at, &told),
+                None => self.misfit(&unknown(), seq),
             }
-        } else if let Some(Value::Object(told)) = body.facts.get("trust")
-            && let Some(told) = facts::read::<Proposed>(told.clone())
-        {
-            self.propose(seq, body.at, &told);
+        } else if let Some(Value::Object(told)) = body.facts.get("trust") {
+            match facts::read::<Proposed>(told.clone()) {
+                Some(told) => self.propose(seq, body.at, &told),
+                None => self.misfit(&unknown(), seq),
+            }
         }
     }
 
@@ -47,6 +49,11 @@ impl Projection for TrustProjection {
         differences("verdict on request", &self.verdicts, &stored, Clone::clone, &mut findings);
         Ok(findings)
     }
+}
+
+/// Whose trust an event means that cannot be read.
+fn unknown() -> Key {
+    Key { agent: "?".to_owned(), domain: "?".to_owned(), verified: false }
 }
 
 fn misfit(key: &Key) -> String {
@@ -239,7 +246,8 @@ pub(super) fn replay(cx: &mut Cx<'_, '_>, input: Replay) -> Result<Replayed> {
         });
     }
     let verdicts_agree = told.verdicts.iter().filter(|(_, (key, ..))| wanted(key)).eq(stored_verdicts(cx.tx)?.iter().filter(|(_, (key, ..))| wanted(key)));
-    let agrees = complete && verdicts_agree && rows.iter().all(|row| row.agrees);
+    let readable = misfit(&unknown()).is_none();
+    let agrees = complete && readable && verdicts_agree && rows.iter().all(|row| row.agrees);
     let compared = rows.len();
     rows.sort_by_key(|row| row.agrees);
     rows.truncate(ROWS_MAX);

@@ -163,7 +163,7 @@ pub fn approved(cx: &mut Cx<'_, '_>, of: Of<'_>) -> Result<Change> {
     if change.trust.rates.promote_alone
         && let Some(target) = change.promotion_due.take()
     {
-        let promoted = step(cx, of, Cause::Promoted { target }, &Step::Promoted { target })?;
+        let promoted = step(cx, of, &Cause::Promoted { target }, &Step::Promoted { target })?;
         change = Change { trust: promoted.trust, new: promoted.new, promoted_to: Some(target), ..change };
     }
     Ok(change)
@@ -191,7 +191,7 @@ pub fn taken_back(cx: &mut Cx<'_, '_>, of: Of<'_>) -> Result<Change> {
     let request = of.request.unwrap_or_default();
     let verdict = verdict(cx, request)?.ok_or_else(|| Error::conflict(format!("no answer to request {request} moved trust")))?;
     cx.tx.execute("delete from trust_verdict where request = $1", args![request])?;
-    step(cx, of, Cause::TakenBack, &Step::TakenBack(verdict))
+    step(cx, of, &Cause::TakenBack, &Step::TakenBack(verdict))
 }
 
 /// A person ratified a promotion to a score.
@@ -199,12 +199,12 @@ pub fn promoted(cx: &mut Cx<'_, '_>, of: Of<'_>, target: Points) -> Result<Chang
     if target != Points::SUGGEST && target != Points::ACT {
         return Err(Error::invalid("target", "must be 0.5 or 0.8"));
     }
-    step(cx, of, Cause::Promoted { target }, &Step::Promoted { target })
+    step(cx, of, &Cause::Promoted { target }, &Step::Promoted { target })
 }
 
 /// A promotion was refused, or its request ended without an answer: counting starts anew.
 pub fn not_promoted(cx: &mut Cx<'_, '_>, of: Of<'_>) -> Result<Change> {
-    step(cx, of, Cause::NotPromoted, &Step::NotPromoted)
+    step(cx, of, &Cause::NotPromoted, &Step::NotPromoted)
 }
 
 /// What another system knew of an agent. It stands only where this desk knows nothing yet.
@@ -212,21 +212,19 @@ pub fn imported(cx: &mut Cx<'_, '_>, of: Of<'_>, known: &Known) -> Result<Change
     if look(cx, of.agent, of.domain, of.verified)?.stored.is_some() {
         return Err(Error::conflict(format!("the desk knows agent {} in domain {} already", of.agent, of.domain)));
     }
-    step(cx, of, Cause::Imported, &Step::Imported(*known))
+    step(cx, of, &Cause::Imported, &Step::Imported(*known))
 }
 
 /// A step that answers a request, which is kept so that it counts once and can be taken back.
-fn decide(cx: &mut Cx<'_, '_>, of: Of<'_>, cause: Cause, make: impl FnOnce(&Rates) -> Step) -> Result<Change> {
-    let rates = rates(cx, of.domain)?;
-    let made = make(&rates);
+fn decide(cx: &mut Cx<'_, '_>, of: Of<'_>, cause: Cause, answer: impl FnOnce(&Rates) -> Step) -> Result<Change> {
     if let Some(request) = of.request
         && verdict(cx, request)?.is_some()
     {
         return Err(Error::conflict(format!("the answer to request {request} has moved trust already")));
     }
-    let approved = matches!(made, Step::Approved { .. });
-    let before = look(cx, of.agent, of.domain, of.verified)?.state();
-    let change = step(cx, of, cause, &made)?;
+    let trust = look(cx, of.agent, of.domain, of.verified)?;
+    let (before, step) = (trust.state(), answer(&trust.rates));
+    let change = step_from(cx, trust, of, &cause, &step)?;
     if let Some(request) = of.request {
         let now = cx.now();
         cx.tx.execute(
@@ -237,7 +235,7 @@ fn decide(cx: &mut Cx<'_, '_>, of: Of<'_>, cause: Cause, make: impl FnOnce(&Rate
                 of.agent,
                 of.domain,
                 of.verified,
-                approved,
+                matches!(step, Step::Approved { .. }),
                 change.new.0 - change.previous.0,
                 change.trust.state().changes,
                 before.streak,
@@ -250,14 +248,18 @@ fn decide(cx: &mut Cx<'_, '_>, of: Of<'_>, cause: Cause, make: impl FnOnce(&Rate
     Ok(change)
 }
 
-/// Does a step: the row, and the event from which it can be recomputed.
-fn step(cx: &mut Cx<'_, '_>, of: Of<'_>, cause: Cause, step: &Step) -> Result<Change> {
+fn step(cx: &mut Cx<'_, '_>, of: Of<'_>, cause: &Cause, step: &Step) -> Result<Change> {
     let trust = look(cx, of.agent, of.domain, of.verified)?;
+    step_from(cx, trust, of, cause, step)
+}
+
+/// Does a step: the row, and the event from which it can be recomputed.
+fn step_from(cx: &mut Cx<'_, '_>, trust: Trust, of: Of<'_>, cause: &Cause, step: &Step) -> Result<Change> {
     let moved = trust.state().after(step, &trust.rates, cx.now());
     let key = Key::of(&trust);
     write(cx, &key, &moved.state)?;
     let event = Event::new(CHANGED, key.subject()).audience([of.agent]);
-    cx.emit(facts::changed(event, &key, &cause, of, &moved, &trust.rates))?;
+    cx.emit(facts::changed(event, &key, cause, of, &moved, &trust.rates))?;
     let Moved { state, previous, impact, demoted, promotion_due } = moved;
     let new = state.score;
     let trust = Trust { score: new, stored: Some(state), ..trust };

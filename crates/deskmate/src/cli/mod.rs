@@ -4,13 +4,18 @@ mod audit;
 mod call;
 mod client;
 mod identity;
+<<<<<<< HEAD
 mod import;
+=======
+mod inbox;
+>>>>>>> inbox
 mod keep;
 mod mcp;
 mod output;
 mod policy;
 mod server;
 mod service;
+mod trust;
 mod up;
 mod wait;
 
@@ -76,6 +81,8 @@ enum Command {
     Call(call::CallArgs),
     /// Wait until a message for an agent arrives: one line for hooks and scripts
     Wait(wait::WaitArgs),
+    /// Decide what waits for people: full screen on a terminal, or one command at a time
+    Inbox(inbox::InboxArgs),
     /// Register agents and manage their tokens
     #[command(subcommand)]
     Agent(identity::AgentCommand),
@@ -85,6 +92,13 @@ enum Command {
     /// Make tokens for your own scripts
     #[command(subcommand)]
     Token(identity::TokenCommand),
+    /// Show how much agents are trusted, and recompute it from the record
+    #[command(subcommand)]
+    Trust(trust::TrustCommand),
+    /// Pause an agent, or all of them: from now on every act of theirs is denied
+    Pause(trust::PauseArgs),
+    /// Let an agent, or all of them, go on
+    Resume(trust::PauseArgs),
     /// Check, apply and explain policies
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -128,9 +142,13 @@ pub(crate) fn run() -> ExitCode {
         Command::Claim => server::claim(&global),
         Command::Call(args) => call::run(&global, args),
         Command::Wait(args) => wait::run(&global, &args),
+        Command::Inbox(args) => inbox::run(&global, args),
         Command::Agent(command) => identity::agent(&global, command),
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),
+        Command::Trust(command) => trust::trust(&global, command),
+        Command::Pause(args) => trust::pause(&global, args),
+        Command::Resume(args) => trust::resume(&global, args),
         Command::Import(command) => import::run(&global, command),
         Command::Policy(command) => policy::run(&global, command),
         Command::Audit(command) => audit::run(&global, command),

@@ -17,6 +17,7 @@ use crate::activity::{self, Activity, Standing};
 use crate::app::App;
 use crate::config::{self, Given, LogFormat, Settings};
 use crate::effects::Effects;
+use crate::effects::notify::Outlets;
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound};
 use crate::{background, keep, mcp, socket};
@@ -124,8 +125,9 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
         let (path, router, stop) = (home.http_socket(), router.clone(), stop.clone());
         async move { http::serve_unix(&path, router, stop).await }
     });
-    tokio::spawn(crate::worker::run(app.clone(), stop.clone()));
-    let effects = Effects::start(&app, &settings, &stop);
+    let outlets = Outlets::new(settings.notifications.clone());
+    tokio::spawn(crate::worker::run(app.clone(), outlets.clone(), stop.clone()));
+    let effects = Effects::start(&app, &settings, outlets, &stop);
     let tcp = tokio::spawn(http::serve_tcp(bound, router, stop.clone()));
     // Whoever learns where it listens may ask it to stop, so it listens for that first.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
