@@ -51,6 +51,8 @@ struct Status {
     claimed: bool,
     /// `sqlite` or `postgres`.
     engine: String,
+    /// Whether an agent and domain that no mapping names is held (`strict`) or gets the default policy (`permissive`).
+    policy_mode: crate::policy::PolicyMode,
     /// How many events the record has.
     events: u64,
 }
@@ -61,6 +63,7 @@ fn status(cx: &mut Cx<'_, '_>, _: GetStatus) -> Result<Status> {
         agents: identity::agent_count(cx.tx)?,
         claimed: identity::is_claimed(cx.tx)?,
         engine: if cx.tx.engine() == Engine::Sqlite { "sqlite" } else { "postgres" }.to_owned(),
+        policy_mode: crate::policy::current(cx)?.parts().mode,
         events: record::size(cx.tx)?,
     })
 }

@@ -12,6 +12,10 @@ pub const CONTENT_BYTES_MAX: usize = 256 * 1024;
 pub const NOTE_BYTES_MAX: usize = 16 * 1024;
 /// The input of any operation, as JSON.
 pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
+/// A document of policies, mappings and settings.
+pub const POLICY_BYTES_MAX: usize = 960 * 1024;
+/// Rows of another server that one call brings in.
+pub const IMPORT_ROWS_MAX: usize = 500;
 /// How deep the input may nest.
 pub const INPUT_DEPTH_MAX: usize = 64;
 /// A caller's key for doing something once.

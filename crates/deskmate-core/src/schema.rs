@@ -55,4 +55,5 @@ pub const TABLES: &[(&str, &str)] = &[
     ("standing_approval", "id"),
     ("notification", "id"),
     ("notification_channel", "name"),
+    ("imported", "source, kind, foreign_id"),
 ];

@@ -33,6 +33,7 @@ pub(crate) use correction::{Overridden, overrode};
 pub(crate) use decide::resolved;
 pub(crate) use erase::erase;
 pub use projection::CoworkProjection;
+pub(crate) use words::check_domain;
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[bulk::DECIDED, correction::OVERRIDDEN, execution::LOGGED, instruction::INSTRUCTED, instruction::ACKNOWLEDGED];

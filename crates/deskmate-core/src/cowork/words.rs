@@ -24,7 +24,7 @@ pub(super) fn check_optional(field: &str, text: Option<&str>, bytes_max: usize) 
 }
 
 /// A domain is a name, because it stands among the facts of the record: no spaces, no sentences.
-pub(super) fn check_domain(field: &str, domain: &str) -> Result<()> {
+pub(crate) fn check_domain(field: &str, domain: &str) -> Result<()> {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '/' | ':');
     if domain.is_empty() || domain.len() > NAME_CHARS_MAX || !domain.chars().all(plain) {
         return Err(Error::invalid(field, format!("must be 1 to {NAME_CHARS_MAX} letters, digits, '-', '_', '.', '@', '/' or ':', such as crm.deals")));

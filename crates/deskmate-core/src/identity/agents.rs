@@ -56,27 +56,28 @@ pub(super) struct AgentToken {
 pub(super) fn add(cx: &mut Cx<'_, '_>, input: Add) -> Result<AgentToken> {
     check_agent_name(cx.tx, "agent", &input.agent)?;
     check_text("note", &input.note, TITLE_CHARS_MAX)?;
-    let now = cx.now();
     let state: Option<String> = cx.tx.optional("select state from agent where id = $1", args![input.agent])?.map(|row| row.get(0)).transpose()?;
     if state.as_deref() == Some("active") {
         return Err(Error::conflict(format!("the agent {} is registered already", input.agent)).hint("`deskmate agent rotate` gives it a new token"));
     }
+    enter(cx, &input.agent, &input.note)?;
+    new_token(cx, input.agent, input.expires_in_days)
+}
+
+/// Writes the agent's row and tells the record.
+pub(super) fn enter(cx: &mut Cx<'_, '_>, agent: &str, note: &str) -> Result<()> {
+    let now = cx.now();
+    let known = cx.tx.optional("select id from agent where id = $1", args![agent])?.is_some();
     cx.tx.execute(
         "insert into agent (id, state, note, created_at, updated_at) values ($1, 'active', $2, $3, $3) \
          on conflict (id) do update set state = 'active', note = excluded.note, updated_at = excluded.updated_at",
-        args![input.agent, input.note, now],
+        args![agent, note, now],
     )?;
-    // A person who says what an agent is for has set its note; also who takes it away when it is registered again.
-    let set: &[&str] = if input.note.is_empty() && state.is_none() { &[] } else { &["note"] };
-    edit::mark(cx, &subject(&input.agent), set)?;
-    cx.emit(
-        Event::new(REGISTERED, subject(&input.agent))
-            .fact("agent", input.agent.as_str())
-            .fact(EDITED, set.to_vec())
-            .payload(json!({ "note": input.note }))
-            .audience([input.agent.as_str()]),
-    )?;
-    new_token(cx, input.agent, input.expires_in_days)
+    // Whoever says what an agent is for has set its note; also who takes it away when it is registered again.
+    let set: &[&str] = if note.is_empty() && !known { &[] } else { &["note"] };
+    edit::mark(cx, &subject(agent), set)?;
+    let event = Event::new(REGISTERED, subject(agent)).fact("agent", agent).fact(EDITED, set.to_vec());
+    cx.emit(event.payload(json!({ "note": note })).audience([agent]))
 }
 
 fn subject(agent: &str) -> String {
@@ -220,7 +221,8 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, _: List) -> Result<Agents> {
 
 fn good_tokens(cx: &mut Cx<'_, '_>, agent: &str) -> Result<Vec<CredentialRow>> {
     let now = cx.now();
-    let rows = cx.tx.query(CREDENTIALS_OF, args![agent, SecretKind::Agent.name()])?;
+    let mut rows = cx.tx.query(CREDENTIALS_OF, args![agent, SecretKind::Agent.name()])?;
+    rows.extend(cx.tx.query(CREDENTIALS_OF, args![agent, SecretKind::Imported.name()])?);
     let all = rows.iter().map(CredentialRow::read).collect::<Result<Vec<_>>>()?;
     Ok(all.into_iter().filter(|token| token.is_good(now)).collect())
 }

@@ -62,7 +62,7 @@ fn unauthenticated(message: &str) -> Error {
 }
 
 fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Actor> {
-    let secret = Secret::parse(text)?;
+    let secret = Secret::parse(text).or_else(|error| Secret::foreign(text).ok_or(error))?;
     let refused = || unauthenticated("this credential is unknown, expired or revoked");
     let hash = secret.hash();
     let row = tx.optional(CREDENTIAL, args![hash])?.ok_or_else(refused)?;
@@ -73,7 +73,7 @@ fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Acto
         return Err(refused());
     }
     match secret.kind() {
-        SecretKind::Agent => {
+        SecretKind::Agent | SecretKind::Imported => {
             let state: Option<String> = tx.optional("select state from agent where id = $1", args![found.owner])?.map(|row| row.get(0)).transpose()?;
             if state.as_deref() != Some("active") {
                 return Err(refused());

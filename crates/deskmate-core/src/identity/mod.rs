@@ -8,6 +8,7 @@
 mod agents;
 mod authenticate;
 mod factor;
+mod imported;
 mod people;
 mod projection;
 mod rows;
@@ -18,6 +19,8 @@ use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub(crate) use agents::accept_agent_edit;
+pub(crate) use imported::bring_in;
+
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
 pub use projection::IdentityProjection;
 pub use sessions::{Link, has_key, is_claimed, issue_claim, verify_signature};

@@ -111,6 +111,7 @@ pub(super) fn claim(cx: &mut Cx<'_, '_>, input: Claim, factor: &FactorHash) -> R
     rows::end(cx, &link.id, now, "used")?;
     let person = people::insert(cx, &input.name, Role::Owner, &["*".to_owned()], &factor.0)?;
     cx.emit(Event::new(CLAIMED, "desk").fact("person", person.as_str()))?;
+    crate::policy::draft::claimed(cx, &person)?;
     open_session(cx, &person, input.public_key.as_deref())
 }
 

@@ -32,6 +32,17 @@ create table setting (
     primary key (section, domain)
 );
 
+-- Rows of other systems that were brought in, so that bringing them in again changes nothing. `local` is what they
+-- became here, where they became more than an event.
+create table imported (
+    source text not null,
+    kind text not null,
+    foreign_id text not null,
+    local text,
+    imported_at bigint not null,
+    primary key (source, kind, foreign_id)
+);
+
 -- What an agent has earned in a domain. Scores are in billionths, so that sums are exact. A score earned while nobody
 -- proved who the agent is stays apart (`verified`).
 create table trust (

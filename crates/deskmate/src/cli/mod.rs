@@ -4,9 +4,11 @@ mod audit;
 mod call;
 mod client;
 mod identity;
+mod import;
 mod keep;
 mod mcp;
 mod output;
+mod policy;
 mod server;
 mod service;
 mod trust;
@@ -91,6 +93,12 @@ enum Command {
     Pause(trust::PauseArgs),
     /// Let an agent, or all of them, go on
     Resume(trust::PauseArgs),
+    /// Check, apply and explain policies
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// Bring in what another server left
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Verify, prove and export the record
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -134,6 +142,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Trust(command) => trust::trust(&global, command),
         Command::Pause(args) => trust::pause(&global, args),
         Command::Resume(args) => trust::resume(&global, args),
+        Command::Import(command) => import::run(&global, command),
+        Command::Policy(command) => policy::run(&global, command),
         Command::Audit(command) => audit::run(&global, command),
         Command::Backup(args) => keep::backup(&global, args),
         Command::Restore(args) => keep::restore(&global, args),

@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     NotSound,
     /// Nothing happened within the time.
     TimedOut,
+    /// What is wrong was printed as the answer.
+    Told,
 }
 
 impl From<Error> for Failure {
@@ -56,6 +58,7 @@ impl Failure {
             Self::Desk(error) => error.to_string(),
             Self::Other(message) => message.clone(),
             Self::NotSound => "the record is not sound".to_owned(),
+            Self::Told => "something is wrong; it was printed".to_owned(),
             Self::TimedOut => "nothing happened within the time".to_owned(),
         }
     }
@@ -65,6 +68,7 @@ impl Failure {
         let (code, error) = match self {
             Self::NotSound => return ExitCode::from(7),
             Self::TimedOut => return ExitCode::from(8),
+            Self::Told => return ExitCode::from(1),
             Self::Other(message) => (1, json!({ "code": "failed", "message": message })),
             Self::Desk(error) => {
                 let code = match error.code {
@@ -143,7 +147,7 @@ fn scalar(value: &Value) -> String {
 }
 
 /// Text of others is shown as text: control characters could move the cursor or hide something.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() && c != '\n' && c != '\t' { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 

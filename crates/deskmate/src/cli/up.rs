@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use deskmate_core::call::{Mode, Registry, Surface};
 use deskmate_core::identity;
+use deskmate_core::policy::{self, Document};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -83,7 +84,6 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let standing = Standing {
         activity: app.activity.clone(),
         set_up: activity::set_up(args.separate_user, home.path()),
-        policy_mode: settings.policy_mode,
         background: args.background,
     };
     if args.separate_user && standing.set_up != "separate user" {
@@ -110,6 +110,9 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     let address = bound.address()?;
     let url = bound.url()?;
     app.start().await?;
+    if let Some(draft) = settings.draft.clone() {
+        submit(&app, draft).await?;
+    }
     let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some());
     let stop = CancellationToken::new();
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
@@ -147,6 +150,24 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
         tracing::warn!("some connections were still open and are closed");
     }
     drop(std::fs::remove_file(home.http_socket()));
+    Ok(())
+}
+
+/// Hands the file's policy sections to the store: what tightens applies now, what loosens waits for an owner.
+async fn submit(app: &App, draft: Document) -> Result<(), Failure> {
+    let done = app.desk.act(Surface::System, move |cx| policy::draft::submit(cx, &draft)).await?;
+    for line in policy::draft::lines(&done.applied) {
+        tracing::info!("applied from {}: {line}", config::FILE);
+    }
+    if done.too_large {
+        tracing::warn!("{} loosens more than one request can hold; nothing of that is in force: an owner applies it with `deskmate policy apply`", config::FILE);
+    }
+    if let Some(request) = done.request {
+        tracing::warn!(%request, "{} loosens what agents may do; an owner accepts or rejects it in the inbox:", config::FILE);
+        for line in policy::draft::lines(&done.waiting) {
+            tracing::warn!("waits: {line}");
+        }
+    }
     Ok(())
 }
 
