@@ -21,7 +21,7 @@ impl TestWorld {
         self.now.fetch_add(i64::try_from(time.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
     }
 
-    /// Sets the clock back.
+    /// Sets the clock back, as another machine's clock may be behind.
     pub fn step_back(&self, time: std::time::Duration) {
         self.now.fetch_sub(i64::try_from(time.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
     }

@@ -95,20 +95,35 @@ pub(super) fn insert_message(tx: &mut Tx<'_>, row: &MessageRow) -> Result<()> {
     Ok(())
 }
 
-/// Puts a message into one recipient's mailbox, unless that is full.
-pub(super) fn deliver(tx: &mut Tx<'_>, message: &MessageRow, recipient: &str) -> Result<()> {
-    let counted = tx.execute(
-        "insert into mailbox (recipient, unread) values ($1, 1) on conflict (recipient) do update set unread = mailbox.unread + 1 where mailbox.unread < $2",
-        args![recipient, UNREAD_MAX],
+/// Makes room for a message in one recipient's mailbox, unless that is full. Answers when it comes there: at the given
+/// moment, or right after the newest message, which another server with another clock may have brought. Whoever comes
+/// next waits for this transaction, so what is committed later is always later here.
+pub(super) fn enter_mailbox(tx: &mut Tx<'_>, recipient: &str, at: i64) -> Result<i64> {
+    let entered = tx.optional(
+        "insert into mailbox (recipient, unread, newest) values ($1, 1, $3) on conflict (recipient) do update set unread = mailbox.unread + 1, \
+         newest = case when mailbox.newest >= excluded.newest then mailbox.newest + 1 else excluded.newest end \
+         where mailbox.unread < $2 returning newest",
+        args![recipient, UNREAD_MAX, at],
     )?;
-    if counted == 0 {
+    let Some(entered) = entered else {
         let full = Error::limited(format!("{recipient} has {UNREAD_MAX} messages that it did not acknowledge"), 60_000);
         return Err(full.hint("wait until it reads its messages"));
-    }
+    };
+    Ok(entered.get(0)?)
+}
+
+/// Delivers a message to a recipient whose mailbox has room for it.
+pub(super) fn deliver(tx: &mut Tx<'_>, message: &MessageRow, recipient: &str) -> Result<()> {
     tx.execute(
         "insert into delivery (message, recipient, project, rank, created_at) values ($1, $2, $3, $4, $5)",
         args![message.id, recipient, message.project, message.rank, message.created_at],
     )?;
+    Ok(())
+}
+
+/// A message came into a mailbox later than the mailbox took it for, because it came into another one even later.
+pub(super) fn move_newest(tx: &mut Tx<'_>, recipient: &str, at: i64) -> Result<()> {
+    tx.execute("update mailbox set newest = $2 where recipient = $1 and newest < $2", args![recipient, at])?;
     Ok(())
 }
 

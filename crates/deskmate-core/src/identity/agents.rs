@@ -60,21 +60,20 @@ pub(super) fn add(cx: &mut Cx<'_, '_>, input: Add) -> Result<AgentToken> {
     if state.as_deref() == Some("active") {
         return Err(Error::conflict(format!("the agent {} is registered already", input.agent)).hint("`deskmate agent rotate` gives it a new token"));
     }
-    enter(cx, &input.agent, &input.note)?;
+    enter(cx, &input.agent, &input.note, state.is_some())?;
     new_token(cx, input.agent, input.expires_in_days)
 }
 
 /// Writes the agent's row and tells the record.
-pub(super) fn enter(cx: &mut Cx<'_, '_>, agent: &str, note: &str) -> Result<()> {
+pub(super) fn enter(cx: &mut Cx<'_, '_>, agent: &str, note: &str, again: bool) -> Result<()> {
     let now = cx.now();
-    let known = cx.tx.optional("select id from agent where id = $1", args![agent])?.is_some();
     cx.tx.execute(
         "insert into agent (id, state, note, created_at, updated_at) values ($1, 'active', $2, $3, $3) \
          on conflict (id) do update set state = 'active', note = excluded.note, updated_at = excluded.updated_at",
         args![agent, note, now],
     )?;
-    // Whoever says what an agent is for has set its note; also who takes it away when it is registered again.
-    let set: &[&str] = if note.is_empty() && !known { &[] } else { &["note"] };
+    // A person who says what an agent is for has set its note; also who takes it away when it is registered again.
+    let set: &[&str] = if note.is_empty() && !again { &[] } else { &["note"] };
     edit::mark(cx, &subject(agent), set)?;
     let event = Event::new(REGISTERED, subject(agent)).fact("agent", agent).fact(EDITED, set.to_vec());
     cx.emit(event.payload(json!({ "note": note })).audience([agent]))

@@ -22,7 +22,22 @@ const PUBLISHED: [&str; 2] =
 
 /// What people write where a secret should be.
 const GUESSES: [&str; 16] = [
-    "", "token", "secret", "password", "changeme", "change-me", "test", "demo", "example", "placeholder", "agent", "admin", "none", "null", "todo", "sk-cowork-",
+    "",
+    "token",
+    "secret",
+    "password",
+    "changeme",
+    "change-me",
+    "test",
+    "demo",
+    "example",
+    "placeholder",
+    "agent",
+    "admin",
+    "none",
+    "null",
+    "todo",
+    "sk-cowork-",
 ];
 
 /// What became of an agent that was brought in.
@@ -50,7 +65,7 @@ pub(crate) fn bring_in(cx: &mut Cx<'_, '_>, agent: &str, hash: Option<[u8; 32]>,
     }
     done.registered = state.is_none();
     if done.registered && !dry {
-        agents::enter(cx, agent, "brought in from a cowork server")?;
+        agents::enter(cx, agent, "brought in from a cowork server", false)?;
     }
     let Some(hash) = hash else { return Ok(done) };
     done.refused = refusal(cx, agent, &hash)?;

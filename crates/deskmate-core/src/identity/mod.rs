@@ -18,9 +18,9 @@ mod token;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub(crate) use agents::accept_agent_edit;
 pub(crate) use imported::bring_in;
 
+pub(crate) use agents::accept_agent_edit;
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
 pub use projection::IdentityProjection;
 pub use sessions::{Link, has_key, is_claimed, issue_claim, verify_signature};

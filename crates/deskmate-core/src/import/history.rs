@@ -108,8 +108,30 @@ fn keep(cx: &mut Cx<'_, '_>, table: Table, id: &str, local: Option<&str>) -> Res
 
 /// Words of the other server that are kinds and not what somebody wrote.
 const WORDS: [&str; 24] = [
-    "propose", "escalate", "log", "bulk_approve", "bulk_reject", "approve", "override", "proposed", "executed", "approved", "rejected", "overridden", "agent",
-    "human", "collaborative", "proposal", "handoff", "action", "agent_wrong", "human_preference", "missing_context", "policy_change", "edge_case", "system",
+    "propose",
+    "escalate",
+    "log",
+    "bulk_approve",
+    "bulk_reject",
+    "approve",
+    "override",
+    "proposed",
+    "executed",
+    "approved",
+    "rejected",
+    "overridden",
+    "agent",
+    "human",
+    "collaborative",
+    "proposal",
+    "handoff",
+    "action",
+    "agent_wrong",
+    "human_preference",
+    "missing_context",
+    "policy_change",
+    "edge_case",
+    "system",
 ];
 
 /// Tells the record what stood in the row: kinds, ids and numbers as facts, everything else as payload.
@@ -175,7 +197,10 @@ fn score(cx: &mut Cx<'_, '_>, row: Map<String, Value>, report: &mut Report) -> R
         report.note(kind, what, Outcome::Known, Some("this desk knows the agent in this domain already".to_owned()));
         return Ok(());
     }
-    let mut why = format!("the score is {}; its counts ({} acts, {} approved, {} overridden) are kept as history only", row.score, row.total_actions, row.approved_actions, row.overridden_actions);
+    let mut why = format!(
+        "the score is {}; its counts ({} acts, {} approved, {} overridden) are kept as history only",
+        row.score, row.total_actions, row.approved_actions, row.overridden_actions
+    );
     if !registered {
         why.push_str("; nobody proved who this agent is, so the score answers with suggest at best");
     }
@@ -183,14 +208,8 @@ fn score(cx: &mut Cx<'_, '_>, row: Map<String, Value>, report: &mut Report) -> R
     if report.dry_run {
         return Ok(());
     }
-    let known = Known {
-        score: Points::of(row.score).clamped(),
-        proposals: 0,
-        approved: 0,
-        overridden: 0,
-        streak: row.consecutive_overrides.max(0),
-        updated_at,
-    };
+    let known =
+        Known { score: Points::of(row.score).clamped(), proposals: 0, approved: 0, overridden: 0, streak: row.consecutive_overrides.max(0), updated_at };
     let of = Of { agent: &row.agent_id, domain: &row.domain, verified: registered, request: None, confidence: None };
     drop(trust::imported(cx, of, &known)?);
     let event = Event::new(ROW, format!("trust:{}:{}", row.agent_id, row.domain))
@@ -251,14 +270,8 @@ fn proposal(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> R
         Value::Object(change) => Value::Object(change),
         other => json!({ "raw": other }),
     };
-    let act = Act {
-        kind: "propose".to_owned(),
-        tool: "cowork_propose".to_owned(),
-        domain: domain.clone(),
-        action: one_line(&action),
-        arguments,
-        ..Act::default()
-    };
+    let act =
+        Act { kind: "propose".to_owned(), tool: "cowork_propose".to_owned(), domain: domain.clone(), action: one_line(&action), arguments, ..Act::default() };
     let decision = request::for_people(cx, domain, "medium", "it was proposed to another server, and nobody had decided it there")?;
     let packet = Packet { reasoning: row.reasoning.clone().filter(|text| !text.is_empty()), more: json!({ "imported": facts_of(&row) }), ..Packet::default() };
     let new = New { requester: Some(who), packet, confidence: row.confidence, ..New::new(RequestKind::Proposal, one_line(&action), act, decision) };
@@ -295,7 +308,8 @@ fn handoff(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> Re
         return Ok(Done::Event);
     }
     let mut packet = unpacked(row.context_packet.clone());
-    let mode = packet.get("mode").and_then(Value::as_str).filter(|mode| matches!(*mode, "escalate" | "review" | "collaborate")).unwrap_or("escalate").to_owned();
+    let mode =
+        packet.get("mode").and_then(Value::as_str).filter(|mode| matches!(*mode, "escalate" | "review" | "collaborate")).unwrap_or("escalate").to_owned();
     let context = packet.get_mut("context").map(Value::take).unwrap_or_default();
     let packet = json!({
         "mode": mode,

@@ -35,10 +35,10 @@ pub use cases::{CaseResult, run_case, run_cases};
 pub use decide::{HIGH_RISK_LIST, decide, decide_under, mode_of_trust};
 pub use document::Document;
 pub use draft::accept;
-pub use operations::cases::Tested;
 pub use model::{
     Case, Constraint, DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Match, Parts, Patch, Policy, PolicyMode, Rule, Section, Severity,
 };
+pub use operations::cases::Tested;
 pub use problem::Problem;
 pub use projection::PolicyProjection;
 pub use rulebook::{Cache, Rulebook};

@@ -49,9 +49,9 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&s
             let _ = trust::promoted(cx, of(request), Points::of(to))?;
             Ok(())
         }
+        RequestKind::Edit => edit::accept(cx, request),
         RequestKind::Handoff => cowork::resolved(cx, request, reason, further),
         RequestKind::Policy => crate::policy::accept(cx, &request.act()?),
-        RequestKind::Edit => edit::accept(cx, request),
     }
 }
 

@@ -4,7 +4,11 @@ mod audit;
 mod call;
 mod client;
 mod identity;
+<<<<<<< HEAD
 mod import;
+=======
+mod inbox;
+>>>>>>> inbox
 mod keep;
 mod mcp;
 mod output;
@@ -77,6 +81,8 @@ enum Command {
     Call(call::CallArgs),
     /// Wait until a message for an agent arrives: one line for hooks and scripts
     Wait(wait::WaitArgs),
+    /// Decide what waits for people: full screen on a terminal, or one command at a time
+    Inbox(inbox::InboxArgs),
     /// Register agents and manage their tokens
     #[command(subcommand)]
     Agent(identity::AgentCommand),
@@ -136,6 +142,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Claim => server::claim(&global),
         Command::Call(args) => call::run(&global, args),
         Command::Wait(args) => wait::run(&global, &args),
+        Command::Inbox(args) => inbox::run(&global, args),
         Command::Agent(command) => identity::agent(&global, command),
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),

@@ -146,9 +146,14 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// Text of others is shown as text: control characters could move the cursor or hide something.
+/// Text of others is shown as text: control characters could move the cursor, and marks of direction or of no width
+/// could make it look like something else.
 pub(super) fn visible(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() && c != '\n' && c != '\t' { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    let hides = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    text.chars().flat_map(|c| if hides(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
 fn table(name: &str, rows: &[Value]) -> String {
@@ -184,7 +189,7 @@ fn blocks(rows: &[Value]) -> String {
     rows.iter().map(block).collect::<Vec<_>>().join("\n")
 }
 
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width { text.to_owned() } else { text.chars().take(width.saturating_sub(1)).chain(['…']).collect() }
 }
 

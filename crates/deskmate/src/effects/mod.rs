@@ -28,7 +28,7 @@ impl Effects {
         tokio::spawn(notify::run(app.clone(), outlets, stop.clone()));
         let bridge_file = match &settings.bridge_file {
             BridgeFile::Off => None,
-            BridgeFile::At(path) => bridge_file::Edge::start(app.clone(), path.clone()),
+            BridgeFile::At(path) => bridge_file::Edge::start(app.clone(), path.clone(), &settings.home),
         };
         Self { bridge_file }
     }

@@ -88,15 +88,13 @@ fn judge(before: &Set, after: &Set, change: &Change) -> (Direction, &'static str
                 (Direction::Loosens, "a value gives agents more, or nobody can tell")
             }
         }
-        Key::Policy { policy } => {
-            match (before.is_used(policy), &change.from, &change.to) {
-                (false, _, _) => (Direction::Neutral, "no mapping in force names this policy"),
-                (true, _, None) => (Direction::Loosens, "its rules would no longer hold"),
-                (true, None, Some(to)) if is_restrictive(to) => (Direction::Tightens, "it only adds restrictions"),
-                (true, Some(from), Some(to)) if is_narrower(from, to) => (Direction::Tightens, "every rule stays or becomes narrower, and new ones only restrict"),
-                (true, _, Some(_)) => (Direction::Loosens, "a rule goes, becomes wider, or gives something"),
-            }
-        }
+        Key::Policy { policy } => match (before.is_used(policy), &change.from, &change.to) {
+            (false, _, _) => (Direction::Neutral, "no mapping in force names this policy"),
+            (true, _, None) => (Direction::Loosens, "its rules would no longer hold"),
+            (true, None, Some(to)) if is_restrictive(to) => (Direction::Tightens, "it only adds restrictions"),
+            (true, Some(from), Some(to)) if is_narrower(from, to) => (Direction::Tightens, "every rule stays or becomes narrower, and new ones only restrict"),
+            (true, _, Some(_)) => (Direction::Loosens, "a rule goes, becomes wider, or gives something"),
+        },
         Key::Mapping { policy, .. } => {
             if change.to.is_none() {
                 return (Direction::Loosens, "the policy's rules would no longer hold there");
@@ -116,8 +114,7 @@ fn judge(before: &Set, after: &Set, change: &Change) -> (Direction, &'static str
 fn is_restrictive(policy: &Value) -> bool {
     let known = |name: &str| matches!(name, "id" | "description" | "category" | "framework" | "rules" | "tests");
     let rules = policy.get("rules").and_then(Value::as_array);
-    policy.as_object().is_some_and(|fields| fields.keys().all(|name| known(name)))
-        && rules.is_none_or(|rules| rules.iter().all(restricts))
+    policy.as_object().is_some_and(|fields| fields.keys().all(|name| known(name))) && rules.is_none_or(|rules| rules.iter().all(restricts))
 }
 
 /// Keys of a rule that say what it is about and what is told when it fires. A match or a condition can only make a rule

@@ -68,5 +68,9 @@ fn fields(was: &Map<String, Value>, is: &Map<String, Value>) -> Vec<String> {
 
 fn short(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= VALUE_CHARS { text } else { format!("{}… ({} characters)", text.chars().take(VALUE_CHARS).collect::<String>(), text.chars().count()) }
+    if text.chars().count() <= VALUE_CHARS {
+        text
+    } else {
+        format!("{}… ({} characters)", text.chars().take(VALUE_CHARS).collect::<String>(), text.chars().count())
+    }
 }

@@ -78,7 +78,8 @@ pub fn submit(cx: &mut Cx<'_, '_>, document: &Document) -> Result<Submitted> {
         compile(&target)?;
         store(cx, &target, "desk")?;
     }
-    let size: usize = waiting.iter().map(|one| [&one.change.from, &one.change.to].into_iter().flatten().map(|body| body.to_string().len()).sum::<usize>()).sum();
+    let size: usize =
+        waiting.iter().map(|one| [&one.change.from, &one.change.to].into_iter().flatten().map(|body| body.to_string().len()).sum::<usize>()).sum();
     let too_large = size > CONTENT_BYTES_MAX;
     if too_large {
         // Nothing of it holds. It counts as not submitted, so that the next start says so again.

@@ -140,10 +140,7 @@ pub(super) fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<PolicyWhole> {
         let (body, digest) = (to_document(rulebook.parts())?, rulebook.digest().to_owned());
         return Ok(PolicyWhole { policy: None, version: None, state: None, body, digest, mappings: Vec::new(), versions: Vec::new() });
     };
-    let rows = cx.tx.query(
-        "select version, state, accepted_by, accepted_at from policy where name = $1 order by version desc limit 50",
-        args![name],
-    )?;
+    let rows = cx.tx.query("select version, state, accepted_by, accepted_at from policy where name = $1 order by version desc limit 50", args![name])?;
     let mut versions = Vec::with_capacity(rows.len());
     for row in rows {
         versions.push(VersionOut { version: row.get(0)?, state: row.get(1)?, accepted_by: row.get(2)?, accepted_at: format_time(row.get(3)?) });
