@@ -4,11 +4,8 @@ mod audit;
 mod call;
 mod client;
 mod identity;
-<<<<<<< HEAD
 mod import;
-=======
 mod inbox;
->>>>>>> inbox
 mod keep;
 mod mcp;
 mod output;
