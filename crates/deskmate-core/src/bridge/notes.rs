@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::party::{me, trust};
-use super::rows::fitting;
+use super::rows::{TaskRow, fitting};
 use super::task_out::{find_visible, parties};
-use crate::call::{Cx, Page, PageIn};
+use crate::call::{Actor, Cx, Page, PageIn};
 use crate::limits::NOTE_BYTES_MAX;
 use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, format_time};
@@ -85,6 +85,18 @@ pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddTaskNote) -> Result<NoteAdded> 
     }
     cx.emit(event.payload(json!({ "note": input.note })).audience(audience))?;
     Ok(NoteAdded { note_id: id, task_id: task.id, created_at: format_time(now) })
+}
+
+/// Keeps what somebody wrote elsewhere on a task as their note, because it is about to be replaced there.
+pub(super) fn keep(cx: &mut Cx<'_, '_>, task: &TaskRow, writer: &Actor, text: &str) -> Result<()> {
+    let (id, now) = (cx.new_id(), cx.now());
+    cx.tx.execute(
+        "insert into task_note (id, task, actor_kind, actor, verified, note, percent, created_at) values ($1, $2, $3, $4, $5, $6, null, $7)",
+        args![id, task.id, writer.kind.name(), writer.id, writer.verified, text, now],
+    )?;
+    let audience = parties(cx, task)?;
+    let event = Event::new(NOTED, task.subject()).fact("task", task.id.as_str()).fact("note", id.as_str()).fact("kept_of", writer.id.as_str());
+    cx.emit(event.payload(json!({ "note": text })).audience(audience))
 }
 
 /// The notes on a task, newest first.

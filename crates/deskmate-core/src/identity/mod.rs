@@ -20,7 +20,7 @@ use crate::record::Kind;
 
 pub(crate) use imported::bring_in;
 
-pub(crate) use agents::accept_agent_edit;
+pub(crate) use agents::{accept_agent_edit, erase};
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
 pub use projection::IdentityProjection;
 pub use sessions::{Link, has_key, is_claimed, issue_claim, verify_signature};
