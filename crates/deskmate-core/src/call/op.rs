@@ -133,6 +133,7 @@ pub struct Op {
     prepare: Option<Arc<Prepare>>,
     writes_when: Option<fn(&Value) -> bool>,
     secrets: &'static [&'static str],
+    secret_input: &'static [&'static str],
     needs: Option<Need>,
 }
 
@@ -216,6 +217,7 @@ impl Op {
             prepare: None,
             writes_when: None,
             secrets: &[],
+            secret_input: &[],
             needs: None,
         }
     }
@@ -232,6 +234,30 @@ impl Op {
     pub fn shows_once(mut self, secrets: &'static [&'static str]) -> Self {
         self.secrets = secrets;
         self
+    }
+
+    /// Names the fields of the input that are secrets. Nothing that is derived from them is kept, so such an operation
+    /// takes no idempotency key, and no error repeats them.
+    #[must_use]
+    pub fn takes_secrets(mut self, secrets: &'static [&'static str]) -> Self {
+        self.secret_input = secrets;
+        if let Some(properties) = self.input.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.remove("idempotency_key");
+        }
+        self
+    }
+
+    /// Whether a call may bring a key for doing it once.
+    pub(crate) fn takes_key(&self) -> bool {
+        self.effect == Effect::Write && self.secret_input.is_empty()
+    }
+
+    /// An error about a secret field, without what was given there.
+    fn veil(&self, error: Error) -> Error {
+        match error.field.as_deref().filter(|field| self.secret_input.contains(field)) {
+            Some(field) if error.message.starts_with("invalid ") => Error::invalid(field, "must be a text"),
+            _ => error,
+        }
     }
 
     /// Says what of outside it needs, and what happens without it.
@@ -302,12 +328,12 @@ impl Op {
     }
 
     pub(crate) fn run(&self, cx: &mut Cx<'_, '_>, input: Value, prepared: Option<&Prepared>) -> Result<Outcome> {
-        (self.run)(cx, input, prepared)
+        (self.run)(cx, input, prepared).map_err(|error| self.veil(error))
     }
 
     /// The slow first step, if there is one.
     pub(crate) fn prepare(&self, cx: &mut Cx<'_, '_>, input: &Value) -> Result<Option<Prepared>> {
-        self.prepare.as_ref().map(|prepare| prepare(cx, input)).transpose()
+        self.prepare.as_ref().map(|prepare| prepare(cx, input).map_err(|error| self.veil(error))).transpose()
     }
 
     pub(crate) fn is_prepared(&self) -> bool {
