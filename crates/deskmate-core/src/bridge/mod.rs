@@ -29,7 +29,7 @@ use crate::record::Kind;
 pub use claim::sweep_tasks;
 pub(crate) use erase::erase;
 pub use reservations::sweep_reservations;
-pub use retention::{Slice, prune_messages, prune_tasks};
+pub use retention::{Slice, prune_messages, prune_reservations, prune_tasks};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[
