@@ -49,6 +49,8 @@ struct Status {
     claimed: bool,
     /// `sqlite` or `postgres`.
     engine: String,
+    /// Whether an agent and domain that no mapping names is held (`strict`) or gets the default policy (`permissive`).
+    policy_mode: crate::policy::PolicyMode,
     /// How many events the record has.
     events: u64,
 }
@@ -59,6 +61,7 @@ fn status(cx: &mut Cx<'_, '_>, _: GetStatus) -> Result<Status> {
         agents: identity::agent_count(cx.tx)?,
         claimed: identity::is_claimed(cx.tx)?,
         engine: if cx.tx.engine() == Engine::Sqlite { "sqlite" } else { "postgres" }.to_owned(),
+        policy_mode: crate::policy::current(cx)?.parts().mode,
         events: record::size(cx.tx)?,
     })
 }
@@ -272,6 +275,8 @@ fn erase(cx: &mut Cx<'_, '_>, input: Erase) -> Result<Erased> {
     let event = record::find_event(cx.tx, input.seq)?.ok_or_else(|| Error::not_found(format!("the record has no event {}", input.seq)))?;
     identity::erase(cx.tx, &event)?;
     let repeated = crate::bridge::erase(cx.tx, &event)?;
+    crate::request::erase(cx.tx, &event)?;
+    crate::cowork::erase(cx.tx, &event)?;
     // Kept answers may repeat the text; they are only for retries, which now get a new answer.
     cx.tx.execute("delete from idempotency where actor = $1", deskmate_db::args![format!("{}:{}", event.actor_kind, event.actor)])?;
     record::erase(cx, input.seq, &input.reason)?;

@@ -59,7 +59,8 @@ impl App {
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
         let own = Arc::clone(&key);
         db.read_blocking(move |tx| record::check_end(tx, &own))?;
-        let desk = Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed };
+        let desk =
+            Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed, rulebooks: deskmate_core::policy::Cache::default() };
         Ok(Self { desk, live, activity: Activity::new(), staged, key, refusals: Arc::default() })
     }
 

@@ -46,7 +46,7 @@ both! {
     fn an_agent_never_decides_or_configures(desk: &TestDesk) {
         let owner = desk.claim();
         let code = desk.register(&owner, "code");
-        for op in Registry::new().all().filter(|op| matches!(op.access, Access::Person(_) | Access::Present(_) | Access::System)) {
+        for op in Registry::new().all().filter(|op| matches!(op.access, Access::Person(_) | Access::Present(_) | Access::Decides(_) | Access::System)) {
             assert_code(&desk.refused(&code, &op.full_name(), json!({})), Code::Forbidden);
         }
     }
@@ -54,7 +54,7 @@ both! {
     fn what_configures_needs_presence(desk: &TestDesk) {
         let owner = desk.claim();
         desk.world.pass(Duration::from_mins(6));
-        for op in Registry::new().all().filter(|op| matches!(op.access, Access::Present(_))) {
+        for op in Registry::new().all().filter(|op| matches!(op.access, Access::Present(_) | Access::Decides(_))) {
             assert_code(&desk.refused(&owner, &op.full_name(), json!({})), Code::Forbidden);
         }
         let shown = desk.call(&owner, "desk_show_presence", json!({ "passphrase": PASSPHRASE })).unwrap();

@@ -52,6 +52,7 @@ pub fn prune_tasks(cx: &mut Cx<'_, '_>, before: i64, from: &(i64, String), limit
         if waiting == 0 {
             cx.tx.execute("delete from task_note where task = $1", args![id])?;
             cx.tx.execute("delete from task_blocker where task = $1 or blocker = $1", args![id])?;
+            crate::edit::forget(cx.tx, &super::rows::subject(&id))?;
             slice.deleted += cx.tx.execute("delete from task where id = $1", args![id])?;
         }
         slice.next = Some((finished_at, id));

@@ -95,6 +95,8 @@ pub struct Actor {
     pub role: Option<Role>,
     /// Whether a person is there now.
     pub presence: Presence,
+    /// When the person last gave the passphrase, while that counts.
+    pub presence_since: Option<i64>,
     /// What a personal token may call; `None` is everything that the role allows.
     pub scopes: Option<Vec<String>>,
     /// The id of the credential.
@@ -107,7 +109,16 @@ const LOCAL: &str = "local socket";
 impl Actor {
     /// The desk itself.
     pub fn system() -> Self {
-        Self { kind: ActorKind::System, id: "desk".to_owned(), verified: true, role: None, presence: Presence::NotShown, scopes: None, credential: None }
+        Self {
+            kind: ActorKind::System,
+            id: "desk".to_owned(),
+            verified: true,
+            role: None,
+            presence: Presence::NotShown,
+            presence_since: None,
+            scopes: None,
+            credential: None,
+        }
     }
 
     /// Somebody who is known by the server's own local socket only.
@@ -122,7 +133,7 @@ impl Actor {
 
     /// An agent.
     pub fn agent(id: impl Into<String>, verified: bool) -> Self {
-        Self { kind: ActorKind::Agent, id: id.into(), verified, role: None, presence: Presence::NotShown, scopes: None, credential: None }
+        Self { kind: ActorKind::Agent, id: id.into(), verified, role: None, presence: Presence::NotShown, presence_since: None, scopes: None, credential: None }
     }
 
     /// A person whose passphrase or link was just checked.
@@ -213,6 +224,9 @@ pub enum Access {
     Person(Role),
     /// People from this role on who show that they are there. Deciding and configuring.
     Present(Role),
+    /// People from this role on who decide: they show that they are there, or their personal token is one that policy
+    /// names. Whether it does depends on the domain, so the operation looks itself.
+    Decides(Role),
     /// Only the desk itself.
     System,
 }
@@ -226,6 +240,9 @@ impl Access {
             Self::Anyone => "agents and people".to_owned(),
             Self::Person(role) => format!("people ({} or more)", role.name()),
             Self::Present(role) => format!("people ({} or more) who show their presence", role.name()),
+            Self::Decides(role) => {
+                format!("people ({} or more) who show their presence, and personal tokens that policy names; over MCP only those tokens", role.name())
+            }
             Self::System => "the desk itself".to_owned(),
         }
     }

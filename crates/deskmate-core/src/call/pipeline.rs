@@ -14,6 +14,7 @@ use super::decode::{check_size, check_value};
 use super::idempotency::Key;
 use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
+use crate::policy::Cache;
 use crate::record::Keyring;
 use crate::{Code, Error, Result, World, identity};
 
@@ -87,6 +88,8 @@ pub struct Desk {
     pub away: Away,
     /// Whether callers without a credential may name themselves at all: only where every caller is on this machine.
     pub open_allowed: bool,
+    /// The rulebook that was used last.
+    pub rulebooks: Cache,
 }
 
 impl Desk {
@@ -134,19 +137,19 @@ impl Desk {
         T: Send + 'static,
         F: FnMut(&mut Cx<'_, '_>) -> Result<T> + Send + 'static,
     {
-        let (world, keys) = (Arc::clone(&self.world), Arc::clone(&self.keys));
-        self.db.write(move |tx| act(&mut Cx::new(tx, Actor::system(), surface, Arc::clone(&world), Arc::clone(&keys)))).await
+        let desk = self.clone();
+        self.db.write(move |tx| act(&mut desk.cx(tx, Actor::system(), surface))).await
     }
 
     /// A context in an open transaction.
     pub fn cx<'t, 'c>(&self, tx: &'t mut Tx<'c>, actor: Actor, surface: Surface) -> Cx<'t, 'c> {
-        Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys))
+        Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.rulebooks.clone())
     }
 
     /// Who calls, and the input without what only says who calls.
     fn enter(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<(Actor, Value)> {
         let mut input = call.input.clone();
-        let claims = identity::Claims::take(&op.input, &mut input)?;
+        let claims = identity::Claims::take(op, &mut input)?;
         let actor = match (&call.credential, op.access) {
             (Credential::Nobody | Credential::Named(_), Access::Public) => Actor::system(),
             (Credential::Local, Access::Public | Access::Local) => Actor::local(),
@@ -192,10 +195,11 @@ impl Desk {
         let before = cx.tx.staged();
         let outcome = op.run(&mut cx, input, prepared)?;
         if let Outcome::Done(answer) = &outcome {
-            if cx.tx.staged() == before && !op.hints.idempotent {
+            let untold = cx.tx.staged() == before;
+            if untold && !op.hints.idempotent && !op.is_untold(answer) {
                 return Err(Error::new(Code::Internal, format!("{name} changed something and told the record nothing")));
             }
-            if let Some(key) = &key {
+            if let Some(key) = key.as_ref().filter(|_| !untold || !op.is_untold(answer)) {
                 key.keep(&mut cx, &name, &op.keepable(answer))?;
             }
         }
@@ -205,7 +209,7 @@ impl Desk {
 
 /// Checks the operation's authorisation row.
 fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
-    let ways = "people decide with `deskmate` on a terminal or in their signed-in browser";
+    let ways = crate::request::WAYS;
     if let Some(scopes) = &actor.scopes {
         let effect = if effect == Effect::Read { "read" } else { "write" };
         let toolset = op.toolset.name();
@@ -228,13 +232,18 @@ fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
         Access::Local => Err(not_local(op)),
         Access::Anyone if actor.is_agent() => Ok(()),
         Access::Anyone => need_role(actor, if effect == Effect::Read { super::Role::Viewer } else { super::Role::Member }),
-        Access::Person(_) | Access::Present(_) if actor.is_agent() => {
+        Access::Person(_) | Access::Present(_) | Access::Decides(_) if actor.is_agent() => {
             Err(Error::forbidden(format!("{} needs a person's credential, and this is an agent's", op.full_name())).hint(ways))
         }
         Access::Person(role) => need_role(actor, role),
-        Access::Present(role) => {
+        Access::Present(role) | Access::Decides(role) => {
             need_role(actor, role)?;
-            if actor.presence == Presence::Shown { Ok(()) } else { Err(Error::forbidden("this needs you to show that you are there").hint(ways)) }
+            let named_later = matches!(op.access, Access::Decides(_)) && actor.scopes.is_some();
+            if actor.presence == Presence::Shown || named_later {
+                Ok(())
+            } else {
+                Err(Error::forbidden("this needs you to show that you are there").hint(ways))
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ mod agents;
 mod authenticate;
 mod erase;
 mod factor;
+mod imported;
 mod people;
 mod projection;
 mod rows;
@@ -18,6 +19,9 @@ mod token;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
+pub(crate) use imported::bring_in;
+
+pub(crate) use agents::accept_agent_edit;
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
 pub(crate) use erase::erase;
 pub use projection::IdentityProjection;
@@ -29,6 +33,7 @@ pub use token::{Secret, SecretKind};
 pub const EVENTS: &[Kind] = &[
     agents::REGISTERED,
     agents::REVOKED,
+    agents::DESCRIBED,
     rows::ISSUED,
     rows::REVOKED,
     people::ADDED,
@@ -45,6 +50,7 @@ pub(crate) fn operations() -> Vec<Op> {
     vec![
         Op::write(Toolset::Desk, "agent_add", agents::add).access(owner).shows_once(&["token"]),
         Op::read(Toolset::Desk, "agent_list", agents::list),
+        Op::write(Toolset::Desk, "agent_change", agents::change).access(Access::Anyone),
         Op::write(Toolset::Desk, "agent_rotate", agents::rotate).access(owner).shows_once(&["token"]),
         Op::write(Toolset::Desk, "agent_revoke", agents::revoke).access(owner).destructive(),
         Op::write(Toolset::Desk, "person_invite", people::invite).access(owner).shows_once(&["code"]),

@@ -333,7 +333,7 @@ pub(super) struct TokenRevoked {
 
 pub(super) fn revoke_token(cx: &mut Cx<'_, '_>, input: RevokeToken) -> Result<TokenRevoked> {
     let kinds: &[SecretKind] = match cx.actor.role {
-        Some(Role::Owner) => &[SecretKind::Personal, SecretKind::Agent, SecretKind::Invitation],
+        Some(Role::Owner) => &[SecretKind::Personal, SecretKind::Agent, SecretKind::Imported, SecretKind::Invitation],
         _ => &[SecretKind::Personal],
     };
     end_own(cx, &input.credential, kinds)?;

@@ -30,7 +30,7 @@ const MINUTE: i64 = 60_000_000;
 const CLAIM_TTL: i64 = 10 * MINUTE;
 const SESSION_TTL: i64 = 30 * 24 * 60 * MINUTE;
 /// How long a shown presence lasts.
-const PRESENT_TTL: i64 = 5 * MINUTE;
+pub(super) const PRESENT_TTL: i64 = 5 * MINUTE;
 /// Wrong passphrases before the first lock; each further one doubles the time, up to a day.
 const FAILURES_MAX: i64 = 5;
 
@@ -108,6 +108,7 @@ pub(super) fn claim(cx: &mut Cx<'_, '_>, input: Claim, factor: &FactorHash) -> R
     rows::end(cx, &link.id, now, "used")?;
     let person = people::insert(cx, &input.name, Role::Owner, &["*".to_owned()], &factor.0)?;
     cx.emit(Event::new(CLAIMED, "desk").fact("person", person.as_str()))?;
+    crate::policy::draft::claimed(cx, &person)?;
     open_session(cx, &person, input.public_key.as_deref())
 }
 

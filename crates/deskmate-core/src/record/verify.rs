@@ -70,7 +70,16 @@ impl Verifier {
     /// Starts over a store that now has `size` events, and compares every row that carries authority. `kept` are
     /// checkpoints that were kept elsewhere.
     pub fn of_store(size: u64, keys: &Keyring, kept: &[String]) -> Self {
-        Self::new(size, keys, kept, vec![Box::new(crate::identity::IdentityProjection::default())])
+        let projections: Vec<Box<dyn Projection>> = vec![
+            Box::new(crate::cowork::CoworkProjection::default()),
+            Box::new(crate::edit::EditProjection::default()),
+            Box::new(crate::identity::IdentityProjection::default()),
+            Box::new(crate::meter::PauseProjection::default()),
+            Box::new(crate::policy::PolicyProjection::default()),
+            Box::new(crate::request::RequestProjection::default()),
+            Box::new(crate::trust::TrustProjection::default()),
+        ];
+        Self::new(size, keys, kept, projections)
     }
 
     /// Starts over events that come from anywhere.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use deskmate_core::call::{Mode, Registry, Surface};
 use deskmate_core::identity;
+use deskmate_core::policy::{self, Document};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ use crate::activity::{self, Activity, Standing};
 use crate::app::App;
 use crate::config::{self, Given, LogFormat, Settings};
 use crate::effects::Effects;
+use crate::effects::notify::Outlets;
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound};
 use crate::{background, keep, mcp, socket};
@@ -85,7 +87,6 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let standing = Standing {
         activity: app.activity.clone(),
         set_up: activity::set_up(args.separate_user, home.path()),
-        policy_mode: settings.policy_mode,
         background: args.background,
     };
     if args.separate_user && standing.set_up != "separate user" {
@@ -114,6 +115,9 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     // All doors are bound before anybody is told that they are there.
     let (desk_socket, http_socket) = (http::bind_private(&home.socket())?, http::bind_private(&home.http_socket())?);
     app.start().await?;
+    if let Some(draft) = settings.draft.clone() {
+        submit(&app, draft).await?;
+    }
     let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some()).behind_proxy(settings.proxy.is_some());
     let stop = CancellationToken::new();
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
@@ -122,8 +126,9 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     doors.spawn(socket::serve(app.clone(), desk_socket, home.socket(), stop.clone()));
     doors.spawn(http::serve_unix(http_socket, router.clone(), stop.clone()));
     doors.spawn(http::serve_tcp(bound, router, stop.clone()));
-    tokio::spawn(crate::worker::run(app.clone(), stop.clone()));
-    let effects = Effects::start(&app, &settings, &stop);
+    let outlets = Outlets::new(settings.notifications.clone());
+    tokio::spawn(crate::worker::run(app.clone(), outlets.clone(), stop.clone()));
+    let effects = Effects::start(&app, &settings, outlets, &stop);
     // Whoever learns where it listens may ask it to stop, so it listens for that first.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     lock.listening(&url)?;
@@ -151,6 +156,24 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
         None => Ok(()),
         Some(ended) => Err(Failure::Other(format!("the server no longer listens and stops: {ended:?}"))),
     }
+}
+
+/// Hands the file's policy sections to the store: what tightens applies now, what loosens waits for an owner.
+async fn submit(app: &App, draft: Document) -> Result<(), Failure> {
+    let done = app.desk.act(Surface::System, move |cx| policy::draft::submit(cx, &draft)).await?;
+    for line in policy::draft::lines(&done.applied) {
+        tracing::info!("applied from {}: {line}", config::FILE);
+    }
+    if done.too_large {
+        tracing::warn!("{} loosens more than one request can hold; nothing of that is in force: an owner applies it with `deskmate policy apply`", config::FILE);
+    }
+    if let Some(request) = done.request {
+        tracing::warn!(%request, "{} loosens what agents may do; an owner accepts or rejects it in the inbox:", config::FILE);
+        for line in policy::draft::lines(&done.waiting) {
+            tracing::warn!("waits: {line}");
+        }
+    }
+    Ok(())
 }
 
 /// Tells a newcomer where things are and what comes next.

@@ -54,7 +54,6 @@ pub(super) async fn healthz(State(shared): State<Shared>) -> Json<Value> {
         "ok": true,
         "version": env!("CARGO_PKG_VERSION"),
         "set_up": standing.set_up,
-        "policy_mode": standing.policy_mode,
         "engine": crate::keep::engine_name(shared.app.desk.db.engine()),
         "background": standing.background,
         "uptime_seconds": standing.activity.uptime().as_secs(),

@@ -53,7 +53,7 @@ impl Endpoint {
         }
         let server = Implementation::new("deskmate", env!("CARGO_PKG_VERSION"))
             .with_title("Deskmate")
-            .with_description("One desk for people and their AI agents: messages, tasks and reservations with a record that can be proved.");
+            .with_description("One desk for people and their AI agents: proposals, decisions, messages and tasks, with a record that can be proved.");
         let info = ServerConfig::new(capabilities.build()).with_server_info(server).with_instructions(INSTRUCTIONS);
         let tools = Tools::new(&registry, &mount);
         Self { app, tools, resources: Resources::new(&registry), prompts: Prompts::new(&registry), info, read_only: mount.read_only }

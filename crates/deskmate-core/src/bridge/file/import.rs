@@ -83,11 +83,8 @@ pub(super) fn message(cx: &mut Cx<'_, '_>, row: &FileRow, message: &FileMessage)
         if recipients.is_empty() {
             return Err(Error::invalid("recipient", "this group has no other member"));
         }
-        let mut created_at = claimed_time(&message.created_at).unwrap_or(i64::MAX).min(cx.now());
         for recipient in &recipients {
             check_room(cx, recipient)?;
-            // Never before what its recipient may have seen: who waits for what is newer than that must get it.
-            created_at = created_at.max(newest(cx, recipient)? + 1);
         }
         let id = own_id(cx, Table::Messages, &row.id)?;
         let stored = MessageRow {
@@ -103,7 +100,7 @@ pub(super) fn message(cx: &mut Cx<'_, '_>, row: &FileRow, message: &FileMessage)
             reply_to: None,
             rank: Priority::default().rank(),
             content: Some(message.content.clone()),
-            created_at,
+            created_at: claimed_time(&message.created_at).unwrap_or(i64::MAX).min(cx.now()),
             acknowledged_at: None,
         };
         post(cx, stored, recipients.clone())?;
@@ -123,11 +120,6 @@ fn check_room(cx: &mut Cx<'_, '_>, recipient: &str) -> Result<()> {
         return Err(Error::limited(format!("{recipient} has {UNREAD_MAX} messages that it did not acknowledge"), 60_000));
     }
     Ok(())
-}
-
-fn newest(cx: &mut Cx<'_, '_>, recipient: &str) -> Result<i64> {
-    let row = cx.tx.optional("select created_at from delivery where recipient = $1 order by created_at desc, message desc limit 1", args![recipient])?;
-    Ok(row.map(|row| row.get(0)).transpose()?.unwrap_or(0))
 }
 
 /// Takes a task in, in the state that the file says.
@@ -194,6 +186,7 @@ fn create(cx: &mut Cx<'_, '_>, row: &FileRow, task: &FileTask, recipient: String
             updated_at: now,
             finished_at: None,
             lease: None,
+            set_by_people: Vec::new(),
         };
         rows::insert_task(cx.tx, &stored)?;
         known::remember(cx.tx, Table::Tasks, &Known { id: stored.id.clone(), recipient: String::new(), spelled: row.id.clone() })?;

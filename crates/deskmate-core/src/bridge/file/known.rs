@@ -28,6 +28,11 @@ pub(super) fn find(tx: &mut Tx<'_>, table: Table, id: &str) -> Result<Option<Kno
     row.map(|row| Known::read(&row)).transpose()
 }
 
+/// Which of these ids, in whatever spelling, the desk knows.
+pub fn are_known(tx: &mut Tx<'_>, table: Table, ids: &[String]) -> Result<Vec<bool>> {
+    ids.iter().map(|id| Ok(!id.contains('\0') && find(tx, table, id)?.is_some())).collect()
+}
+
 /// The id under which the file has a message or task.
 pub(super) fn spelled(tx: &mut Tx<'_>, table: Table, id: &str, recipient: &str) -> Result<Option<String>> {
     let row = tx.optional("select spelled from bridge_file_row where kind = $1 and id = $2 and recipient = $3", args![table.kind(), id, recipient])?;

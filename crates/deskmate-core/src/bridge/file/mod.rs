@@ -23,7 +23,7 @@ use crate::call::Cx;
 use crate::record::Kind;
 
 pub use change::{Settled, same, settle};
-pub use known::{Gone, forget, gone};
+pub use known::{Gone, are_known, forget, gone};
 pub use mirror::{Shown, Touched, name, page, shown, touched};
 
 /// Rows of the file could not be taken.
