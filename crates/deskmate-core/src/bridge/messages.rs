@@ -133,9 +133,11 @@ const WAITING_AFTER: Listing = listing!(
 const THREAD: Listing = listing!(
     "d.acknowledged_at",
     "from message m left join person p on p.id = m.sender left join delivery d on d.message = m.id and d.recipient = $1 \
-     where m.thread = $2 and ($3 or m.sender = $1 or d.recipient is not null) and (m.created_at, m.id) > ($4, $5) \
-     order by m.created_at, m.id limit $6"
+     where m.thread = $2 and ($3 or m.sender = $1 or d.recipient is not null) and (m.created_at, m.id) > ($4, $5) and (m.created_at, m.id) <= ($6, $7) \
+     order by m.created_at, m.id limit $8"
 );
+/// How many messages of a conversation one call looks through for those that its caller sent or got.
+const THREAD_LOOK: u32 = 2_000;
 
 /// Reads as many rows of a list as one answer may hold.
 pub(super) fn fetch(
@@ -284,7 +286,8 @@ pub(super) fn find_visible(cx: &mut Cx<'_, '_>, field: &str, id: &str, me: &str)
     }
 }
 
-/// Read a conversation, oldest first: those of its messages that you sent or got. People see all of it.
+/// Read a conversation, oldest first: those of its messages that you sent or got. People see all of it. In a long
+/// conversation a page may be short or empty and still have a next one: go on while there is a `next_cursor`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GetThread {
@@ -303,9 +306,18 @@ pub(super) fn thread(cx: &mut Cx<'_, '_>, input: GetThread) -> Result<Messages> 
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
     let (created_at, id) = page.after.clone().unwrap_or_default();
     let all = sees_all(cx);
-    let params = deskmate_db::args![me, thread, all, created_at, id];
-    let messages = fetch(cx.tx, &THREAD, params, &page, |row| (row.created_at, row.id.clone()))?;
-    if messages.items.is_empty() && page.after.is_none() {
+    let bound = cx.tx.optional(
+        "select created_at, id from message where thread = $1 and (created_at, id) > ($2, $3) order by created_at, id limit 1 offset $4",
+        deskmate_db::args![thread, created_at, id, THREAD_LOOK - 1],
+    )?;
+    let bound: Option<(i64, String)> = bound.map(|row| Ok::<_, Error>((row.get(0)?, row.get(1)?))).transpose()?;
+    let (until, last) = bound.clone().unwrap_or((i64::MAX, String::new()));
+    let params = deskmate_db::args![me, thread, all, created_at, id, until, last];
+    let mut messages = fetch(cx.tx, &THREAD, params, &page, |row| (row.created_at, row.id.clone()))?;
+    if messages.next_cursor.is_none() {
+        messages.next_cursor = bound.map(|(created_at, id)| Page::<()>::cursor(created_at, &id));
+    }
+    if messages.items.is_empty() && messages.next_cursor.is_none() && page.after.is_none() {
         return Err(Error::not_found(format!("there is no thread {thread} for you")));
     }
     Ok(Messages::new(messages, Vec::new()))

@@ -32,7 +32,7 @@ pub(crate) use edits::accept_task_edit;
 pub(crate) use erase::erase;
 pub(crate) use groups::accept_group_edit;
 pub use reservations::sweep_reservations;
-pub use retention::{Slice, prune_messages, prune_tasks};
+pub use retention::{Slice, prune_messages, prune_reservations, prune_tasks};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[

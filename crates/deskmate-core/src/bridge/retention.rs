@@ -9,7 +9,7 @@ use crate::record::{Event, Kind};
 
 /// Messages or tasks were deleted after their time.
 pub(super) const PRUNED: Kind =
-    Kind { name: "bridge.pruned", says: "Messages or tasks whose time to be kept is over were deleted; the record keeps its events." };
+    Kind { name: "bridge.pruned", says: "Messages, tasks or reservations whose time to be kept is over were deleted; the record keeps its events." };
 
 /// What one slice did.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +58,18 @@ pub fn prune_tasks(cx: &mut Cx<'_, '_>, before: i64, from: &(i64, String), limit
         slice.next = Some((finished_at, id));
     }
     finish(cx, slice, "tasks", rows.len() >= limit as usize)
+}
+
+/// Deletes a slice of reservations that were released before a moment, and tells how many there were.
+pub fn prune_reservations(cx: &mut Cx<'_, '_>, before: i64, limit: u32) -> Result<u64> {
+    let deleted = cx.tx.execute(
+        "delete from reservation where id in (select id from reservation where released_at is not null and released_at < $1 order by released_at, id limit $2)",
+        args![before, limit],
+    )?;
+    if deleted > 0 {
+        cx.emit(Event::new(PRUNED, "bridge").fact("reservations", deleted))?;
+    }
+    Ok(deleted)
 }
 
 fn finish(cx: &mut Cx<'_, '_>, mut slice: Slice, what: &str, more: bool) -> Result<Slice> {
