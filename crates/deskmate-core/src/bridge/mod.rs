@@ -13,6 +13,7 @@ mod messages;
 mod notes;
 mod party;
 mod paths;
+mod plans;
 mod reservations;
 mod retention;
 mod rows;
@@ -28,6 +29,8 @@ use crate::record::Kind;
 
 pub use claim::sweep_tasks;
 pub(crate) use erase::erase;
+#[doc(hidden)]
+pub use plans::indexed;
 pub use reservations::sweep_reservations;
 pub use retention::{Slice, prune_messages, prune_tasks};
 
