@@ -47,7 +47,15 @@ pub fn open(home: &Path) -> Desk {
     };
     let db = Db::open(&options, &mut seal).expect("the store opens");
     let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
-    Desk { db, registry: Arc::new(Registry::new()), world: Arc::new(Machine), keys, away: deskmate_core::call::Away::default(), open_allowed: true }
+    Desk {
+        db,
+        registry: Arc::new(Registry::new()),
+        world: Arc::new(Machine),
+        keys,
+        away: deskmate_core::call::Away::default(),
+        open_allowed: true,
+        rulebooks: deskmate_core::policy::Cache::default(),
+    }
 }
 
 /// A message from one agent to another, as a call.

@@ -8,6 +8,7 @@ mod config;
 mod effects;
 mod home;
 mod http;
+mod import;
 mod keep;
 mod live;
 mod mcp;

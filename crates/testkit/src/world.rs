@@ -21,8 +21,8 @@ impl TestWorld {
         self.now.fetch_add(i64::try_from(time.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
     }
 
-    /// Turns the clock back, as another machine's clock may be behind.
-    pub fn turn_back(&self, time: std::time::Duration) {
+    /// Sets the clock back, as another machine's clock may be behind.
+    pub fn step_back(&self, time: std::time::Duration) {
         self.now.fetch_sub(i64::try_from(time.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
     }
 }

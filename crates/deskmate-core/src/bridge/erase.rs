@@ -3,7 +3,7 @@
 use deskmate_db::{Tx, args};
 use serde_json::Value;
 
-use super::{notes, reservations, send, tasks, update};
+use super::{edits, notes, reservations, send, tasks, update};
 use crate::Result;
 use crate::record::EventRow;
 
@@ -13,8 +13,15 @@ pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
     let kind = event.kind.as_str();
     if kind == send::SENT.name {
         tx.execute("update message set content = null where id = $1", args![fact("message")])?;
-    } else if kind == tasks::CREATED.name {
-        tx.execute("update task set title = null, description = null, erased = true where id = $1", args![fact("task")])?;
+    } else if kind == tasks::CREATED.name || kind == edits::TASK_EDITED.name {
+        // What was written in its place later is another event's to erase.
+        let said = |field: &str| event.payload.as_ref().and_then(|payload| payload.get(field)).and_then(Value::as_str);
+        if let Some(title) = said("title") {
+            tx.execute("update task set title = null, erased = true where id = $1 and title = $2", args![fact("task"), title])?;
+        }
+        if let Some(description) = said("description") {
+            tx.execute("update task set description = null, erased = true where id = $1 and description = $2", args![fact("task"), description])?;
+        }
     } else if kind == update::UPDATED.name {
         // A later result stands in its place, and is another event's to erase.
         let result = event.payload.as_ref().and_then(|payload| payload.get("result")).and_then(Value::as_str);

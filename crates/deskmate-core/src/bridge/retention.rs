@@ -53,6 +53,7 @@ pub fn prune_tasks(cx: &mut Cx<'_, '_>, before: i64, from: &(i64, String), limit
             cx.tx.execute("delete from task_note where task = $1", args![id])?;
             cx.tx.execute("delete from task_blocker where task = $1", args![id])?;
             cx.tx.execute("delete from task_blocker where blocker = $1", args![id])?;
+            crate::edit::forget(cx.tx, &super::rows::subject(&id))?;
             slice.deleted += cx.tx.execute("delete from task where id = $1", args![id])?;
         }
         slice.next = Some((finished_at, id));

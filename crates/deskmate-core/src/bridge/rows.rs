@@ -4,7 +4,7 @@ use deskmate_db::{Row, Tx, args};
 
 use super::state::State;
 use crate::limits::{PAGE_BYTES_MAX, UNREAD_MAX};
-use crate::{Error, Result};
+use crate::{Error, Result, edit};
 
 /// A stored message.
 pub(super) struct MessageRow {
@@ -189,11 +189,14 @@ pub(super) struct TaskRow {
     pub(super) finished_at: Option<i64>,
     /// Holder, fence and end of the newest lease.
     pub(super) lease: Option<(String, i64, i64)>,
+    /// The fields that a person set last.
+    pub(super) set_by_people: Vec<String>,
 }
 
 const TASK: &str = "select t.id, t.project, t.sender_kind, t.sender, t.verified, t.origin, t.recipient, t.title, t.description, t.state, t.rank, \
      t.open_blockers, t.deadline, t.thread, t.result, t.worker, t.erased, t.attempt, t.version, t.created_at, t.updated_at, t.finished_at, \
-     p.name, l.holder, l.fence, l.expires_at, t.result_kind, t.result_by, t.result_verified \
+     p.name, l.holder, l.fence, l.expires_at, t.result_kind, t.result_by, t.result_verified, \
+     (select count(*) from field_edit f where f.subject = 'task:' || t.id and f.set_by_kind = 'person') \
      from task t left join person p on p.id = t.sender left join lease l on l.subject = 'task:' || t.id where t.id = $1";
 
 impl TaskRow {
@@ -234,6 +237,7 @@ impl TaskRow {
             finished_at: row.get(21)?,
             sender_name: row.get(22)?,
             lease,
+            set_by_people: Vec::new(),
         })
     }
 
@@ -267,7 +271,13 @@ pub(super) fn subject(task: &str) -> String {
 
 /// A task by its id.
 pub(super) fn find_task(tx: &mut Tx<'_>, id: &str) -> Result<Option<TaskRow>> {
-    tx.optional(TASK, args![id])?.map(|row| TaskRow::read(&row)).transpose()
+    let Some(row) = tx.optional(TASK, args![id])? else { return Ok(None) };
+    let mut task = TaskRow::read(&row)?;
+    // Most tasks have none, and then there is nothing more to ask.
+    if row.get::<i64>(29)? > 0 {
+        task.set_by_people = edit::set_by_people(tx, &task.subject())?;
+    }
+    Ok(Some(task))
 }
 
 /// Writes a task.
@@ -317,7 +327,7 @@ pub(super) fn update_task(tx: &mut Tx<'_>, row: &mut TaskRow, now: i64) -> Resul
     row.finished_at = row.stored.is_final().then_some(now);
     let changed = tx.execute(
         "update task set state = $3, open_blockers = $4, result = $5, worker = $6, attempt = $7, version = $8, updated_at = $9, finished_at = $10, \
-         result_kind = $11, result_by = $12, result_verified = $13 \
+         result_kind = $11, result_by = $12, result_verified = $13, title = $14, description = $15, rank = $16, deadline = $17, recipient = $18 \
          where id = $1 and version = $2",
         args![
             row.id,
@@ -332,7 +342,12 @@ pub(super) fn update_task(tx: &mut Tx<'_>, row: &mut TaskRow, now: i64) -> Resul
             row.finished_at,
             kind,
             by,
-            verified
+            verified,
+            row.title,
+            row.description,
+            row.rank,
+            row.deadline,
+            row.recipient
         ],
     )?;
     if changed == 0 {

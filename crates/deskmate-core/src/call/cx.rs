@@ -5,6 +5,7 @@ use std::sync::Arc;
 use deskmate_db::Tx;
 
 use super::actor::{Actor, Surface};
+use crate::policy::Cache;
 use crate::record::{Event, Keyring};
 use crate::{Result, World};
 
@@ -18,15 +19,17 @@ pub struct Cx<'t, 'c> {
     pub surface: Surface,
     /// The keys whose checkpoints are believed.
     pub keys: Arc<Keyring>,
+    /// The rulebook that was used last.
+    pub(crate) rulebooks: Cache,
     world: Arc<dyn World>,
     now: i64,
 }
 
 impl<'t, 'c> Cx<'t, 'c> {
     /// A context over an open transaction. The whole call happens at one moment.
-    pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>) -> Self {
+    pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>, rulebooks: Cache) -> Self {
         let now = world.now();
-        Self { tx, actor, surface, keys, world, now }
+        Self { tx, actor, surface, keys, rulebooks, world, now }
     }
 
     /// The moment of the call: microseconds since 1970 in UTC.

@@ -134,6 +134,8 @@ pub struct Op {
     writes_when: Option<fn(&Value) -> bool>,
     secrets: &'static [&'static str],
     needs: Option<Need>,
+    names_caller: bool,
+    untold_when: Option<fn(&Value) -> bool>,
 }
 
 impl Op {
@@ -217,6 +219,8 @@ impl Op {
             writes_when: None,
             secrets: &[],
             needs: None,
+            names_caller: false,
+            untold_when: None,
         }
     }
 
@@ -232,6 +236,39 @@ impl Op {
     pub fn shows_once(mut self, secrets: &'static [&'static str]) -> Self {
         self.secrets = secrets;
         self
+    }
+
+    /// Shows the arguments `agent_id` and `agent_token` with which existing clients say who they are. They do not reach
+    /// the operation, unless it has a use of its own for an `agent_id`: the credential decides, and what differs from it
+    /// is refused.
+    #[must_use]
+    pub fn names_caller(mut self) -> Self {
+        if let Some(properties) = self.input.get_mut("properties").and_then(Value::as_object_mut) {
+            let id = "Your agent id. Who you are comes from your credential, and another id is refused; in open mode this names you.";
+            self.names_caller = !properties.contains_key("agent_id");
+            properties.entry("agent_id").or_insert_with(|| json!({ "type": "string", "description": id }));
+            let token = "Your token, for clients that can send it in no better way than as an argument. It is checked and never kept.";
+            properties.insert("agent_token".to_owned(), json!({ "type": "string", "description": token }));
+        }
+        self
+    }
+
+    /// Whether `agent_id` is shown but only says who calls.
+    pub(crate) fn shows_caller(&self) -> bool {
+        self.names_caller
+    }
+
+    /// Tells answers that changed nothing, such as "too many in this hour". They need no event, and are not kept for a
+    /// repeated call, which may fare better.
+    #[must_use]
+    pub fn untold_when(mut self, says_so: fn(&Value) -> bool) -> Self {
+        self.untold_when = Some(says_so);
+        self
+    }
+
+    /// Whether an answer changed nothing.
+    pub(crate) fn is_untold(&self, answer: &Value) -> bool {
+        self.untold_when.is_some_and(|says_so| says_so(answer))
     }
 
     /// Says what of outside it needs, and what happens without it.

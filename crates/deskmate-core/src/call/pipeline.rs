@@ -14,6 +14,7 @@ use super::decode::check_value;
 use super::idempotency::Key;
 use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
+use crate::policy::Cache;
 use crate::record::Keyring;
 use crate::{Code, Error, Result, World, identity};
 
@@ -87,6 +88,8 @@ pub struct Desk {
     pub away: Away,
     /// Whether callers without a credential may name themselves at all: only where every caller is on this machine.
     pub open_allowed: bool,
+    /// The rulebook that was used last.
+    pub rulebooks: Cache,
 }
 
 impl Desk {
@@ -133,25 +136,34 @@ impl Desk {
         T: Send + 'static,
         F: FnMut(&mut Cx<'_, '_>) -> Result<T> + Send + 'static,
     {
-        let (world, keys) = (Arc::clone(&self.world), Arc::clone(&self.keys));
-        self.db.write(move |tx| act(&mut Cx::new(tx, Actor::system(), surface, Arc::clone(&world), Arc::clone(&keys)))).await
+        let desk = self.clone();
+        self.db.write(move |tx| act(&mut desk.cx(tx, Actor::system(), surface))).await
     }
 
     /// A context in an open transaction.
     pub fn cx<'t, 'c>(&self, tx: &'t mut Tx<'c>, actor: Actor, surface: Surface) -> Cx<'t, 'c> {
-        Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys))
+        Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.rulebooks.clone())
     }
 
     /// Who calls, and the input without what only says who calls.
     fn enter(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<(Actor, Value)> {
         let mut input = call.input.clone();
-        let claims = identity::Claims::take(&op.input, &mut input)?;
+        let claims = identity::Claims::take(op, &mut input)?;
         let actor = match (&call.credential, op.access) {
-            (Credential::Nobody | Credential::Named(_), Access::Public) => Actor::system(),
+            (Credential::Nobody | Credential::Named(_) | Credential::Local, Access::Public) | (Credential::Local, Access::Local) => Actor::system(),
+            (Credential::Nobody | Credential::Named(_), Access::Local) => return Err(not_local(op)),
             _ => identity::authenticate(tx, &call.credential, &claims, self.world.now(), self.open_allowed)?,
         };
         authorise(op, op.effect_of(&input), &actor)?;
         Ok((actor, input))
+    }
+
+    /// Who a credential is, if that actor may call an operation that only looks: for surfaces that read on without a call.
+    pub fn admit(&self, tx: &mut Tx<'_>, credential: &Credential, operation: &str) -> Result<Actor> {
+        let op = self.registry.get(operation).ok_or_else(|| Error::not_found(format!("there is no operation {operation}")))?;
+        let actor = identity::authenticate(tx, credential, &identity::Claims::default(), self.world.now(), self.open_allowed)?;
+        authorise(op, Effect::Read, &actor)?;
+        Ok(actor)
     }
 
     fn prepare(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<Prepared>> {
@@ -179,10 +191,11 @@ impl Desk {
         let before = cx.tx.staged();
         let outcome = op.run(&mut cx, input, prepared)?;
         if let Outcome::Done(answer) = &outcome {
-            if cx.tx.staged() == before && !op.hints.idempotent {
+            let untold = cx.tx.staged() == before;
+            if untold && !op.hints.idempotent && !op.is_untold(answer) {
                 return Err(Error::new(Code::Internal, format!("{name} changed something and told the record nothing")));
             }
-            if let Some(key) = &key {
+            if let Some(key) = key.as_ref().filter(|_| !untold || !op.is_untold(answer)) {
                 key.keep(&mut cx, &name, &op.keepable(answer))?;
             }
         }
@@ -192,7 +205,7 @@ impl Desk {
 
 /// Checks the operation's authorisation row.
 fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
-    let ways = "people decide with `deskmate` on a terminal or in their signed-in browser";
+    let ways = crate::request::WAYS;
     if let Some(scopes) = &actor.scopes {
         let effect = if effect == Effect::Read { "read" } else { "write" };
         let toolset = op.toolset.name();
@@ -204,22 +217,36 @@ fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
             return Err(Error::forbidden(format!("this token's scopes do not cover {}", op.full_name())));
         }
     }
+    if actor.presence == Presence::Unproved && effect == Effect::Write && op.access != Access::Public {
+        return Err(Error::forbidden("a session's cookie alone only reads: what changes something is signed by the browser that signed in").hint(ways));
+    }
     match op.access {
         Access::Public => Ok(()),
         Access::System if actor.is_system() => Ok(()),
         Access::System => Err(Error::forbidden("only the desk itself does this")),
         _ if actor.is_system() => Ok(()),
+        Access::Local => Err(not_local(op)),
         Access::Anyone if actor.is_agent() => Ok(()),
         Access::Anyone => need_role(actor, super::Role::Member.min(if effect == Effect::Read { super::Role::Viewer } else { super::Role::Member })),
-        Access::Person(_) | Access::Present(_) if actor.is_agent() => {
+        Access::Person(_) | Access::Present(_) | Access::Decides(_) if actor.is_agent() => {
             Err(Error::forbidden(format!("{} needs a person's credential, and this is an agent's", op.full_name())).hint(ways))
         }
         Access::Person(role) => need_role(actor, role),
-        Access::Present(role) => {
+        Access::Present(role) | Access::Decides(role) => {
             need_role(actor, role)?;
-            if actor.presence == Presence::Shown { Ok(()) } else { Err(Error::forbidden("this needs you to show that you are there").hint(ways)) }
+            let named_later = matches!(op.access, Access::Decides(_)) && actor.scopes.is_some();
+            if actor.presence == Presence::Shown || named_later {
+                Ok(())
+            } else {
+                Err(Error::forbidden("this needs you to show that you are there").hint(ways))
+            }
         }
     }
+}
+
+fn not_local(op: &Op) -> Error {
+    Error::forbidden(format!("{} is only for the account that the server runs under, over the server's local socket", op.full_name()))
+        .hint("`deskmate claim` on a terminal of that account asks for it")
 }
 
 fn need_role(actor: &Actor, role: super::Role) -> Result<()> {

@@ -8,6 +8,7 @@
 mod agents;
 mod authenticate;
 mod factor;
+mod imported;
 mod people;
 mod projection;
 mod rows;
@@ -17,6 +18,9 @@ mod token;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
+pub(crate) use imported::bring_in;
+
+pub(crate) use agents::accept_agent_edit;
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
 pub use projection::IdentityProjection;
 pub use sessions::{Link, has_key, is_claimed, issue_claim, verify_signature};
@@ -26,6 +30,7 @@ pub use token::{Secret, SecretKind};
 pub const EVENTS: &[Kind] = &[
     agents::REGISTERED,
     agents::REVOKED,
+    agents::DESCRIBED,
     rows::ISSUED,
     rows::REVOKED,
     people::ADDED,
@@ -42,6 +47,7 @@ pub(crate) fn operations() -> Vec<Op> {
     vec![
         Op::write(Toolset::Desk, "agent_add", agents::add).access(owner).shows_once(&["token"]),
         Op::read(Toolset::Desk, "agent_list", agents::list),
+        Op::write(Toolset::Desk, "agent_change", agents::change).access(Access::Anyone),
         Op::write(Toolset::Desk, "agent_rotate", agents::rotate).access(owner).shows_once(&["token"]),
         Op::write(Toolset::Desk, "agent_revoke", agents::revoke).access(owner).destructive(),
         Op::write(Toolset::Desk, "person_invite", people::invite).access(owner).shows_once(&["code"]),

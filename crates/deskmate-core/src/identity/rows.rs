@@ -52,22 +52,29 @@ impl CredentialRow {
 
 /// Hands out a new credential and tells the record.
 pub(super) fn issue(cx: &mut Cx<'_, '_>, kind: SecretKind, owner: &str, scopes: &[String], ttl_us: i64) -> Result<(String, Secret)> {
-    let (id, secret) = (cx.new_id(), Secret::new(kind, &cx.secret()));
+    let secret = Secret::new(kind, &cx.secret());
+    let id = keep(cx, kind, owner, &secret.hash(), scopes, ttl_us)?;
+    Ok((id, secret))
+}
+
+/// Keeps the hash of a credential and tells the record.
+pub(super) fn keep(cx: &mut Cx<'_, '_>, kind: SecretKind, owner: &str, hash: &[u8; 32], scopes: &[String], ttl_us: i64) -> Result<String> {
+    let id = cx.new_id();
     let (now, scopes) = (cx.now(), serde_json::Value::from(scopes).to_string());
     let expires_at = now.saturating_add(ttl_us);
     cx.tx.execute(
         "insert into credential (id, kind, owner, hash, scopes, created_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7)",
-        args![id, kind.name(), owner, secret.hash(), scopes, now, expires_at],
+        args![id, kind.name(), owner, hash, scopes, now, expires_at],
     )?;
     let event = Event::new(ISSUED, format!("credential:{id}"))
         .fact("credential", id.as_str())
         .fact("kind", kind.name())
         .fact("owner", owner)
-        .fact("hash", hex(&secret.hash()))
+        .fact("hash", hex(hash))
         .fact("scopes", scopes)
         .fact("expires_at", expires_at);
     cx.emit(event)?;
-    Ok((id, secret))
+    Ok(id)
 }
 
 /// Ends a credential at a moment, now or later, and tells the record.

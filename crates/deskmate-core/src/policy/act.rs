@@ -83,7 +83,8 @@ pub struct Standing {
 }
 
 /// What an agent used up and has waiting; only what the rulebook asks for is filled in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Counters {
     /// Acts in this domain in the last minute, hour and on this day (UTC).
     pub calls_minute: i64,
@@ -93,12 +94,26 @@ pub struct Counters {
     pub calls_day: i64,
     /// Acts in all domains in the last hour.
     pub calls_hour_all: i64,
+    /// Acts in all domains on this day (UTC).
+    pub calls_day_all: i64,
     /// Cost on this day in all domains, in millionths of a unit.
     pub cost_day: i64,
     /// Acts denied on this day in all domains.
     pub denied_day: i64,
     /// Requests of this agent that are pending.
     pub pending: i64,
+}
+
+impl Counters {
+    /// Without the use of an act that was already taken, so that its execution does not count it twice.
+    #[must_use]
+    pub fn without(mut self, cost: i64) -> Self {
+        for count in [&mut self.calls_minute, &mut self.calls_hour, &mut self.calls_day, &mut self.calls_hour_all, &mut self.calls_day_all] {
+            *count = (*count - 1).max(0);
+        }
+        self.cost_day = self.cost_day.saturating_sub(cost).max(0);
+        self
+    }
 }
 
 /// What a rule does when it fires.

@@ -3,8 +3,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::Mode;
+use super::yaml::{nearest, or, short};
+use super::{Mode, Patch, Section};
+use crate::limits::NAME_CHARS_MAX;
+use Allowed::{Count, Fields, Flag, MaybeCount, MaybeNumber, Number, Texts, Word};
 
 /// All settings as they hold in one domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -93,6 +97,10 @@ pub struct AuthoritySettings {
     pub probe_limit: u32,
     /// Personal tokens that may decide over MCP, by the name or id of their owner; none unless named.
     pub token_deciders: Vec<String>,
+    /// What a proposal must be based on, by name; without one of them a person decides.
+    pub required_criteria: Vec<String>,
+    /// How old such a thing may be.
+    pub criteria_seconds: u32,
 }
 
 impl Default for AuthoritySettings {
@@ -109,6 +117,8 @@ impl Default for AuthoritySettings {
             request_seconds: 7 * 24 * 3600,
             probe_limit: 10,
             token_deciders: Vec::new(),
+            required_criteria: Vec::new(),
+            criteria_seconds: 24 * 3600,
         }
     }
 }
@@ -184,5 +194,179 @@ pub struct GovernanceSettings {
 impl Default for GovernanceSettings {
     fn default() -> Self {
         Self { slow_decision_seconds: 24 * 3_600, open_outcome_seconds: 3_600, rubber_stamp_count: 5, rubber_stamp_seconds: 10 }
+    }
+}
+
+/// What a setting may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Allowed {
+    /// A number within bounds.
+    Number(f64, f64),
+    /// A whole number within bounds.
+    Count(u32, u32),
+    /// The same, or nothing for "not limited".
+    MaybeCount(u32, u32),
+    /// A number within bounds, or nothing for "not limited".
+    MaybeNumber(f64, f64),
+    /// Yes or no.
+    Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A list of texts.
+    Texts,
+    /// A list of field patterns.
+    Fields,
+}
+
+/// Ten years.
+const SECONDS_MAX: u32 = 10 * 366 * 24 * 3_600;
+
+const TRUST: &[(&str, Allowed)] = &[
+    ("default_level", Number(0.0, 1.0)),
+    ("auto_promote_after", Count(1, 1_000_000)),
+    ("auto_promote_accuracy", Number(0.0, 1.0)),
+    ("auto_demote_after", Count(1, 1_000_000)),
+    ("decay_per_day", Number(0.0, 1.0)),
+    ("autonomous_threshold", Number(0.0, 1.0)),
+    ("promotion", Word(&["ratify", "auto"])),
+];
+
+const AUTHORITY: &[(&str, Allowed)] = &[
+    ("default_mode", Word(&["deny", "escalate", "suggest", "act"])),
+    ("volume_cap", Count(0, 1_000_000)),
+    ("volume_cap_per_agent", MaybeCount(0, 1_000_000)),
+    ("high_risk_fields", Fields),
+    ("calls_per_day", MaybeCount(0, 1_000_000_000)),
+    ("cost_per_day", MaybeNumber(0.0, 1e9)),
+    ("pending_max", Count(0, 1_000_000)),
+    ("grant_seconds", Count(1, SECONDS_MAX)),
+    ("request_seconds", Count(1, SECONDS_MAX)),
+    ("probe_limit", Count(1, 1_000_000)),
+    ("token_deciders", Texts),
+];
+
+const FEEDBACK: &[(&str, Allowed)] =
+    &[("override_requires_reason", Flag), ("reason_types", Texts), ("override_trust_impact", Number(-1.0, 0.0)), ("approval_trust_impact", Number(0.0, 1.0))];
+
+const HANDOFF: &[(&str, Allowed)] = &[
+    ("context_format", Word(&["structured", "text"])),
+    ("include_reasoning", Flag),
+    ("include_confidence", Flag),
+    ("include_attempted", Flag),
+    ("timeout_seconds", Count(1, SECONDS_MAX)),
+];
+
+const GOVERNANCE: &[(&str, Allowed)] = &[
+    ("slow_decision_seconds", Count(1, SECONDS_MAX)),
+    ("open_outcome_seconds", Count(1, SECONDS_MAX)),
+    ("rubber_stamp_count", Count(2, 1_000_000)),
+    ("rubber_stamp_seconds", Count(1, SECONDS_MAX)),
+];
+
+fn allowed(section: Section) -> &'static [(&'static str, Allowed)] {
+    match section {
+        Section::Trust => TRUST,
+        Section::Authority => AUTHORITY,
+        Section::Feedback => FEEDBACK,
+        Section::Handoff => HANDOFF,
+        Section::Governance => GOVERNANCE,
+    }
+}
+
+/// The keys of a section.
+pub(super) fn keys(section: Section) -> Vec<&'static str> {
+    allowed(section).iter().map(|(key, _)| *key).collect()
+}
+
+/// What is wrong with a setting, and what to write.
+pub(super) fn problem(section: Section, key: &str, value: &Value) -> Option<String> {
+    let Some((_, allowed)) = allowed(section).iter().find(|(known, _)| *known == key) else {
+        return Some(unknown(section, key));
+    };
+    let outside = |min: f64, max: f64| format!("{value} is not a number from {min} to {max}: write one");
+    let not_counted = |min: u32, max: u32| format!("{value} is not a whole number from {min} to {max}: write one");
+    let in_bounds = |min: f64, max: f64| value.as_f64().is_some_and(|number| number >= min && number <= max);
+    let counted = |min: u32, max: u32| value.as_u64().is_some_and(|number| number >= u64::from(min) && number <= u64::from(max));
+    match *allowed {
+        Number(min, max) => (!in_bounds(min, max)).then(|| outside(min, max)),
+        MaybeNumber(min, max) => (!value.is_null() && !in_bounds(min, max)).then(|| outside(min, max)),
+        Count(min, max) => (!counted(min, max)).then(|| not_counted(min, max)),
+        MaybeCount(min, max) => (!value.is_null() && !counted(min, max)).then(|| not_counted(min, max)),
+        Flag => (!value.is_boolean()).then(|| format!("{value} is not a yes or no: write true or false")),
+        Word(words) => (!value.as_str().is_some_and(|word| words.contains(&word))).then(|| format!("{value} is not known here: write {}", or(words))),
+        Texts | Fields => texts_problem(value, *allowed == Fields),
+    }
+}
+
+fn texts_problem(value: &Value, fields: bool) -> Option<String> {
+    let Some(list) = value.as_array() else {
+        return Some(format!("{value} is not a list: write for example [a, b]"));
+    };
+    if list.len() > 1_000 {
+        return Some(format!("{} entries are too many: write at most 1000", list.len()));
+    }
+    list.iter().find_map(|entry| match entry.as_str() {
+        Some(text) if !fields => {
+            (text.is_empty() || text.len() > NAME_CHARS_MAX).then(|| format!("{entry} is empty or too long: write up to {NAME_CHARS_MAX} characters"))
+        }
+        Some(text) => super::rules::field_problem(text),
+        None => Some(format!("{entry} is not a text: write it in quotes")),
+    })
+}
+
+/// What to say of a key that does not exist, also of those that earlier servers had.
+fn unknown(section: Section, key: &str) -> String {
+    let known = keys(section);
+    let hint = match key {
+        "auto_promote_threshold" => "write auto_promote_after and auto_promote_accuracy".to_owned(),
+        "handoff_timeout" => "write timeout_seconds".to_owned(),
+        "implicit_approval_seconds" => "silence is neither yes nor no here: leave it out".to_owned(),
+        _ => nearest(key, &known).map_or_else(|| format!("write one of {}", known.join(", ")), |near| format!("did you mean `{near}`?")),
+    };
+    format!("the key `{}` is not known in `{}`: {hint}", short(key), section.name())
+}
+
+impl Settings {
+    /// These settings with the keys of a patch in their place.
+    pub(super) fn patched(&self, section: Section, patch: &Patch) -> Result<Self, String> {
+        let mut all = serde_json::to_value(self).map_err(|error| error.to_string())?;
+        let Some(Value::Object(keys)) = all.get_mut(section.name()) else {
+            return Err(format!("there is no section `{}`", section.name()));
+        };
+        for (key, value) in patch {
+            keys.insert(key.clone(), value.clone());
+        }
+        serde_json::from_value(all).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_has_its_bounds_and_its_default_keeps_them() {
+        let defaults = serde_json::to_value(Settings::default()).unwrap();
+        for section in Section::ALL {
+            let stored: Vec<&str> = defaults[section.name()].as_object().unwrap().keys().map(String::as_str).collect();
+            let mut known = keys(section);
+            known.sort_unstable();
+            assert_eq!(known, stored, "{}", section.name());
+            for (key, value) in defaults[section.name()].as_object().unwrap() {
+                assert_eq!(problem(section, key, value), None, "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_those_that_users_know() {
+        let settings = Settings::default();
+        let trust = &settings.trust;
+        assert_eq!((trust.default_level, trust.auto_promote_after, trust.auto_promote_accuracy, trust.auto_demote_after), (0.3, 20, 0.8, 3));
+        assert_eq!((trust.decay_per_day, trust.autonomous_threshold), (0.01, 0.7));
+        assert_eq!((settings.authority.default_mode, settings.authority.volume_cap), (Mode::Suggest, 50));
+        assert_eq!(settings.authority.high_risk_fields, ["deal_stage", "owner", "commission", "utm_*", "billing_*"]);
+        assert_eq!((settings.feedback.approval_trust_impact, settings.feedback.override_trust_impact), (0.02, -0.05));
+        assert_eq!(settings.handoff.timeout_seconds, 3_600);
     }
 }

@@ -1,11 +1,11 @@
 //! Reading the record.
 
-use deskmate_db::{Row, Tx, args};
+use deskmate_db::{Engine, Row, Tx, args};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::entry::Body;
+use super::entry::{Body, Entry};
 use super::tree::signed;
 use crate::call::Actor;
 use crate::{Code, Error, Result, format_time};
@@ -42,9 +42,14 @@ pub struct EventRow {
 
 impl EventRow {
     fn read(row: &Row) -> Result<Self> {
+        let payload: Option<String> = row.get(2)?;
+        Ok(Self { payload: payload.and_then(|payload| serde_json::from_str(&payload).ok()), ..Self::read_head(row)? })
+    }
+
+    /// Without what somebody wrote.
+    fn read_head(row: &Row) -> Result<Self> {
         let body: String = row.get(1)?;
         let body: Body = serde_json::from_str(&body).map_err(|error| Error::new(Code::Internal, format!("an event is unreadable: {error}")))?;
-        let payload: Option<String> = row.get(2)?;
         Ok(Self {
             seq: u64::try_from(row.get::<i64>(0)?).unwrap_or(0),
             id: body.id,
@@ -57,7 +62,7 @@ impl EventRow {
             subject: body.subject,
             audience: body.audience,
             facts: body.facts.into_iter().collect(),
-            payload: payload.and_then(|payload| serde_json::from_str(&payload).ok()),
+            payload: None,
         })
     }
 
@@ -87,6 +92,12 @@ pub fn events_after(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Vec<EventR
         args![signed(from), limit],
     )?;
     rows.iter().map(EventRow::read).collect()
+}
+
+/// Events from a sequence number on, oldest first, without their payloads: enough to see whom they concern.
+pub fn heads_after(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Vec<EventRow>> {
+    let rows = tx.query("select seq, body from event where seq >= $1 order by seq limit $2", args![signed(from), limit])?;
+    rows.iter().map(EventRow::read_head).collect()
 }
 
 /// One event by its place.
@@ -129,4 +140,41 @@ pub fn search(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
         (None, None, None) => tx.query(PAGE_ALL, args![before, limit])?,
     };
     rows.iter().map(EventRow::read).collect()
+}
+
+/// An event as it was told, before or after it got its place in the record.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Its place, once it is sealed.
+    pub seq: Option<u64>,
+    /// What it says.
+    pub body: Body,
+}
+
+pub(crate) const STAGED_OF: &str = "select body from event_staged where subject = $1 order by position desc limit $2";
+const SEALED_OF: &str = "select seq, body from event where subject = $1 order by seq desc limit $2";
+
+/// What was told of a subject, the newest first, also what waits to be sealed: of this transaction, of those that are
+/// committed with it, and on PostgreSQL of the sealer's queue.
+pub fn told_of(tx: &mut Tx<'_>, subject: &str, limit: u32) -> Result<Vec<Told>> {
+    let unreadable = |error: serde_json::Error| Error::new(Code::Internal, format!("an event is unreadable: {error}"));
+    let waiting = tx.waiting().filter_map(|item| item.downcast_ref::<Entry>()).filter(|entry| entry.subject == subject);
+    let mut bodies: Vec<String> = waiting.take(limit as usize).map(|entry| entry.body.clone()).collect();
+    if tx.engine() == Engine::Postgres && bodies.len() < limit as usize {
+        for row in tx.query(STAGED_OF, args![subject, limit])? {
+            bodies.push(row.get(0)?);
+        }
+    }
+    let mut told = Vec::with_capacity(bodies.len());
+    for body in &bodies {
+        told.push(Told { seq: None, body: serde_json::from_str(body).map_err(unreadable)? });
+    }
+    if told.len() < limit as usize {
+        for row in tx.query(SEALED_OF, args![subject, limit])? {
+            let body: String = row.get(1)?;
+            told.push(Told { seq: u64::try_from(row.get::<i64>(0)?).ok(), body: serde_json::from_str(&body).map_err(unreadable)? });
+        }
+    }
+    told.truncate(limit as usize);
+    Ok(told)
 }

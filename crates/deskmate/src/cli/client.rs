@@ -66,6 +66,20 @@ impl Client {
         }
     }
 
+    /// Ends the session that [`Client::present`] opened. A token stays as it is.
+    pub(super) fn leave(&self) {
+        // The session ends by itself anyhow; a server that is gone needs no good-bye.
+        if matches!(&self.who, As::Token(token) if token.starts_with("dms_")) {
+            drop(self.call("desk_sign_out", &json!({})));
+        }
+    }
+
+    /// Shows again that the person is there, for what asks for it again.
+    pub(super) fn show_presence(&self, passphrase: &str) -> Result<bool, Failure> {
+        let answer = self.call("desk_show_presence", &json!({ "passphrase": passphrase }))?;
+        Ok(answer.get("shown").and_then(Value::as_bool).unwrap_or(false))
+    }
+
     /// Calls an operation.
     pub(super) fn call(&self, operation: &str, input: &Value) -> Result<Value, Failure> {
         background::renew(&self.home)?;

@@ -1,4 +1,5 @@
-//! Upkeep by the clock: leases that ended are told, data goes after its time, and checkpoints are copied out.
+//! Upkeep by the clock: leases that ended are told, requests expire, data goes after its time, and checkpoints are
+//! copied out.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,37 +8,54 @@ use std::time::Duration;
 use deskmate_core::bridge::{self, Slice};
 use deskmate_core::call::{Cx, Surface, prune_keys};
 use deskmate_core::record::{newest_checkpoint, prune_checkpoints};
-use deskmate_core::{Result, job};
+use deskmate_core::{Result, format_time, hex, job, meter, notify, request};
+use serde_json::json;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::config::Retention;
+use crate::config::{Endpoint, Retention};
+use crate::effects::notify::webhook::{self, Post};
 
 const SWEEP: Duration = Duration::from_secs(5);
 /// Every so many sweeps, which is each minute, data is deleted and a checkpoint copied.
 const SWEEPS_PER_ROUND: u32 = 12;
+/// Every so many sweeps, which is each hour, what idle agents used up is forgotten.
+const SWEEPS_PER_METERS: u32 = 60 * SWEEPS_PER_ROUND;
 /// Rows of one transaction, and how many of those one round takes: what is left waits for the next minute.
 const SLICE: u32 = 200;
 const SLICES_MAX: u32 = 500;
 
+/// Where checkpoints are copied to.
+pub(super) struct Copies {
+    pub(super) file: Option<PathBuf>,
+    pub(super) webhook: Option<Endpoint>,
+}
+
 /// Keeps the desk tidy until the server stops.
-pub(super) async fn run(app: App, retention: Retention, copy_to: Option<PathBuf>, stop: CancellationToken) {
+pub(super) async fn run(app: App, retention: Retention, copies: Copies, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut count = 0_u32;
-    let mut copied = String::new();
+    let (mut copied, mut sent) = (String::new(), String::new());
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
         told("leases", sweep(&app).await);
+        told("requests", sweep_requests(&app).await);
         if count.is_multiple_of(SWEEPS_PER_ROUND) {
             told("retention", prune(&app, retention, &stop).await);
-            if let Some(path) = &copy_to {
+            if let Some(path) = &copies.file {
                 copied = copy_checkpoint(&app, path, copied).await;
             }
+            if let Some(endpoint) = &copies.webhook {
+                sent = send_checkpoint(&app, endpoint, sent).await;
+            }
+        }
+        if count.is_multiple_of(SWEEPS_PER_METERS) {
+            told("meters", prune_meters(&app, &stop).await);
         }
         count = count.wrapping_add(1);
     }
@@ -57,11 +75,19 @@ async fn sweep(app: &App) -> Result<()> {
     Ok(())
 }
 
+/// Expires requests that nobody decided in time, and sends what waited too long to the owners.
+async fn sweep_requests(app: &App) -> Result<()> {
+    while act(app, |cx| request::escalate_due(cx, SLICE)).await? >= SLICE {}
+    while act(app, |cx| request::expire_due(cx, SLICE)).await? >= SLICE {}
+    Ok(())
+}
+
 /// Deletes what was kept long enough.
 async fn prune(app: &App, retention: Retention, stop: &CancellationToken) -> Result<()> {
     let now = app.desk.world.now();
     if let Some(kept) = retention.jobs {
         while act(app, move |cx| job::prune(cx, now - kept, SLICE)).await?.more && !stop.is_cancelled() {}
+        while act(app, move |cx| notify::prune(cx, now - kept, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     }
     while act(app, |cx| prune_keys(cx, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     if let Some(kept) = retention.checkpoints {
@@ -72,6 +98,15 @@ async fn prune(app: &App, retention: Retention, stop: &CancellationToken) -> Res
     }
     if let Some(kept) = retention.tasks {
         slices(app, stop, move |cx, from| bridge::prune_tasks(cx, now - kept, from, SLICE)).await?;
+    }
+    Ok(())
+}
+
+/// Deletes uses of idle agents that count no longer; those of others go as they act.
+async fn prune_meters(app: &App, stop: &CancellationToken) -> Result<()> {
+    let mut from = Some(String::new());
+    while let (Some(agent), false) = (from.take(), stop.is_cancelled()) {
+        from = act(app, move |cx| meter::prune_idle(cx, &agent, SLICE)).await?;
     }
     Ok(())
 }
@@ -91,16 +126,41 @@ async fn act<T: Send + 'static>(app: &App, act: impl FnMut(&mut Cx<'_, '_>) -> R
     app.desk.act(Surface::System, act).await
 }
 
-/// Appends the newest checkpoint to a file elsewhere, unless it is the one that was copied last.
-async fn copy_checkpoint(app: &App, path: &Path, copied: String) -> String {
-    let newest = match app.desk.db.read(newest_checkpoint).await {
-        Ok(Some(newest)) if newest != copied => newest,
-        Ok(_) => return copied,
+/// The newest checkpoint, unless it is the one that was copied last.
+async fn newer_checkpoint(app: &App, copied: &str) -> Option<String> {
+    match app.desk.db.read(newest_checkpoint).await {
+        Ok(newest) => newest.filter(|newest| newest != copied),
         Err(error) => {
             tracing::warn!(%error, "the checkpoint could not be read; it is tried again");
-            return copied;
+            None
         }
+    }
+}
+
+/// Sends the newest checkpoint to a receiver elsewhere. This is no job: only the newest one matters, it is sent again
+/// each minute until it arrived, and events about it would make a new one each time.
+async fn send_checkpoint(app: &App, endpoint: &Endpoint, sent: String) -> String {
+    let Some(newest) = newer_checkpoint(app, &sent).await else { return sent };
+    let now = app.desk.world.now();
+    let id = match deskmate_core::digest(&newest) {
+        Ok(digest) => format!("checkpoint_{}", hex(&digest)),
+        Err(_) => return sent,
     };
+    let data = json!({ "checkpoint": newest, "keys": app.desk.keys.keys() });
+    let body = json!({ "type": "record.checkpoint", "timestamp": format_time(now), "data": data }).to_string();
+    match webhook::post(endpoint, Post { id: &id, at: now / 1_000_000, body: &body }).await {
+        Ok(()) => newest,
+        Err(error) => {
+            let host = endpoint.url.host().unwrap_or_default();
+            tracing::error!(host, ?error, "the checkpoint could not be sent; what is newer than the last copy is not protected");
+            sent
+        }
+    }
+}
+
+/// Appends the newest checkpoint to a file elsewhere.
+async fn copy_checkpoint(app: &App, path: &Path, copied: String) -> String {
+    let Some(newest) = newer_checkpoint(app, &copied).await else { return copied };
     let (target, line) = (path.to_owned(), newest.clone());
     match tokio::task::spawn_blocking(move || append(&target, &line)).await {
         Ok(Ok(())) => newest,

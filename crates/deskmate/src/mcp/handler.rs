@@ -47,7 +47,7 @@ impl Endpoint {
         }
         let server = Implementation::new("deskmate", env!("CARGO_PKG_VERSION"))
             .with_title("Deskmate")
-            .with_description("One desk for people and their AI agents: messages, tasks and reservations with a record that can be proved.");
+            .with_description("One desk for people and their AI agents: proposals, decisions, messages and tasks, with a record that can be proved.");
         let info = ServerConfig::new(capabilities.build()).with_server_info(server).with_instructions(INSTRUCTIONS);
         let tools = Tools::new(&registry, &mount);
         Self { app, tools, resources: Resources::new(&registry), prompts: Prompts::new(&registry), info }
@@ -192,8 +192,15 @@ impl ServerHandler for Server {
             tokio_util::task::AbortOnDropHandle::new(tokio::spawn(follower))
         });
         let followers: Vec<_> = followers.collect();
-        context.cancelled().await;
-        drop(followers);
+        if followers.is_empty() {
+            context.cancelled().await;
+            return Ok(());
+        }
+        // A stream of which nothing is followed any more ends, so that the client does not wait for nothing.
+        tokio::select! {
+            () = context.cancelled() => {}
+            _ = futures_util::future::join_all(followers) => {}
+        }
         Ok(())
     }
 

@@ -13,6 +13,8 @@ mod keep;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod notify;
+#[cfg(test)]
 mod rest;
 #[cfg(test)]
 mod running;

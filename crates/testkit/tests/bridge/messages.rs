@@ -150,7 +150,7 @@ both! {
     fn what_comes_later_is_newer_whatever_the_clock_says(desk: &TestDesk) {
         let first = send(desk, &CODE, "cowork", "one");
         // A message that another server committed later, or took in by an older clock.
-        desk.world.turn_back(Duration::from_secs(60));
+        desk.world.step_back(Duration::from_secs(60));
         let second = send(desk, &EVE, "cowork", "two");
         let got = ok(desk, &COWORK, "wait_for_messages", json!({ "after": first }));
         assert_eq!(each(&got, "messages", "message_id"), [second.as_str()]);

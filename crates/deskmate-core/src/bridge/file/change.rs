@@ -10,6 +10,7 @@ use super::known::{self, Known};
 use super::mirror::{Shown, shown};
 use super::{Columns, FileRow, FileTask, REVERTED, SKIPPED, Table};
 use crate::bridge::claim::take;
+use crate::bridge::edits::{Edits, edit_task};
 use crate::bridge::messages::acknowledge_one;
 use crate::bridge::party::GROUP_PREFIX;
 use crate::bridge::rows::{self, TaskRow};
@@ -235,6 +236,9 @@ fn apply(cx: &mut Cx<'_, '_>, row: &FileRow, known: &Known, before: &Shown, mirr
             step(cx, &known.id, has)
         }
         _ if behind => return Ok(None),
+        (Columns::Task(has), Columns::Task(wanted)) if has.title != wanted.title || has.description != wanted.description => {
+            return edit(cx, &known.id, has, wanted);
+        }
         _ => return Ok(Some("this cannot be changed by hand".to_owned())),
     };
     match done {
@@ -283,6 +287,24 @@ fn step(cx: &mut Cx<'_, '_>, id: &str, has: &FileTask) -> Result<()> {
         return Err(not_by_hand(&actor));
     }
     claiming(cx, &actor, |cx| walk(cx, task, &actor, to, result))
+}
+
+/// `title` or `description` was set by hand: whoever gave the task changes what it says. What a person set stays, and the
+/// change becomes a request of somebody who only claims to be the sender.
+fn edit(cx: &mut Cx<'_, '_>, id: &str, has: &FileTask, wanted: &FileTask) -> Result<Option<String>> {
+    let mut task = rows::find_task(cx.tx, id)?.ok_or_else(|| Error::not_found("there is no such task"))?;
+    let sender = task.sender.clone();
+    if !may_act_by_hand(cx, &sender)? {
+        return Ok(Some(not_by_hand(&sender).to_string()));
+    }
+    let given = |has: &String, wanted: &String| (has != wanted).then(|| has.clone());
+    let edits = Edits { title: given(&has.title, &wanted.title), description: given(&has.description, &wanted.description), ..Edits::default() };
+    match claiming(cx, &sender, |cx| edit_task(cx, &mut task, &sender, edits)) {
+        Ok(None) => Ok(None),
+        Ok(Some(held)) => Ok(Some(held.message)),
+        Err(error) if matches!(error.code, Code::Internal | Code::Unavailable) => Err(error),
+        Err(error) => Ok(Some(error.to_string())),
+    }
 }
 
 /// Whose step it is.

@@ -174,6 +174,7 @@ fn create(cx: &mut Cx<'_, '_>, row: &FileRow, task: &FileTask, recipient: String
             updated_at: now,
             finished_at: None,
             lease: None,
+            set_by_people: Vec::new(),
         };
         rows::insert_task(cx.tx, &stored)?;
         known::remember(cx.tx, Table::Tasks, &Known { id: stored.id.clone(), recipient: String::new(), spelled: row.id.clone() })?;
