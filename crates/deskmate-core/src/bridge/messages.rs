@@ -118,19 +118,19 @@ macro_rules! listing {
 }
 pub(super) use listing;
 
-const WAITING: Listing = listing!(
+pub(super) const WAITING: Listing = listing!(
     "d.acknowledged_at",
     "from delivery d join message m on m.id = d.message left join person p on p.id = m.sender \
      where d.recipient = $1 and d.project = $2 and d.acknowledged_at is null and (d.rank, d.created_at, d.message) > ($3, $4, $5) \
      order by d.rank, d.created_at, d.message limit $6"
 );
-const WAITING_AFTER: Listing = listing!(
+pub(super) const WAITING_AFTER: Listing = listing!(
     "d.acknowledged_at",
     "from delivery d join message m on m.id = d.message left join person p on p.id = m.sender \
      where d.recipient = $1 and d.project = $2 and d.acknowledged_at is null and (d.created_at, d.message) > ($3, $4) \
      order by d.created_at, d.message limit $5"
 );
-const THREAD: Listing = listing!(
+pub(super) const THREAD: Listing = listing!(
     "d.acknowledged_at",
     "from message m left join person p on p.id = m.sender left join delivery d on d.message = m.id and d.recipient = $1 \
      where m.thread = $2 and ($3 or m.sender = $1 or d.recipient is not null) and (m.created_at, m.id) > ($4, $5) and (m.created_at, m.id) <= ($6, $7) \
@@ -207,16 +207,15 @@ fn waiting(cx: &mut Cx<'_, '_>, me: &str, project: &str, page: &PageIn) -> Resul
 /// How many other projects an answer names at most.
 const ELSEWHERE_MAX: usize = 20;
 
+pub(super) const NEXT_PROJECT: &str = "select project from delivery where recipient = $1 and acknowledged_at is null and project > $2 \
+     order by project, rank, created_at, message limit 1";
+
 /// The other projects in which messages wait: one step of the index for each, however many messages they hold.
 fn projects_waiting(tx: &mut Tx<'_>, me: &str, except: &str) -> Result<Vec<String>> {
     let mut projects = Vec::new();
     let mut last = String::new();
     while projects.len() < ELSEWHERE_MAX {
-        let row = tx.optional(
-            "select project from delivery where recipient = $1 and acknowledged_at is null and project > $2 \
-             order by project, rank, created_at, message limit 1",
-            deskmate_db::args![me, last],
-        )?;
+        let row = tx.optional(NEXT_PROJECT, deskmate_db::args![me, last])?;
         let Some(row) = row else { break };
         last = row.get(0)?;
         if last != except {
