@@ -1,4 +1,4 @@
-//! A job, or a request that waits for a person, as an MCP task, for clients that declare the tasks extension. What is in
+//! A job, or a request that waits for people, as an MCP task, for clients that declare the tasks extension. The row in
 //! the store is the task: nothing is kept here, so a task outlives the connection and the server.
 
 use deskmate_core::call::{Call, Credential, Outcome, Registry, Surface};
@@ -7,16 +7,15 @@ use rmcp::ErrorData;
 use rmcp::model::{DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
 use serde_json::{Value, json};
 
+use super::held;
 use super::resources::fault;
 use crate::app::App;
 
 const GET: &str = "desk_job_get";
 const CANCEL: &str = "desk_job_cancel";
-/// The operation whose waiting is a task where the client has them.
-pub(super) const WAIT: &str = "cowork_wait_for_decision";
-const TAKE_BACK: &str = "cowork_cancel_request";
+const CANCEL_REQUEST: &str = "cowork_cancel_request";
 /// How often a client should ask while a job runs.
-const ASK_AGAIN_MS: u64 = 1_000;
+pub(super) const ASK_AGAIN_MS: u64 = 1_000;
 
 /// Whether this desk has jobs to show.
 pub(super) fn served(registry: &Registry) -> bool {
@@ -25,49 +24,21 @@ pub(super) fn served(registry: &Registry) -> bool {
 
 /// The state of a job as a task.
 pub(super) async fn get(app: &App, credential: Credential, id: &str) -> Result<GetTaskResult, ErrorData> {
-    let job = match ask(app, credential.clone(), GET, id).await {
-        Err(error) if error.code == Code::NotFound => return waiting(app, credential, id).await,
-        job => job.map_err(|error| unknown_is_a_bad_parameter(&error))?,
-    };
-    Ok(GetTaskResult::new(task_of(id, &job)))
-}
-
-/// The state of a request as a task: it works while people decide, and its result is what waiting would have answered.
-async fn waiting(app: &App, credential: Credential, id: &str) -> Result<GetTaskResult, ErrorData> {
-    let outcome = look(app, credential, id).await.map_err(|error| unknown_is_a_bad_parameter(&error))?;
-    Ok(GetTaskResult::new(task_of_request(id, &outcome)))
-}
-
-/// How a request stands, without waiting.
-async fn look(app: &App, credential: Credential, id: &str) -> Result<Outcome, Error> {
-    let input = json!({ "request_id": id, "timeout_seconds": 0 });
-    Ok(app.call(Call { credential, surface: Surface::Mcp, operation: WAIT.to_owned(), input }).await?.outcome)
-}
-
-/// A task in the place of a call that would hold; `None` when there is nothing to wait for.
-pub(super) async fn instead_of_waiting(app: &App, credential: Credential, id: &str) -> Option<Task> {
-    let outcome = look(app, credential, id).await.ok()?;
-    matches!(outcome, Outcome::NotYet(_)).then(|| task_of_request(id, &outcome).task)
-}
-
-fn task_of_request(id: &str, outcome: &Outcome) -> DetailedTask {
-    let (Outcome::Done(value) | Outcome::NotYet(value)) = outcome;
-    let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let task = Task::new(id, TaskStatus::Working, text("/request/created_at"), text("/request/updated_at")).with_status_message(text("/message"));
-    match outcome {
-        Outcome::NotYet(_) => DetailedTask::new(task.with_poll_interval_ms(ASK_AGAIN_MS), TaskPayload::Working),
-        Outcome::Done(_) if text("/request/state") == "cancelled" => DetailedTask::new(task, TaskPayload::Cancelled),
-        Outcome::Done(value) => DetailedTask::new(task, TaskPayload::Completed { result: result_of(Some(value)) }),
+    match ask(app, credential.clone(), GET, "job", id).await {
+        Ok(job) => Ok(GetTaskResult::new(task_of(id, &job))),
+        Err(error) => match held::look(app, &credential, id).await.filter(|_| error.code == Code::NotFound) {
+            Some(waited) => Ok(GetTaskResult::new(task_of_request(app, id, &waited))),
+            None => Err(unknown_is_a_bad_parameter(&error)),
+        },
     }
 }
 
 /// Asks for a job to stop; the answer of `tasks/get` tells when it has. One that has ended already needs no stopping.
 pub(super) async fn cancel(app: &App, credential: Credential, id: &str) -> Result<(), ErrorData> {
-    let mut done = ask(app, credential.clone(), CANCEL, id).await;
-    if done.as_ref().is_err_and(|error| error.code == Code::NotFound) {
-        let call = Call { credential, surface: Surface::Mcp, operation: TAKE_BACK.to_owned(), input: json!({ "request_id": id }) };
-        done = app.call(call).await.map(|_| Value::Null);
-    }
+    let done = match ask(app, credential.clone(), CANCEL, "job", id).await {
+        Err(error) if error.code == Code::NotFound => ask(app, credential, CANCEL_REQUEST, "request_id", id).await,
+        done => done,
+    };
     match done {
         Ok(_) => Ok(()),
         Err(error) if error.code == Code::Conflict => Ok(()),
@@ -75,8 +46,8 @@ pub(super) async fn cancel(app: &App, credential: Credential, id: &str) -> Resul
     }
 }
 
-async fn ask(app: &App, credential: Credential, operation: &str, id: &str) -> Result<Value, Error> {
-    let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input: json!({ "job": id }) };
+async fn ask(app: &App, credential: Credential, operation: &str, field: &str, id: &str) -> Result<Value, Error> {
+    let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input: json!({ field: id }) };
     let (Outcome::Done(value) | Outcome::NotYet(value)) = app.call(call).await?.outcome;
     Ok(value)
 }
@@ -111,6 +82,16 @@ fn task_of(id: &str, job: &Value) -> DetailedTask {
     DetailedTask::new(task, payload)
 }
 
+/// A request as a task: it works until people have decided, and its result is what the wait would have answered.
+fn task_of_request(app: &App, id: &str, waited: &Value) -> DetailedTask {
+    let text = |field: &str| waited.pointer(&format!("/request/{field}")).and_then(Value::as_str).unwrap_or_default();
+    let task = Task::new(id, TaskStatus::Working, text("created_at"), text("updated_at"));
+    if held::is_settled(waited) {
+        return DetailedTask::new(task.with_status_message(text("state")), TaskPayload::Completed { result: result_of(Some(waited)) });
+    }
+    DetailedTask::new(task.with_status_message(held::says(app, id)).with_poll_interval_ms(ASK_AGAIN_MS), TaskPayload::Working)
+}
+
 fn object(fields: Value) -> JsonObject {
     match fields {
         Value::Object(fields) => fields,
@@ -137,15 +118,6 @@ fn fault_of(error: &str) -> JsonObject {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_request_is_a_task_until_it_is_decided() {
-        let answer = |state: &str| json!({ "message": "m", "request": { "state": state, "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:01Z" } });
-        assert_eq!(task_of_request("r", &Outcome::NotYet(answer("pending"))).status(), TaskStatus::Working);
-        assert_eq!(task_of_request("r", &Outcome::Done(answer("cancelled"))).status(), TaskStatus::Cancelled);
-        let wire = json!(task_of_request("r", &Outcome::Done(answer("approved"))));
-        assert_eq!(wire.pointer("/result/structuredContent/request/state"), Some(&json!("approved")));
-    }
 
     #[test]
     fn every_state_of_a_job_is_a_state_of_a_task() {

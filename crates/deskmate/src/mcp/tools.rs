@@ -8,7 +8,7 @@ use std::time::Duration;
 use deskmate_core::call::{Answer, Call, Credential, Effect, Op, Outcome, Registry, Surface, Toolset};
 use deskmate_core::{Code, Error};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, JsonObject, MetaObject, ProgressNotificationParam, ProgressToken, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject, ProgressNotificationParam, ProgressToken, Tool,
     ToolAnnotations,
 };
 use rmcp::service::{Peer, RequestContext};
@@ -16,8 +16,8 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use tokio::time::{Instant, interval_at};
 
+use super::held;
 use super::mount::Mount;
-use super::tasks;
 use crate::app::App;
 
 /// How often a waiting call says that it is still there. Clients give up after 30 s of silence or more.
@@ -71,15 +71,13 @@ impl Tools {
         let Some(entry) = self.by_name.get(request.name.as_ref()) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
         };
+        if entry.operation == held::WAIT
+            && let Some(answer) = held::instead(app, &credential, &request, context).await?
+        {
+            return Ok(answer);
+        }
         let named = matches!(credential, Credential::Named(_));
         let input = Value::Object(request.arguments.unwrap_or_default());
-        if entry.operation == tasks::WAIT
-            && context.client_capabilities().is_some_and(|client| client.supports_tasks())
-            && let Some(id) = input.get("request_id").and_then(Value::as_str)
-            && let Some(task) = tasks::instead_of_waiting(app, credential.clone(), id).await
-        {
-            return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
-        }
         let call = Call { credential, surface: Surface::Mcp, operation: entry.operation.clone(), input };
         let outcome = if entry.waits { patiently(app, call, context).await? } else { app.call(call).await };
         Ok(CallToolResponse::Complete(match outcome {
