@@ -127,32 +127,3 @@ fn a_wait_ends_with_the_decision_and_a_chain_survives_killed_servers() {
     let verified = desk.run(&["audit", "verify"]);
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
 }
-
-#[test]
-fn a_client_with_tasks_gets_a_task_instead_of_a_held_call() {
-    let desk = Desk::new();
-    let token = desk.register("sales");
-    let mut sales = client(&desk, &token);
-    let id = text(&sales.tool("cowork_propose", proposal(&json!({ "name": "x" }))), 0).get("proposal_id").cloned().expect("an id");
-    let mut command = desk.command(&["mcp", "--toolset", "cowork"]);
-    command.env("DESKMATE_TOKEN", &token);
-    let mut modern_client = Client::of(&desk, command);
-    let with_tasks = |params: Value| {
-        let mut params = crate::desk::modern(params);
-        let capabilities = params.pointer_mut("/_meta/io.modelcontextprotocol~1clientCapabilities").expect("capabilities");
-        *capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
-        params
-    };
-    let wait = json!({ "name": "cowork_wait_for_decision", "arguments": { "request_id": id } });
-    let since = Instant::now();
-    let task = modern_client.call("tools/call", with_tasks(wait.clone()));
-    assert!(since.elapsed() < Duration::from_secs(5), "a task is handed out at once");
-    assert_eq!((task.get("resultType"), task.get("taskId"), task.get("status")), (Some(&json!("task")), Some(&id), Some(&json!("working"))), "{task}");
-    as_owner(&desk, "cowork_approve", &json!({ "proposal_id": id }));
-    let done = modern_client.call("tasks/get", with_tasks(json!({ "taskId": id })));
-    assert_eq!(done.get("status"), Some(&json!("completed")), "{done}");
-    assert_eq!(done.pointer("/result/structuredContent/approved"), Some(&json!(true)), "{done}");
-    // Decided already: there is nothing to wait for, and no task.
-    let answer = modern_client.call("tools/call", with_tasks(wait));
-    assert_eq!(answer.pointer("/structuredContent/decided"), Some(&json!(true)), "{answer}");
-}

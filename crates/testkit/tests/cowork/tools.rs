@@ -286,6 +286,30 @@ both! {
         assert_eq!(approve_on(Surface::Mcp, &token).unwrap()["approved"], true);
     }
 
+    fn what_policy_hides_is_hidden_where_it_is_shown(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "
+policies:
+  - id: private
+    rules: [{ name: hide-ssn, effect: redact, paths: [ssn] }]
+mappings: [{ agent_id: '*', domain: '*', policy_id: private }]
+");
+        let id = text(&propose(desk, &SALES, "crm", json!({ "ssn": "123-45-6789", "name": "x" })), "proposal_id");
+        for (caller, tool, input) in [
+            (&owner, "get_request", json!({ "request_id": id })),
+            (&owner, "list_requests", json!({})),
+            (&owner, "audit_trail", json!({ "proposal_id": id })),
+            (&owner, "status", json!({})),
+        ] {
+            let shown = ok(desk, caller, tool, input);
+            assert!(!shown.to_string().contains("123-45-6789"), "{tool}: {shown}");
+        }
+        assert_eq!(ok(desk, &owner, "get_request", json!({ "request_id": id }))["request"]["proposed_change"]["name"], "x");
+        // Whoever does it needs it.
+        approve(desk, &owner, &id);
+        assert_eq!(ok(desk, &SALES, "begin", json!({ "proposal_id": id }))["change"]["ssn"], "123-45-6789");
+    }
+
     fn status_and_check_trust_agree_after_fading(desk: &TestDesk) {
         let owner = desk.claim();
         for _ in 0..12 {
