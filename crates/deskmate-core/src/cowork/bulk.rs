@@ -196,7 +196,7 @@ struct Set {
 fn select(cx: &mut Cx<'_, '_>, filter: &Filter) -> Result<Set> {
     let (agent, domain) = (filter.agent.as_deref().unwrap_or_default(), filter.domain.as_deref().unwrap_or_default());
     let confidence = Points::of(filter.min_confidence.unwrap_or(0.0)).0;
-    let (mut covered, mut scores): (BTreeMap<String, bool>, BTreeMap<(String, String, bool), Points>) = (BTreeMap::new(), BTreeMap::new());
+    let (mut covered, mut scores) = (BTreeMap::<String, bool>::new(), BTreeMap::<(String, String, bool), Points>::new());
     let (mut members, mut more, mut place) = (Vec::new(), false, (i64::MIN, String::new()));
     'pages: loop {
         let rows = cx.tx.query(PENDING, args![agent, domain, cx.now(), confidence, place.0, place.1, PAGE_MAX])?;
@@ -204,22 +204,20 @@ fn select(cx: &mut Cx<'_, '_>, filter: &Filter) -> Result<Set> {
             let id: String = row.get(0)?;
             let Some(found) = request::find(cx, &id)? else { continue };
             place = (found.created_at, found.id.clone());
-            let mine = match covered.get(&found.domain) {
-                Some(mine) => *mine,
-                None => {
-                    let mine = request::covers_domain(cx, &found.domain)?;
-                    covered.insert(found.domain.clone(), mine);
-                    mine
-                }
+            let mine = if let Some(mine) = covered.get(&found.domain) {
+                *mine
+            } else {
+                let mine = request::covers_domain(cx, &found.domain)?;
+                covered.insert(found.domain.clone(), mine);
+                mine
             };
             let key = (found.requester.id.clone(), found.domain.clone(), found.requester.verified);
-            let score = match scores.get(&key) {
-                Some(score) => *score,
-                None => {
-                    let score = trust::look(cx, &key.0, &key.1, key.2)?.score;
-                    scores.insert(key, score);
-                    score
-                }
+            let score = if let Some(score) = scores.get(&key) {
+                *score
+            } else {
+                let score = trust::look(cx, &key.0, &key.1, key.2)?.score;
+                scores.insert(key, score);
+                score
             };
             if !mine || filter.min_trust.is_some_and(|least| score < Points::of(least)) {
                 continue;
@@ -283,8 +281,8 @@ fn run(
         return Err(Error::conflict("the set is not the one that you saw: proposals came or went").hint("preview it again, and decide with its new set_digest"));
     }
     if set.members.is_empty() {
-        batch.message = "No pending proposal fits; nothing was decided.".to_owned();
-        return Ok((batch, 0));
+        let message = "No pending proposal fits; nothing was decided.".to_owned();
+        return Ok((Batch { message, ..batch }, 0));
     }
     let id = format!("batch_{}", cx.new_id());
     let further = Further { batch: Some(id.clone()), ..Further::default() };

@@ -225,11 +225,10 @@ fn of_executions(found: &Found) -> Vec<Dated> {
         match (&row.request, &row.grant) {
             (None, _) if row.unknown => find(OrphanedExecution, High, "ask the agent what it did and for which proposal; there is none of that id"),
             (None, _) if row.silent => find(MissingIntent, Low, "ask for a reason with every report"),
-            (None, _) => {}
             (Some(_), Some(_)) if row.matches == "differs" => {
                 find(ExecutionBeyondApproval, High, "compare the change that was done with the one that was approved, and override the agent if it matters");
             }
-            (Some(_), Some(_)) => {}
+            (None, _) | (Some(_), Some(_)) => {}
             (Some(_), None) => {
                 let undecided = |request: &Fate| request.state == "pending" || request.decided_at.is_some_and(|decided| decided > row.created_at);
                 if request.is_some_and(undecided) {

@@ -175,18 +175,18 @@ pub(super) fn hand_off(cx: &mut Cx<'_, '_>, input: HandOff) -> Result<HandedOff>
     new.priority = input.priority.unwrap_or_default();
     new.assignee = assignee;
     new.escalate_seconds = Some(i64::from(timeout.unwrap_or(settings.timeout_seconds)));
-    let made = request::submit(cx, new)?;
+    let request = request::submit(cx, new)?;
     Ok(HandedOff {
         for_human,
         message: "A person was asked. What they say comes through cowork_check_handoff until you acknowledge it.".to_owned(),
-        next: format!("call cowork_wait_for_decision with request_id {}, or cowork_check_handoff later", made.id),
+        next: format!("call cowork_wait_for_decision with request_id {}, or cowork_check_handoff later", request.id),
         mode,
         context_packet: packet,
-        escalates_at: made.escalate_at.map(format_time),
-        expires_at: format_time(made.expires_at),
+        escalates_at: request.escalate_at.map(format_time),
+        expires_at: format_time(request.expires_at),
         proposal_id: proposal,
-        request_id: made.id.clone(),
-        handoff_id: made.id,
+        request_id: request.id.clone(),
+        handoff_id: request.id,
     })
 }
 

@@ -159,7 +159,9 @@ pub(super) fn show(cx: &mut Cx<'_, '_>, request: &Request) -> Result<RequestOut>
     let mut change = act.as_ref().map(|act| act.arguments.clone()).filter(|_| request.kind != RequestKind::Handoff);
     if let Some(decision) = &decision {
         packet = request::shown_packet(&packet, decision);
-        change.iter_mut().for_each(|change| request::hide(change, &decision.redact));
+        if let Some(change) = &mut change {
+            request::hide(change, &decision.redact);
+        }
     }
     let state = request.state_at(now);
     let hits: Vec<Violation> = decision.iter().flat_map(|decision| decision.hits.iter().map(Violation::of)).collect();
