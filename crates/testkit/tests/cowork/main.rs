@@ -4,6 +4,7 @@
 mod bulk;
 mod cases;
 mod chain;
+mod checks;
 mod governance;
 mod handoffs;
 mod hostile;
