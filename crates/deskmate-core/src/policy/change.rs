@@ -75,8 +75,7 @@ pub(super) struct Change<'a> {
 impl<'a> Change<'a> {
     /// Takes an act's change apart.
     pub(super) fn of(act: &'a Act) -> Self {
-        let mut change = Self::default();
-        change.opaque = is_opaque(&act.arguments);
+        let mut change = Self { opaque: is_opaque(&act.arguments), ..Self::default() };
         change.walk("", &act.arguments, 0);
         if let Some(field) = act.field.as_deref().filter(|field| !field.is_empty()) {
             change.declared(field, &act.arguments);
