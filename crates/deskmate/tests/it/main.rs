@@ -25,4 +25,6 @@ mod settings;
 #[cfg(test)]
 mod shim;
 #[cfg(test)]
+mod trust;
+#[cfg(test)]
 mod upkeep;
