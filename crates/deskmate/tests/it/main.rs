@@ -27,4 +27,6 @@ mod settings;
 #[cfg(test)]
 mod shim;
 #[cfg(test)]
+mod trust;
+#[cfg(test)]
 mod upkeep;
