@@ -225,6 +225,62 @@ both! {
         sound(desk);
     }
 
+    fn what_a_person_answered_stays_when_an_agent_writes_its_result(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = text(&ok(desk, &owner, "bridge_create_task", json!({ "to": "cowork", "title": "t" })), "task_id");
+        let cowork = Caller::Agent("cowork");
+        let set = |caller: &Caller, status: &str, result: &str| ok(desk, caller, "bridge_update_task", json!({ "task_id": id, "status": status, "result": result }));
+        ok(desk, &cowork, "bridge_claim_task", json!({ "task_id": id }));
+        set(&cowork, "input_needed", "which one?");
+        set(&owner, "pending", "the red one");
+        ok(desk, &cowork, "bridge_claim_task", json!({ "task_id": id }));
+        set(&cowork, "completed", "painted it red");
+        let read = task(desk, &cowork, &id);
+        assert_eq!(read["task"]["result"], "painted it red");
+        assert_eq!((&read["notes"][0]["note"], &read["notes"][0]["actor_kind"]), (&json!("the red one"), &json!("person")));
+        assert_eq!(read["notes"].as_array().unwrap().len(), 1);
+        sound(desk);
+    }
+
+    fn an_edited_text_can_be_erased(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = give(desk, &CODE);
+        ok(desk, &CODE, "bridge_update_task", json!({ "task_id": id, "title": "a secret" }));
+        let erase = |kind: &str| {
+            let seq = ok(desk, &owner, "desk_record_list", json!({ "kind": kind }))["events"][0]["seq"].clone();
+            ok(desk, &owner, "desk_record_erase", json!({ "seq": seq, "reason": "asked for" }));
+        };
+        // What was written later stands, and is erased with its own event.
+        erase("task.created");
+        let read = task(desk, &CODE, &id)["task"].clone();
+        assert_eq!((&read["title"], read.get("description")), (&json!("a secret"), None));
+        erase("task.edited");
+        assert!(task(desk, &CODE, &id)["task"].get("title").is_none());
+        let code = desk.register(&owner, "code");
+        ok(desk, &code, "desk_agent_change", json!({ "agent": "code", "note": "a secret" }));
+        erase("agent.described");
+        assert_eq!(ok(desk, &owner, "desk_agent_list", json!({}))["agents"][0]["note"], "");
+        sound(desk);
+    }
+
+    fn an_agent_cannot_write_policies_or_decide_its_own_edit(desk: &TestDesk) {
+        let owner = desk.claim();
+        let code = desk.register(&owner, "code");
+        let names: Vec<String> = desk.desk.registry.all().map(|op| op.full_name()).filter(|name| name.starts_with("desk_policy_")).collect();
+        assert!(names.contains(&"desk_policy_apply".to_owned()), "{names:?}");
+        assert_code(&desk.refused(&code, "desk_policy_apply", json!({})), Code::Forbidden);
+        assert_code(&desk.refused(&code, "desk_edit_list", json!({ "subject": "agent:code" })), Code::Forbidden);
+    }
+
+    fn a_task_that_goes_after_its_time_takes_its_marks_with_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = text(&ok(desk, &owner, "bridge_create_task", json!({ "to": "cowork", "title": "t" })), "task_id");
+        ok(desk, &owner, "bridge_update_task", json!({ "task_id": id, "status": "cancelled" }));
+        desk.act(|cx| deskmate_core::bridge::prune_tasks(cx, i64::MAX, &(i64::MIN, String::new()), 10)).unwrap();
+        assert!(ok(desk, &owner, "desk_edit_list", json!({ "subject": format!("task:{id}") }))["fields"].as_array().unwrap().is_empty());
+        sound(desk);
+    }
+
     fn a_task_is_edited_by_its_sender_and_people_only(desk: &TestDesk) {
         let id = give(desk, &CODE);
         let edit = |fields: Value| {

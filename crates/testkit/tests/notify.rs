@@ -50,7 +50,8 @@ fn begin(desk: &TestDesk, channels: &[Channel]) -> u64 {
 
 fn follow(desk: &TestDesk, channels: &[Channel], from: u64) -> u64 {
     let channels = channels.to_vec();
-    desk.act(move |cx| notify::follow(cx, &channels, from, 10_000)).unwrap()
+    let look = desk.desk.db.read_blocking(move |tx| notify::look(tx, from, 10_000)).unwrap();
+    desk.act(move |cx| notify::follow(cx, &channels, &look)).unwrap()
 }
 
 /// Tells the record something, often.
@@ -95,6 +96,27 @@ fn kinds(desk: &TestDesk, kind: &str) -> usize {
     answer["events"].as_array().unwrap().len()
 }
 
+/// Proposes something as an agent in open mode, and answers the request.
+fn propose(desk: &TestDesk, target: &str) -> String {
+    let input =
+        json!({ "domain": "crm.deals", "action": "update", "target": target, "proposed_change": "{\"amount\": 1}", "confidence": 0.5, "reasoning": "because" });
+    let answer = desk.agent("code", "cowork_propose", input).unwrap();
+    answer["request_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+/// The ids of all notifications, newest first.
+fn ids(desk: &TestDesk) -> Vec<String> {
+    listed(desk)["notifications"].as_array().unwrap().iter().map(|one| one["notification"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_kind_that_rings_is_told_by_somebody() {
+    let told: Vec<&str> = deskmate_core::call::event_catalogue().iter().map(|kind| kind.name).collect();
+    for kind in notify::RINGING {
+        assert!(told.contains(kind), "{kind}");
+    }
+}
+
 both! {
     fn a_thousand_events_ring_once_and_once_more_after_a_while(desk: &TestDesk) {
         let channels = [channel("team")];
@@ -124,7 +146,6 @@ both! {
         desk.act(move |cx| notify::arrived(cx, &done, 1)).unwrap();
         assert!(take(desk, id, &channels[0]).is_none());
         assert_eq!(kinds(desk, "notification.delivered"), 1);
-        assert!(desk.verify().sound);
     }
 
     fn following_twice_tells_once(desk: &TestDesk) {
@@ -145,11 +166,12 @@ both! {
         let from = begin(desk, &channels);
         desk.agent("code", "bridge_send_message", json!({ "to": "eve", "content": "hello" })).unwrap();
         let look = desk.desk.db.read_blocking(move |tx| notify::look(tx, from, 100)).unwrap();
-        assert!(!look.rings && look.next > from, "{look:?}");
+        let seen = look.next;
+        assert!(!look.rings() && look.next > from, "{look:?}");
         happens(desk, PAUSED, 1);
-        assert!(desk.desk.db.read_blocking(move |tx| notify::look(tx, look.next, 100)).unwrap().rings);
+        assert!(desk.desk.db.read_blocking(move |tx| notify::look(tx, seen, 100)).unwrap().rings());
         // What was looked at without need is passed over.
-        assert_eq!(follow(desk, &channels, look.next), look.next + 1);
+        assert_eq!(follow(desk, &channels, seen), seen + 1);
         assert_eq!(only(desk)["count"], 1);
     }
 
@@ -188,7 +210,7 @@ both! {
         happens(desk, LOCKED, 1);
         desk.act(|cx| {
             let created = |domain: &str, state: &str| {
-                Event::new(CREATED, "request:1").fact("kind", "proposal").fact("state", state).fact("domain", domain).fact("rank", 2).fact("requester", "code")
+                Event::new(CREATED, "request:1").fact("request_kind", "proposal").fact("state", state).fact("domain", domain).fact("rank", 2).fact("requester", "code")
             };
             cx.emit(created("crm.deals", "pending"))?;
             // What policy let pass at once waits for nobody.
@@ -261,6 +283,88 @@ both! {
         happens(desk, PAUSED, 1);
         follow(desk, &channels, next);
         assert_eq!(listed(desk)["notifications"].as_array().unwrap().len(), 2);
+    }
+
+    fn what_was_decided_meanwhile_is_not_told(desk: &TestDesk) {
+        let owner = desk.claim();
+        let channels = [Channel { text: true, ..channel("wordy") }, channel("terse")];
+        let from = begin(desk, &channels);
+        let first = propose(desk, "evil\u{1b}]0;title\u{7}\u{202e} target");
+        let second = propose(desk, "deal/2");
+        let next = follow(desk, &channels, from);
+        desk.call(&owner, "desk_request_reject", json!({ "request": second, "reason": "no" })).unwrap();
+        let ids = ids(desk);
+        let wordy = take(desk, &ids[1], &channels[0]).unwrap();
+        assert_eq!((wordy.data.count, wordy.data.items.len(), &wordy.data.items[0].subject), (1, 1, &format!("request:{first}")));
+        let item = &wordy.data.items[0];
+        assert_eq!((item.agent.as_deref(), item.domain.as_deref(), item.request_kind.as_deref()), (Some("code"), Some("crm.deals"), Some("proposal")));
+        // What the agent wrote is shown without what would steer a screen, and only where the channel shows texts.
+        let title = item.title.clone().unwrap();
+        assert!(title.contains("target") && !title.chars().any(|c| c.is_control() || c == '\u{202e}'), "{title:?}");
+        let terse = take(desk, &ids[0], &channels[1]).unwrap();
+        assert_eq!(terse.data.items[0].title, None);
+        // Where all was decided, nothing is sent.
+        let third = propose(desk, "deal/3");
+        let next = follow(desk, &channels, next);
+        desk.call(&owner, "desk_request_reject", json!({ "request": third, "reason": "no" })).unwrap();
+        assert_eq!(follow(desk, &channels, next), { desk.seal(); desk.desk.db.read_blocking(deskmate_core::record::size).unwrap() });
+        let open: Vec<String> = listed(desk)["notifications"].as_array().unwrap().iter().filter(|one| one["state"] == "open").map(|one| one["notification"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(open.len(), 2);
+        assert!(take(desk, &open[0], &channels[0]).is_none());
+        assert!(listed(desk)["notifications"].as_array().unwrap().iter().any(|one| one["state"] == "dropped"));
+        assert!(desk.verify().sound);
+    }
+
+    fn an_erased_text_is_not_sent(desk: &TestDesk) {
+        let owner = desk.claim();
+        let channels = [Channel { text: true, ..channel("wordy") }];
+        let from = begin(desk, &channels);
+        propose(desk, "a secret target");
+        follow(desk, &channels, from);
+        let id = ids(desk).remove(0);
+        assert!(take(desk, &id, &channels[0]).unwrap().data.items[0].title.as_deref().unwrap().contains("secret"));
+        let created = desk.call(&Caller::System, "desk_record_list", json!({ "kind": "request.created" })).unwrap();
+        desk.call(&owner, "desk_record_erase", json!({ "seq": created["events"][0]["seq"], "reason": "asked for" })).unwrap();
+        let again = take(desk, &id, &channels[0]).unwrap();
+        assert!(again.data.items[0].title.is_none() && !format!("{again:?}").contains("secret"), "{again:?}");
+    }
+
+    fn people_learn_of_edits_promotions_and_pauses(desk: &TestDesk) {
+        let owner = desk.claim();
+        let channels = [channel("team")];
+        let from = begin(desk, &channels);
+        let task = desk.agent("code", "bridge_create_task", json!({ "to": "cowork", "title": "t" })).unwrap()["task_id"].clone();
+        desk.call(&owner, "bridge_update_task", json!({ "task_id": task, "title": "by a person" })).unwrap();
+        desk.agent("code", "bridge_update_task", json!({ "task_id": task, "title": "by the agent" })).unwrap();
+        // The third correction in a row demotes.
+        for number in 0..3 {
+            let request = propose(desk, &format!("deal/{number}"));
+            desk.call(&owner, "desk_request_reject", json!({ "request": request, "reason": "wrong", "type": "agent_wrong" })).unwrap();
+        }
+        desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
+        for _ in 0..5 {
+            drop(desk.call(&Caller::Nobody, "desk_sign_in", json!({ "name": "Owner", "passphrase": "wrong" })));
+        }
+        follow(desk, &channels, from);
+        let listed = listed(desk);
+        let topics: Vec<&str> = listed["notifications"].as_array().unwrap().iter().flat_map(|one| one["items"].as_array().unwrap()).map(|item| item["topic"].as_str().unwrap()).collect();
+        assert_eq!(topics, ["edits", "requests", "requests", "requests", "trust", "pauses", "security"], "{listed}");
+        let trust = listed["notifications"][0]["items"].as_array().unwrap().iter().find(|item| item["topic"] == "trust").unwrap();
+        assert_eq!((&trust["state"], &trust["agent"]), (&json!("demoted"), &json!("code")));
+    }
+
+    fn two_servers_tell_once(desk: &TestDesk) {
+        let channels = [channel("team")];
+        let from = begin(desk, &channels);
+        happens(desk, PAUSED, 50);
+        let look = desk.desk.db.read_blocking(move |tx| notify::look(tx, from, 10_000)).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let (desk, look, channels) = (&desk.desk, look.clone(), channels.to_vec());
+                scope.spawn(move || testkit::wait(desk.act(deskmate_core::call::Surface::System, move |cx| notify::follow(cx, &channels, &look))).unwrap());
+            }
+        });
+        assert_eq!(only(desk)["count"], 50);
     }
 
     fn a_test_goes_out_at_once_and_moves_nothing(desk: &TestDesk) {

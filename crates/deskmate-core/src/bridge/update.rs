@@ -7,11 +7,12 @@ use serde_json::json;
 
 use super::claim::{held_by, take};
 use super::edits::{Edits, edit_task};
+use super::notes::keep;
 use super::party::{self, GROUP_PREFIX, Priority, lease_time, me, sees_all};
 use super::rows::{self, TaskRow, subject};
 use super::state::State;
 use super::task_out::{TaskOut, concerned, find_visible, is_recipient, parties};
-use crate::call::Cx;
+use crate::call::{Actor, ActorKind, Cx};
 use crate::limits::{CONTENT_BYTES_MAX, DEPENDENTS_MAX};
 use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, lease};
@@ -86,6 +87,7 @@ pub(super) fn change(cx: &mut Cx<'_, '_>, task: &mut TaskRow, to: State, result:
     let from = task.state(now);
     task.stored = to;
     if result.is_some() {
+        keep_persons_result(cx, task)?;
         task.result.clone_from(&result);
         task.result_by = Some((cx.actor.kind.name().to_owned(), cx.actor.id.clone(), cx.actor.verified));
     }
@@ -100,6 +102,16 @@ pub(super) fn change(cx: &mut Cx<'_, '_>, task: &mut TaskRow, to: State, result:
         release_dependents(cx, &task.id)?;
     }
     Ok(())
+}
+
+/// What a person wrote as a result, such as an answer to a question, stays as their note when an agent writes its own.
+pub(super) fn keep_persons_result(cx: &mut Cx<'_, '_>, task: &TaskRow) -> Result<()> {
+    match (&task.result, &task.result_by) {
+        (Some(result), Some((kind, person, verified))) if kind == ActorKind::Person.name() && cx.actor.is_agent() => {
+            keep(cx, task, &Actor { verified: *verified, ..Actor::person(person.as_str()) }, result)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Tells the record of a task's new state or result.

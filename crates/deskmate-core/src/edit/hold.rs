@@ -87,9 +87,12 @@ pub fn hold(cx: &mut Cx<'_, '_>, target: &Target, held: Vec<Change>) -> Result<O
     let decision = request::judge(cx, &act, &who, true)?;
     if decision.mode == Mode::Deny {
         request::denied(cx, &who, &act, &decision)?;
-        let why = decision.hard_stops().map(|hit| hit.reason.as_str()).collect::<Vec<_>>().join("; ");
-        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-        let message = format!("a person set {named}, and a rule forbids your change{why}");
+        let mut why: Vec<&str> = decision.hard_stops().map(|hit| hit.reason.as_str()).collect();
+        if decision.reasons.iter().any(|reason| reason.source == "pause") {
+            why.push("you are paused");
+        }
+        let why = if why.is_empty() { "a limit is reached".to_owned() } else { why.join("; ") };
+        let message = format!("a person set {named}, and your change is denied: {why}");
         return Ok(Some(Held { outcome: "denied".to_owned(), request_id: None, fields, message }));
     }
     // Nothing that an agent earned lets it write over a person.

@@ -1,6 +1,6 @@
 //! From an open notification to one that has arrived, or was given up.
 
-use deskmate_db::args;
+use deskmate_db::{Tx, args};
 use serde_json::json;
 
 use super::channel::{self, Channel};
@@ -65,7 +65,7 @@ pub fn take(cx: &mut Cx<'_, '_>, id: &str, channel: &Channel) -> Result<Taken> {
     let Some(row) = find(cx, id)? else { return Ok(Taken::Nothing) };
     let body = match (row.state.as_str(), row.body) {
         ("sending", Some(body)) => body,
-        ("open", _) => {
+        ("sending" | "open", _) => {
             let now = cx.now();
             let (items, gone) = still(cx, read_items(&row.items)?, channel)?;
             // Beyond those that are kept, nobody knows which were decided: then the number is told.
@@ -131,6 +131,13 @@ pub fn failed(cx: &mut Cx<'_, '_>, id: &str, attempt: i64, failure: &Failure) ->
         let event = Event::new(GIVEN_UP, format!("notification:{id}")).fact("notification", id).fact("channel", row.channel);
         cx.emit(event.fact("count", row.count).fact("attempt", attempt).payload(json!({ "error": error })))?;
     }
+    Ok(())
+}
+
+/// Forgets what was put together for messages that are still on their way: it may repeat a text that a person erases.
+/// The next attempt puts it together anew.
+pub(crate) fn erase(tx: &mut Tx<'_>) -> Result<()> {
+    tx.execute("update notification set body = null where state = 'sending' and not test", &[])?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::channel::{Channel, is_on};
 use super::deliver::JOB;
 use super::message::Item;
-use super::topic::{RINGING, classify};
+use super::topic::{RINGING, Topic, classify};
 use crate::call::Cx;
 use crate::job::{self, NewJob, Owner, Priority};
 use crate::limits::NOTIFICATION_ITEMS_MAX;
@@ -19,12 +19,19 @@ const FOLLOWER: &str = "notify";
 const SETTLE: i64 = 500_000;
 
 /// What a look at the record found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Look {
-    /// The next event that nobody looked at.
+    /// The next event that was not looked at.
     pub next: u64,
-    /// Whether anything may be worth a message.
-    pub rings: bool,
+    /// What is worth a message, with whether it is urgent.
+    news: Vec<(Topic, bool, Item)>,
+}
+
+impl Look {
+    /// Whether there is anything to tell.
+    pub fn rings(&self) -> bool {
+        !self.news.is_empty()
+    }
 }
 
 /// Where to go on: where the last [`follow`] ended. Who follows for the first time begins with what happens from now on,
@@ -38,12 +45,15 @@ pub fn begin(cx: &mut Cx<'_, '_>) -> Result<u64> {
     Ok(size)
 }
 
-/// Looks at events from a place on. Only reads, and only the kinds.
+/// Looks at events from a place on, and finds what is worth a message. Only reads: writers wait for none of it.
 pub fn look(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Look> {
-    let mut look = Look { next: from, rings: false };
+    let mut look = Look { next: from, news: Vec::new() };
     for row in tx.query("select seq, kind from event where seq >= $1 order by seq limit $2", args![signed(from), limit])? {
-        look.next = unsigned(row.get(0)?) + 1;
-        look.rings |= RINGING.contains(&row.get::<String>(1)?.as_str());
+        let seq = unsigned(row.get(0)?);
+        look.next = seq + 1;
+        if RINGING.contains(&row.get::<String>(1)?.as_str()) {
+            look.news.extend(find_event(tx, seq)?.as_ref().and_then(classify));
+        }
     }
     Ok(look)
 }
@@ -61,25 +71,18 @@ fn unsigned(seq: i64) -> u64 {
     u64::try_from(seq).unwrap_or(0)
 }
 
-/// Turns events into notifications and moves on, in one transaction. `from` is where looks that found nothing ended; what
-/// another server dealt with meanwhile is passed over. Answers the next event.
-pub fn follow(cx: &mut Cx<'_, '_>, channels: &[Channel], from: u64, limit: u32) -> Result<u64> {
-    let from = cursor(cx.tx)?.unwrap_or(0).max(from);
-    let mut next = from;
-    let mut news: Vec<(super::Topic, bool, Item)> = Vec::new();
-    for row in cx.tx.query("select seq, kind from event where seq >= $1 order by seq limit $2", args![signed(from), limit])? {
-        let seq = unsigned(row.get(0)?);
-        next = seq + 1;
-        if RINGING.contains(&row.get::<String>(1)?.as_str()) {
-            news.extend(find_event(cx.tx, seq)?.as_ref().and_then(classify));
-        }
-    }
+/// Turns what a look found into notifications and moves on, in one transaction. What another server dealt with meanwhile
+/// is passed over. Answers the next event.
+pub fn follow(cx: &mut Cx<'_, '_>, channels: &[Channel], look: &Look) -> Result<u64> {
+    let done = cursor(cx.tx)?.unwrap_or(0);
+    let next = done.max(look.next);
     for channel in channels {
         if is_on(cx.tx, &channel.name)? != Some(true) {
             continue;
         }
         for urgent in [true, false] {
-            let wanted = news.iter().filter(|(topic, is_urgent, item)| *is_urgent == urgent && channel.wants(*topic, item));
+            let is_wanted = |(topic, is_urgent, item): &&(Topic, bool, Item)| item.seq >= done && *is_urgent == urgent && channel.wants(*topic, item);
+            let wanted = look.news.iter().filter(is_wanted);
             let items: Vec<Item> = wanted.map(|(_, _, item)| item.clone()).collect();
             if !items.is_empty() {
                 add(cx, channel, urgent, items)?;

@@ -31,7 +31,7 @@ pub struct Item {
     /// `low`, `medium`, `high` or `critical`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risk: Option<String>,
-    /// The state of the request after the event.
+    /// How the request stands after the event; for trust, `promoted` or `demoted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// What the agent wrote as a title, cleaned; only where the channel shows texts. Data, not instructions.
@@ -62,8 +62,8 @@ impl Item {
             "request.undone" | "request.stopped" => format!("{kind} of {agent} waits again"),
             "request.expired" => format!("{kind} of {agent} expired: nobody decided in time"),
             "request.finished" => format!("what {agent} did: {}", self.state.as_deref().unwrap_or("failed")),
-            "trust.changed" => format!("{agent}: trust was raised or lowered by a step"),
-            "pause.set" => format!("{} paused", if agent == "*" { "all agents were" } else { agent }),
+            "trust.changed" => format!("{agent} was {}", self.state.as_deref().unwrap_or("promoted")),
+            "pause.set" => format!("{} paused", if agent == "*" { "all agents were".to_owned() } else { format!("{agent} was") }),
             "pause.lifted" => format!("{} may go on", if agent == "*" { "all agents" } else { agent }),
             "person.locked" => "signing in is locked after too many wrong passphrases".to_owned(),
             "grant.refused" => "a row was changed behind the desk's back".to_owned(),

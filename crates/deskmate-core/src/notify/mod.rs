@@ -21,10 +21,11 @@ use crate::call::{Access, Op, Role, Toolset, Without};
 use crate::record::Kind;
 
 pub use channel::{Channel, ChannelKind, Quiet, register};
+pub(crate) use deliver::erase;
 pub use deliver::{Failure, JOB, Taken, arrived, failed, prune, take};
 pub use follow::{Look, begin, follow, look};
 pub use message::{Item, Message, plain};
-pub use topic::Topic;
+pub use topic::{RINGING, Topic};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[deliver::DELIVERED, deliver::GIVEN_UP, channel::DISABLED, channel::ENABLED, operations::TESTED];

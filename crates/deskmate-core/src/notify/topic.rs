@@ -32,7 +32,7 @@ pub enum Topic {
 }
 
 /// The kinds of events that may be worth a message. The others are passed over without reading them.
-pub(super) const RINGING: &[&str] = &[
+pub const RINGING: &[&str] = &[
     "request.created",
     "request.answered",
     "request.delegated",
@@ -51,8 +51,12 @@ pub(super) const RINGING: &[&str] = &[
 /// What an event is worth telling, if anything. `true`: it is urgent.
 pub(super) fn classify(event: &EventRow) -> Option<(Topic, bool, Item)> {
     let fact = |name: &str| event.facts.get(name).and_then(Value::as_str);
+    let mut state = fact("state");
     let (topic, urgent) = match event.kind.as_str() {
-        "trust.changed" if fact("cause") == Some("promoted") || event.facts.get("demoted") == Some(&Value::Bool(true)) => (Topic::Trust, false),
+        "trust.changed" => {
+            state = Some(trust_step(event)?);
+            (Topic::Trust, false)
+        }
         "pause.set" | "pause.lifted" => (Topic::Pauses, false),
         "person.locked" | "grant.refused" => (Topic::Security, true),
         kind if kind.starts_with("request.") => of_request(event)?,
@@ -65,19 +69,27 @@ pub(super) fn classify(event: &EventRow) -> Option<(Topic, bool, Item)> {
         subject: event.subject.clone(),
         topic,
         domain: fact("domain").map(str::to_owned),
-        request_kind: fact("kind").filter(|_| event.kind.starts_with("request.")).map(str::to_owned),
+        request_kind: fact("request_kind").map(str::to_owned),
         agent: fact("requester").or_else(|| fact("agent")).map(str::to_owned),
         risk: fact("risk").map(str::to_owned),
-        state: fact("state").map(str::to_owned),
+        state: state.map(str::to_owned),
         title: None,
     };
     Some((topic, urgent, item))
 }
 
+/// Whether an agent's trust went up or down by a step; every answer moves it a little, and that is no news.
+fn trust_step(event: &EventRow) -> Option<&'static str> {
+    if event.facts.get("demoted") == Some(&Value::Bool(true)) {
+        return Some("demoted");
+    }
+    (event.facts.get("cause").and_then(Value::as_str) == Some("promoted")).then_some("promoted")
+}
+
 fn of_request(event: &EventRow) -> Option<(Topic, bool)> {
     let fact = |name: &str| event.facts.get(name).and_then(Value::as_str).unwrap_or_default();
     let urgent = event.facts.get("rank").and_then(Value::as_i64) == Some(0);
-    let topic = match fact("kind") {
+    let topic = match fact("request_kind") {
         "handoff" => Topic::Handoffs,
         "edit" => Topic::Edits,
         "policy" => Topic::Policies,

@@ -79,14 +79,12 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     // A server that never ends by itself belongs to a service manager, and no newer program replaces it.
     let lock = home.lock(linger.is_some())?;
     start_log(&settings, args.background.then(|| background::open_log(&home)).transpose()?);
-    let key = home.signing_key()?;
+    let (key, fresh) = home.key_or_new()?;
+    // This refuses a record that another key signed, so a lost key is not replaced by a new one.
     let app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;
     keep::refuse_unfinished(&app.desk.db)?;
-    let standing = Standing {
-        activity: app.activity.clone(),
-        set_up: activity::set_up(args.separate_user, home.path()),
-        background: args.background,
-    };
+    home.keep_key(fresh.as_deref())?;
+    let standing = Standing { activity: app.activity.clone(), set_up: activity::set_up(args.separate_user, home.path()), background: args.background };
     if args.separate_user && standing.set_up != "separate user" {
         tracing::warn!(home = %home.path().display(), "the data directory is not this account's alone (0700), so this counts as a shared user");
     }
@@ -112,6 +110,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     let url = bound.url()?;
     // All doors are bound before anybody is told that they are there.
     let (desk_socket, http_socket) = (http::bind_private(&home.socket())?, http::bind_private(&home.http_socket())?);
+    app.listens(settings.proxy.as_deref().unwrap_or(&url).trim_end_matches('/'));
     app.start().await?;
     if let Some(draft) = settings.draft.clone() {
         submit(&app, draft).await?;
@@ -163,7 +162,10 @@ async fn submit(app: &App, draft: Document) -> Result<(), Failure> {
         tracing::info!("applied from {}: {line}", config::FILE);
     }
     if done.too_large {
-        tracing::warn!("{} loosens more than one request can hold; nothing of that is in force: an owner applies it with `deskmate policy apply`", config::FILE);
+        tracing::warn!(
+            "{} loosens more than one request can hold; nothing of that is in force: an owner applies it with `deskmate policy apply`",
+            config::FILE
+        );
     }
     if let Some(request) = done.request {
         tracing::warn!(%request, "{} loosens what agents may do; an owner accepts or rejects it in the inbox:", config::FILE);

@@ -15,7 +15,7 @@ use crate::bridge::messages::acknowledge_one;
 use crate::bridge::party::GROUP_PREFIX;
 use crate::bridge::rows::{self, TaskRow};
 use crate::bridge::state::State;
-use crate::bridge::update::{change, check_may, tell_updated};
+use crate::bridge::update::{change, check_may, keep_persons_result, tell_updated};
 use crate::call::Cx;
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX};
 use crate::record::{Event, Kind};
@@ -248,9 +248,11 @@ fn apply(cx: &mut Cx<'_, '_>, row: &FileRow, known: &Known, before: &Shown, mirr
     }
 }
 
+pub(super) const NEWS: &str = "select seq from event where subject = $1 order by seq desc limit 1";
+
 /// Whether the record knows something about a message or task that the file does not show yet.
 fn has_news(tx: &mut Tx<'_>, table: Table, id: &str, mirrored: u64) -> Result<bool> {
-    let newest = tx.optional("select seq from event where subject = $1 order by seq desc limit 1", args![format!("{}:{id}", table.kind())])?;
+    let newest = tx.optional(NEWS, args![format!("{}:{id}", table.kind())])?;
     let newest: Option<i64> = newest.map(|row| row.get(0)).transpose()?;
     Ok(newest.is_some_and(|newest| u64::try_from(newest).unwrap_or(0) >= mirrored))
 }
@@ -333,6 +335,7 @@ fn walk(cx: &mut Cx<'_, '_>, mut task: TaskRow, actor: &str, to: State, result: 
 /// A result before the end, from somebody who writes it first and sets the state afterwards.
 fn set_result(cx: &mut Cx<'_, '_>, task: &mut TaskRow, result: Option<String>) -> Result<()> {
     let Some(result) = result else { return Ok(()) };
+    keep_persons_result(cx, task)?;
     task.result = Some(result.clone());
     task.result_by = Some((cx.actor.kind.name().to_owned(), cx.actor.id.clone(), cx.actor.verified));
     let now = cx.now();

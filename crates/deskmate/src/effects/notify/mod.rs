@@ -119,10 +119,10 @@ struct Step {
 /// Looks on; only what may be worth a message costs a write.
 async fn step(app: &App, channels: &[Channel], from: u64, kept: u64) -> deskmate_core::Result<Step> {
     let look: Look = app.desk.db.read(move |tx| notify::look(tx, from, LOOK)).await?;
-    if !look.rings && look.next - kept < KEEP_AFTER {
+    if !look.rings() && look.next - kept < KEEP_AFTER {
         return Ok(Step { next: look.next, told: false });
     }
     let channels = channels.to_vec();
-    let next = app.desk.act(Surface::System, move |cx| notify::follow(cx, &channels, from, LOOK)).await?;
+    let next = app.desk.act(Surface::System, move |cx| notify::follow(cx, &channels, &look)).await?;
     Ok(Step { next, told: true })
 }
