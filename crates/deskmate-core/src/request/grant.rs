@@ -138,7 +138,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, grant: &GrantRow) -> Result<Checked> {
     let Some(issued) = told.iter().find(|told| told.body.kind == GRANTED.name) else { return Ok(Checked::Differs) };
     let same = grant.facts().iter().all(|(name, value)| issued.body.facts.get(name) == Some(value));
     let ended = told.iter().any(|told| told.body.kind == USED.name || told.body.kind == REVOKED.name);
-    if !same || ended != !grant.is_open() {
+    if !same || ended == grant.is_open() {
         return Ok(Checked::Differs);
     }
     // Somebody who rewrites the row may rewrite the event's row too, but not the tree up to the signed checkpoint.
