@@ -138,7 +138,7 @@ impl App {
         let asked = call.input.get("timeout_seconds").and_then(Value::as_u64).map_or(WAIT_MAX, Duration::from_secs);
         let deadline = Instant::now() + asked.min(WAIT_MAX);
         let mut topics = vec![self.live.topic(&first.actor.id)];
-        for (field, kind) in [("job", "job"), ("task_id", "task")] {
+        for (field, kind) in [("job", "job"), ("task_id", "task"), ("request", "request"), ("request_id", "request")] {
             if let Some(id) = call.input.get(field).and_then(Value::as_str) {
                 topics.push(self.live.topic(&format!("{kind}:{id}")));
             }
