@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use deskmate_db::Engine;
 
-use crate::call::{Access, Cx, Mode, Op, Role, Surface, Toolset};
+use crate::call::{Access, Cx, Mode, Op, Role, Toolset};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, TITLE_CHARS_MAX};
 use crate::record::{self, EventRow, Kind, Proof, Search};
 use crate::{Error, Result, check_text, format_time, identity, job};
@@ -23,7 +23,7 @@ pub const REFUSED: Kind = Kind { name: "call.refused", says: "Calls of an actor 
 pub(crate) fn desk_operations() -> Vec<Op> {
     let record = vec![
         Op::read(Toolset::Desk, "status", status).access(Access::Public),
-        Op::write(Toolset::Desk, "new_claim_link", new_claim_link).access(Access::Public).shows_once(&["code"]),
+        Op::write(Toolset::Desk, "new_claim_link", new_claim_link).access(Access::Local).shows_once(&["code"]),
         Op::read(Toolset::Desk, "record_list", list).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_get", get).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_prove", prove).access(Access::Anyone),
@@ -68,7 +68,7 @@ fn status(cx: &mut Cx<'_, '_>, _: GetStatus) -> Result<Status> {
     })
 }
 
-/// Make a new link for the first owner, while the desk has none. Only the server's own terminal asks for it.
+/// Make a new link for the first owner, while the desk has none. Only the account that the server runs under can ask for it, over the server's local socket.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewClaimLink {}
@@ -83,9 +83,6 @@ struct ClaimLink {
 }
 
 fn new_claim_link(cx: &mut Cx<'_, '_>, _: NewClaimLink) -> Result<ClaimLink> {
-    if cx.surface != Surface::Cli {
-        return Err(Error::forbidden("only `deskmate claim` on a terminal makes this link"));
-    }
     let link = identity::issue_claim(cx)?;
     Ok(ClaimLink { code: link.code, expires_at: format_time(link.expires_at) })
 }

@@ -187,6 +187,11 @@ impl Db {
         spawned.map(drop).map_err(|error| Error::new(Kind::Unavailable, format!("cannot start a thread: {error}")))
     }
 
+    /// Whether the store was closed on purpose: an error alone says nothing about that.
+    pub fn is_closed(&self) -> bool {
+        self.inner.reads.lock().map_or(true, |queue| queue.is_none())
+    }
+
     /// Finishes what waits, then closes the connections. Later calls are refused.
     pub fn close(&self) {
         // Readers first: SQLite folds its log into the file when the last connection that may write closes.

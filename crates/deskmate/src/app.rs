@@ -57,7 +57,8 @@ impl App {
         let db = Db::open(&options, &mut seal)?;
         let world: Arc<dyn World> = Arc::new(Machine::new(newest));
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
-        refuse_foreign_key(&db, &keys)?;
+        let own = Arc::clone(&key);
+        db.read_blocking(move |tx| record::check_end(tx, &own))?;
         let desk =
             Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed, rulebooks: deskmate_core::policy::Cache::default() };
         Ok(Self { desk, live, activity: Activity::new(), staged, key, refusals: Arc::default() })
@@ -70,12 +71,12 @@ impl App {
             let live = self.live.clone();
             let db = self.desk.db.clone();
             // Another node's news: look how far the record has come.
-            self.desk.db.listen(move || match db.read_blocking(record::size) {
-                Ok(size) => {
-                    live.grown(size);
-                    true
+            self.desk.db.listen(move || {
+                match db.read_blocking(record::size) {
+                    Ok(size) => live.grown(size),
+                    Err(error) => tracing::debug!(%error, "news of the record could not be read; it is tried again"),
                 }
-                Err(error) => error.code == deskmate_core::Code::Unavailable && !error.message.contains("closed"),
+                !db.is_closed()
             })?;
             tokio::spawn(self.clone().seal_loop());
         }
@@ -163,16 +164,6 @@ impl App {
             drop(tokio::time::timeout(SEAL_SWEEP, self.staged.notified()).await);
         }
     }
-}
-
-/// A server that signs with another key than the record's own would make the record unprovable, so it does not start.
-fn refuse_foreign_key(db: &Db, keys: &Keyring) -> Result<()> {
-    let Some(note) = db.read_blocking(record::newest_checkpoint)? else { return Ok(()) };
-    let opened = keys.open(&note).map(drop);
-    opened.map_err(|_| {
-        Error::new(Code::Unavailable, "the newest checkpoint of this record is not signed by the key in the data directory")
-            .hint("give every server of one desk the same record.key; if nobody changed it, restore a backup")
-    })
 }
 
 fn newest_time(tx: &mut Tx<'_>) -> deskmate_db::Result<i64> {

@@ -413,17 +413,17 @@ fn bridge_file(home: &Path, named: Option<String>) -> BridgeFile {
 }
 
 impl Settings {
-    /// Whether only this machine can reach the desk.
-    pub(crate) fn is_loopback(&self) -> bool {
-        self.listen.ip().is_loopback()
+    /// Whether others than this machine can reach the desk: by its address, or through a proxy in front of it.
+    pub(crate) fn is_reachable(&self) -> bool {
+        !self.listen.ip().is_loopback() || self.proxy.is_some()
     }
 
     /// Refuses to listen where others can reach the desk without protection.
     pub(crate) fn check_exposure(&self, closed: bool) -> Result<()> {
-        if self.is_loopback() {
+        if !self.is_reachable() {
             return Ok(());
         }
-        let listen = self.listen;
+        let listen = self.proxy.clone().unwrap_or_else(|| self.listen.to_string());
         if self.tls.is_none() && self.proxy.is_none() {
             return Err(ConfigError(format!(
                 "listening on {listen} is reachable from other machines, so it needs TLS: set tls.certificate and tls.key in {FILE}, \
@@ -433,7 +433,7 @@ impl Settings {
         if !closed {
             return Err(ConfigError(format!(
                 "listening on {listen} is reachable from other machines, and this desk is open (no agent is registered): \
-                 start it on {LISTEN} first and register an agent with `deskmate agent add NAME`"
+                 start it on {LISTEN} without a proxy first and register an agent with `deskmate agent add NAME`"
             )));
         }
         Ok(())
@@ -502,6 +502,11 @@ mod tests {
         assert!(proxied.check_exposure(false).unwrap_err().to_string().contains("open"));
         assert!(proxied.check_exposure(true).is_ok());
         assert_eq!(proxied.hosts, ["desk.example.org"]);
+        let behind = load_text("proxy: https://desk.example.org\n").unwrap();
+        assert!(behind.is_reachable(), "whoever reaches the proxy reaches the desk");
+        assert!(behind.check_exposure(false).unwrap_err().to_string().contains("open"));
+        assert!(behind.check_exposure(true).is_ok());
+        assert!(!load_text("").unwrap().is_reachable());
     }
 
     proptest::proptest! {

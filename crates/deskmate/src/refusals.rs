@@ -79,7 +79,7 @@ fn caller(credential: &Credential) -> String {
             format!("credential-{}", digest.get(..12).unwrap_or_default())
         }
         Credential::Named(Some(name)) => format!("name-{}", plain(name)),
-        Credential::Named(None) | Credential::Nobody => "nobody".to_owned(),
+        Credential::Named(None) | Credential::Nobody | Credential::Local => "nobody".to_owned(),
         Credential::System => "desk".to_owned(),
     }
 }

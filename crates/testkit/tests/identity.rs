@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use deskmate_core::Code;
-use deskmate_core::call::{Access, Call, Credential, Registry, Surface};
+use deskmate_core::call::{Access, Call, Credential, Effect, Registry, Surface};
+use deskmate_core::{Code, identity};
+use p256::ecdsa::signature::Signer;
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both, wait};
 
@@ -68,7 +69,70 @@ both! {
             wait(desk.desk.call(Call { credential, surface: Surface::Web, operation: operation.to_owned(), input }))
         };
         assert!(ask("desk_agent_list", json!({})).is_ok());
-        assert_code(&ask("desk_agent_add", json!({ "agent": "code" })).unwrap_err(), Code::Forbidden);
+        for op in Registry::new().all().filter(|op| op.effect_of(&json!({})) == Effect::Write && op.access != Access::Public) {
+            assert_code(&ask(&op.full_name(), json!({})).unwrap_err(), Code::Forbidden);
+        }
+        assert_code(&ask("bridge_send_message", json!({ "to": "code", "content": "Owner: push" })).unwrap_err(), Code::Forbidden);
+        assert!(ask("bridge_read_messages", json!({})).is_ok(), "a peek is a read");
+        assert_code(&ask("bridge_read_messages", json!({ "mark_read": true })).unwrap_err(), Code::Forbidden);
+    }
+
+    fn only_the_local_socket_gives_the_link_that_claims(desk: &TestDesk) {
+        let ask = |credential: Credential| {
+            let call = Call { credential, surface: Surface::Cli, operation: "desk_new_claim_link".to_owned(), input: json!({}) };
+            wait(desk.desk.call(call))
+        };
+        for credential in [Credential::Nobody, Credential::Named(None), Credential::Named(Some("code".to_owned()))] {
+            assert_code(&ask(credential).unwrap_err(), Code::Forbidden);
+        }
+        assert!(ask(Credential::Local).is_ok());
+        let whoami = Call { credential: Credential::Local, surface: Surface::Cli, operation: "desk_whoami".to_owned(), input: json!({}) };
+        assert_code(&wait(desk.desk.call(whoami)).unwrap_err(), Code::Unauthenticated);
+    }
+
+    fn a_browsers_key_cannot_be_taken_away_or_replaced(desk: &TestDesk) {
+        desk.claim();
+        let key = |seed: u8| p256::ecdsa::SigningKey::from_slice(&[seed; 32]).unwrap();
+        let public = |key: &p256::ecdsa::SigningKey| data_encoding::BASE64.encode(key.verifying_key().to_encoded_point(false).as_bytes());
+        let input = json!({ "name": "Owner", "passphrase": PASSPHRASE, "public_key": public(&key(3)) });
+        let session = desk.call(&Caller::Nobody, "desk_sign_in", input).unwrap()["session"].as_str().unwrap().to_owned();
+        let has_key = || {
+            let session = session.clone();
+            desk.desk.db.read_blocking(move |tx| identity::has_key(tx, &session)).unwrap()
+        };
+        let signed_by = |seed: u8| {
+            let signature: p256::ecdsa::Signature = key(seed).sign(b"what was shown");
+            let session = session.clone();
+            let check = move |tx: &mut deskmate_db::Tx<'_>| identity::verify_signature(tx, &session, b"what was shown", Some(&signature.to_bytes()));
+            desk.desk.db.read_blocking(check).unwrap()
+        };
+        assert!(has_key() && signed_by(3) && !signed_by(4));
+        let other = key(4).verifying_key().to_encoded_point(false).as_bytes().to_vec();
+        desk.desk.db.write_blocking(move |tx| tx.execute("update session_key set public_key = $1", deskmate_db::args![other])).map_err(|error: deskmate_db::Error| error.to_string()).unwrap();
+        assert!(has_key() && !signed_by(3) && !signed_by(4), "a key that was put in proves nothing");
+        desk.tamper("delete from session_key");
+        assert!(has_key(), "a session of a browser does not become one of the terminal");
+        assert!(desk.verify().sound);
+        desk.tamper("update credential set scopes = '[]' where scopes like '%key:%'");
+        assert!(!has_key());
+        assert!(!desk.verify().sound, "the record tells that the session had a key");
+    }
+
+    fn counters_of_wrong_passphrases_are_compared(desk: &TestDesk) {
+        desk.claim();
+        for _ in 0..5 {
+            sign_in(desk, "wrong");
+        }
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+        desk.tamper("update person set failures = 0, locked_until = null");
+        assert!(!desk.verify().sound);
+    }
+
+    fn a_right_passphrase_ends_the_count(desk: &TestDesk) {
+        desk.claim();
+        sign_in(desk, "wrong");
+        sign_in(desk, PASSPHRASE);
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
     }
 
     fn an_argument_makes_nobody_somebody_else(desk: &TestDesk) {

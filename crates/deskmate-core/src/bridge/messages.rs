@@ -320,6 +320,9 @@ pub(super) struct WaitForMessages {
     timeout_seconds: Option<u32>,
     /// Which project; `default` if not given.
     project: Option<String>,
+    /// Whether a message in any other project ends the waiting too; the answer then names that project in `elsewhere`.
+    #[serde(default)]
+    any_project: bool,
     /// The id of a message to you: only newer ones count.
     after: Option<String>,
     /// How many messages; 50 if not given, at most 200.
@@ -338,8 +341,9 @@ pub(super) fn wait(cx: &mut Cx<'_, '_>, input: WaitForMessages) -> Result<Wait<M
             fetch(cx.tx, &WAITING_AFTER, params, &page, |row| (row.created_at, row.id.clone()))?
         }
     };
-    let nothing = messages.items.is_empty();
-    let mut answer = Messages::new(messages, projects_waiting(cx.tx, &me, &project)?);
+    let elsewhere = projects_waiting(cx.tx, &me, &project)?;
+    let nothing = messages.items.is_empty() && !(input.any_project && !elsewhere.is_empty());
+    let mut answer = Messages::new(messages, elsewhere);
     if input.after.is_some() {
         answer.next_cursor = None;
     }

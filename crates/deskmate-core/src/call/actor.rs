@@ -78,6 +78,8 @@ pub enum Presence {
     Shown,
     /// Only something that could lie on a disk was given.
     NotShown,
+    /// A session's secret came without what proves the session: a cookie alone, which only reads.
+    Unproved,
 }
 
 /// Who acts. Made from a credential, never from an argument.
@@ -187,6 +189,8 @@ pub enum Credential {
     },
     /// Nothing but a name. Good only in open mode, and only from this machine.
     Named(Option<String>),
+    /// Nothing but the server's own local socket, opened by the account that the server runs under.
+    Local,
     /// Nothing at all: enough for operations that bring their own proof, such as signing in.
     Nobody,
     /// The desk itself; never built from anything that came from outside.
@@ -199,6 +203,8 @@ pub enum Credential {
 pub enum Access {
     /// Whoever brings what the input asks for, such as a passphrase or a link's code.
     Public,
+    /// Whoever can open the server's own local socket. No argument and no header stands for it.
+    Local,
     /// Agents, people from member on, and the desk itself.
     Anyone,
     /// People from this role on; a session or a personal token is enough.
@@ -217,6 +223,7 @@ impl Access {
     pub fn describe(self) -> String {
         match self {
             Self::Public => "whoever brings what the input asks for".to_owned(),
+            Self::Local => "whoever can open the server's local socket".to_owned(),
             Self::Anyone => "agents and people".to_owned(),
             Self::Person(role) => format!("people ({} or more)", role.name()),
             Self::Present(role) => format!("people ({} or more) who show their presence", role.name()),

@@ -150,11 +150,20 @@ impl Desk {
         let mut input = call.input.clone();
         let claims = identity::Claims::take(op, &mut input)?;
         let actor = match (&call.credential, op.access) {
-            (Credential::Nobody | Credential::Named(_), Access::Public) => Actor::system(),
+            (Credential::Nobody | Credential::Named(_) | Credential::Local, Access::Public) | (Credential::Local, Access::Local) => Actor::system(),
+            (Credential::Nobody | Credential::Named(_), Access::Local) => return Err(not_local(op)),
             _ => identity::authenticate(tx, &call.credential, &claims, self.world.now(), self.open_allowed)?,
         };
         authorise(op, op.effect_of(&input), &actor)?;
         Ok((actor, input))
+    }
+
+    /// Who a credential is, if that actor may call an operation that only looks: for surfaces that read on without a call.
+    pub fn admit(&self, tx: &mut Tx<'_>, credential: &Credential, operation: &str) -> Result<Actor> {
+        let op = self.registry.get(operation).ok_or_else(|| Error::not_found(format!("there is no operation {operation}")))?;
+        let actor = identity::authenticate(tx, credential, &identity::Claims::default(), self.world.now(), self.open_allowed)?;
+        authorise(op, Effect::Read, &actor)?;
+        Ok(actor)
     }
 
     fn prepare(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<Prepared>> {
@@ -208,11 +217,15 @@ fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
             return Err(Error::forbidden(format!("this token's scopes do not cover {}", op.full_name())));
         }
     }
+    if actor.presence == Presence::Unproved && effect == Effect::Write && op.access != Access::Public {
+        return Err(Error::forbidden("a session's cookie alone only reads: what changes something is signed by the browser that signed in").hint(ways));
+    }
     match op.access {
         Access::Public => Ok(()),
         Access::System if actor.is_system() => Ok(()),
         Access::System => Err(Error::forbidden("only the desk itself does this")),
         _ if actor.is_system() => Ok(()),
+        Access::Local => Err(not_local(op)),
         Access::Anyone if actor.is_agent() => Ok(()),
         Access::Anyone => need_role(actor, super::Role::Member.min(if effect == Effect::Read { super::Role::Viewer } else { super::Role::Member })),
         Access::Person(_) | Access::Present(_) | Access::Decides(_) if actor.is_agent() => {
@@ -229,6 +242,11 @@ fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
             }
         }
     }
+}
+
+fn not_local(op: &Op) -> Error {
+    Error::forbidden(format!("{} is only for the account that the server runs under, over the server's local socket", op.full_name()))
+        .hint("`deskmate claim` on a terminal of that account asks for it")
 }
 
 fn need_role(actor: &Actor, role: super::Role) -> Result<()> {

@@ -46,6 +46,7 @@ pub fn authenticate(tx: &mut Tx<'_>, credential: &Credential, claims: &Claims, n
         (Credential::Secret { secret, proved }, _) => by_secret(tx, secret, *proved, now)?,
         (_, Some(token)) => by_secret(tx, token, false, now)?,
         (Credential::Named(name), None) => by_name(tx, name.as_deref(), claims, open_allowed)?,
+        (Credential::Local, None) => by_name(tx, None, claims, open_allowed)?,
         (Credential::Nobody, None) => return Err(unauthenticated("no credential was given")),
     };
     if let Some(claimed) = &claims.agent_id
@@ -93,7 +94,11 @@ fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Acto
                 id: person.id,
                 verified: true,
                 role: Some(Role::from_name(&person.role)),
-                presence: if present { Presence::Shown } else { Presence::NotShown },
+                presence: match (session, proved) {
+                    (true, false) => Presence::Unproved,
+                    _ if present => Presence::Shown,
+                    _ => Presence::NotShown,
+                },
                 presence_since: found.present_until.filter(|_| present).map(|until| until - PRESENT_TTL),
                 scopes,
                 credential: Some(found.id),

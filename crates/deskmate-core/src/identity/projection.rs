@@ -24,6 +24,8 @@ struct PersonFacts {
     domains: String,
     state: String,
     factor: String,
+    failures: i64,
+    locked_until: Option<i64>,
 }
 
 #[derive(Default, PartialEq, Eq, Debug)]
@@ -47,7 +49,8 @@ impl Projection for IdentityProjection {
         } else if kind == agents::REVOKED.name {
             self.agents.insert(text("agent"), "revoked");
         } else if kind == people::ADDED.name {
-            let facts = PersonFacts { role: text("role"), domains: text("domains"), state: "active".to_owned(), factor: text("factor") };
+            let (role, domains, factor) = (text("role"), text("domains"), text("factor"));
+            let facts = PersonFacts { role, domains, state: "active".to_owned(), factor, ..PersonFacts::default() };
             self.people.insert(text("person"), facts);
         } else if kind == people::CHANGED.name {
             let person = self.people.entry(text("person")).or_default();
@@ -71,7 +74,16 @@ impl Projection for IdentityProjection {
                 credential.revoked_at = Some(at);
             }
         } else if kind == sessions::PRESENT.name {
-            self.credentials.entry(text("credential")).or_default().present_until = number("until");
+            let credential = self.credentials.entry(text("credential")).or_default();
+            credential.present_until = number("until");
+            if let Some(person) = self.people.get_mut(&credential.owner) {
+                (person.failures, person.locked_until) = (0, None);
+            }
+        } else if kind == sessions::SIGN_IN_FAILED.name {
+            let person = self.people.entry(text("person")).or_default();
+            (person.failures, person.locked_until) = (number("failures").unwrap_or(0), None);
+        } else if kind == sessions::LOCKED.name {
+            self.people.entry(text("person")).or_default().locked_until = number("until");
         }
     }
 
@@ -81,9 +93,16 @@ impl Projection for IdentityProjection {
             let state: String = row.get(1)?;
             stored.agents.insert(row.get(0)?, if state == "active" { "active" } else { "revoked" });
         }
-        for row in tx.query("select id, role, domains, state, factor from person order by id", &[])? {
+        for row in tx.query("select id, role, domains, state, factor, failures, locked_until from person order by id", &[])? {
             let factor: Option<String> = row.get(4)?;
-            let facts = PersonFacts { role: row.get(1)?, domains: row.get(2)?, state: row.get(3)?, factor: rebuilt_factor(factor.as_deref()) };
+            let facts = PersonFacts {
+                role: row.get(1)?,
+                domains: row.get(2)?,
+                state: row.get(3)?,
+                factor: rebuilt_factor(factor.as_deref()),
+                failures: row.get(5)?,
+                locked_until: row.get(6)?,
+            };
             stored.people.insert(row.get(0)?, facts);
         }
         for row in tx.query("select id, kind, owner, hash, scopes, expires_at, revoked_at, present_until from credential order by id", &[])? {

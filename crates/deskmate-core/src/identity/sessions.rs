@@ -258,11 +258,12 @@ pub(super) fn sign_in(cx: &mut Cx<'_, '_>, input: SignIn, checked: &Checked) -> 
 fn open_session(cx: &mut Cx<'_, '_>, person: &str, public_key: Option<&str>) -> Result<SignedIn> {
     // From here on it is known who acts, and the record says so.
     cx.actor = Actor::person(person);
-    let (id, secret) = rows::issue(cx, SecretKind::Session, person, &[], SESSION_TTL)?;
-    if let Some(key) = public_key {
-        let bytes = data_encoding::BASE64.decode(key.as_bytes()).ok().filter(|bytes| VerifyingKey::from_sec1_bytes(bytes).is_ok());
-        let bytes = bytes.ok_or_else(|| Error::invalid("public_key", "must be an uncompressed P-256 point in base64"))?;
-        cx.tx.execute("insert into session_key (credential, public_key) values ($1, $2)", args![id, bytes])?;
+    let key = public_key.map(read_key).transpose()?;
+    // The record vouches for the credential's row, and that row for the key and for whether there is one.
+    let bound: Vec<String> = key.iter().map(|key| key_scope(key)).collect();
+    let (id, secret) = rows::issue(cx, SecretKind::Session, person, &bound, SESSION_TTL)?;
+    if let Some(key) = key {
+        cx.tx.execute("insert into session_key (credential, public_key) values ($1, $2)", args![id, key])?;
     }
     let until = present(cx, &id)?;
     let row = PersonRow::read(&cx.tx.one(PERSON, args![person])?)?;
@@ -274,6 +275,17 @@ fn open_session(cx: &mut Cx<'_, '_>, person: &str, public_key: Option<&str>) -> 
         expires_at: format_time(cx.now() + SESSION_TTL),
         present_until: format_time(until),
     })
+}
+
+fn read_key(text: &str) -> Result<Vec<u8>> {
+    let bytes = data_encoding::BASE64.decode(text.as_bytes()).ok().filter(|bytes| VerifyingKey::from_sec1_bytes(bytes).is_ok());
+    bytes.ok_or_else(|| Error::invalid("public_key", "must be an uncompressed P-256 point in base64"))
+}
+
+/// How a session's credential names the key of its browser.
+fn key_scope(key: &[u8]) -> String {
+    use sha2::Digest;
+    format!("key:{}", crate::hex(&sha2::Sha256::digest(key)))
 }
 
 fn present(cx: &mut Cx<'_, '_>, credential: &str) -> Result<i64> {
@@ -430,17 +442,20 @@ pub(super) fn whoami(cx: &mut Cx<'_, '_>, _: WhoAmI) -> Result<You> {
 /// Whether a session belongs to a browser that made a key at sign-in. One without a key belongs to the command line,
 /// which keeps its secret in memory and sends it in the Authorization header, as no page of another origin can.
 pub fn has_key(tx: &mut Tx<'_>, session: &str) -> Result<bool> {
-    let secret = Secret::parse(session)?;
-    let row = tx.optional("select k.credential from credential c join session_key k on k.credential = c.id where c.hash = $1", args![secret.hash()])?;
-    Ok(row.is_some())
+    let row = tx.optional(SESSION_KEY, args![Secret::parse(session)?.hash()])?;
+    let Some(row) = row else { return Ok(false) };
+    let (scopes, key): (String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?);
+    Ok(key.is_some() || scopes != "[]")
 }
+
+const SESSION_KEY: &str = "select c.scopes, k.public_key from credential c left join session_key k on k.credential = c.id where c.hash = $1";
 
 /// Whether a request of a session was signed by the browser that signed in.
 pub fn verify_signature(tx: &mut Tx<'_>, session: &str, signed: &[u8], signature: Option<&[u8]>) -> Result<bool> {
-    let secret = Secret::parse(session)?;
-    let row = tx.optional("select k.public_key from credential c join session_key k on k.credential = c.id where c.hash = $1", args![secret.hash()])?;
+    let row = tx.optional(SESSION_KEY, args![Secret::parse(session)?.hash()])?;
     let Some(row) = row else { return Ok(false) };
-    let key: Vec<u8> = row.get(0)?;
+    let scopes: Vec<String> = serde_json::from_str(&row.get::<String>(0)?).unwrap_or_default();
+    let Some(key) = row.get::<Option<Vec<u8>>>(1)?.filter(|key| scopes.contains(&key_scope(key))) else { return Ok(false) };
     let checked = VerifyingKey::from_sec1_bytes(&key).ok().zip(signature.and_then(|bytes| Signature::from_slice(bytes).ok()));
     Ok(checked.is_some_and(|(key, signature)| key.verify(signed, &signature).is_ok()))
 }

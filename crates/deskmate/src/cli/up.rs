@@ -10,6 +10,7 @@ use deskmate_core::call::{Mode, Registry, Surface};
 use deskmate_core::identity;
 use deskmate_core::policy::{self, Document};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Failure, Global};
@@ -79,7 +80,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let lock = home.lock(linger.is_some())?;
     start_log(&settings, args.background.then(|| background::open_log(&home)).transpose()?);
     let key = home.signing_key()?;
-    let app = App::open(&settings.database_url, key, Registry::new(), settings.is_loopback())?;
+    let app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;
     keep::refuse_unfinished(&app.desk.db)?;
     let standing = Standing {
         activity: app.activity.clone(),
@@ -109,26 +110,23 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
         .map_err(|error| Failure::Other(format!("cannot listen on {}: {error}; give another address with --listen", settings.listen)))?;
     let address = bound.address()?;
     let url = bound.url()?;
+    // All doors are bound before anybody is told that they are there.
+    let (desk_socket, http_socket) = (http::bind_private(&home.socket())?, http::bind_private(&home.http_socket())?);
     app.start().await?;
     if let Some(draft) = settings.draft.clone() {
         submit(&app, draft).await?;
     }
-    let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some());
+    let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some()).behind_proxy(settings.proxy.is_some());
     let stop = CancellationToken::new();
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
     let router = http::router(app.clone(), allowed, standing, mcp);
-    let desk = tokio::spawn({
-        let (app, path, stop) = (app.clone(), home.socket(), stop.clone());
-        async move { socket::serve(app, &path, stop).await }
-    });
-    let unix = tokio::spawn({
-        let (path, router, stop) = (home.http_socket(), router.clone(), stop.clone());
-        async move { http::serve_unix(&path, router, stop).await }
-    });
+    let mut doors = JoinSet::new();
+    doors.spawn(socket::serve(app.clone(), desk_socket, home.socket(), stop.clone()));
+    doors.spawn(http::serve_unix(http_socket, router.clone(), stop.clone()));
+    doors.spawn(http::serve_tcp(bound, router, stop.clone()));
     let outlets = Outlets::new(settings.notifications.clone());
     tokio::spawn(crate::worker::run(app.clone(), outlets.clone(), stop.clone()));
     let effects = Effects::start(&app, &settings, outlets, &stop);
-    let tcp = tokio::spawn(http::serve_tcp(bound, router, stop.clone()));
     // Whoever learns where it listens may ask it to stop, so it listens for that first.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     lock.listening(&url)?;
@@ -137,20 +135,25 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     } else {
         greet(&app, &url, &settings, mode, agents, claimed).await?;
     }
+    let mut shut = None;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
         () = unused(&activity, linger) => tracing::info!("nobody needs this server any more"),
+        ended = doors.join_next() => shut = Some(ended),
     }
     tracing::info!("stopping: requests under way are finished");
     stop.cancel();
-    let finished = tokio::time::timeout(Duration::from_secs(5), async { (tcp.await, unix.await, desk.await) }).await;
+    let finished = tokio::time::timeout(Duration::from_secs(5), async { while doors.join_next().await.is_some() {} }).await;
     effects.finish().await;
     if finished.is_err() {
         tracing::warn!("some connections were still open and are closed");
     }
     drop(std::fs::remove_file(home.http_socket()));
-    Ok(())
+    match shut {
+        None => Ok(()),
+        Some(ended) => Err(Failure::Other(format!("the server no longer listens and stops: {ended:?}"))),
+    }
 }
 
 /// Hands the file's policy sections to the store: what tightens applies now, what loosens waits for an owner.
@@ -197,7 +200,6 @@ async fn unused(activity: &Activity, linger: Option<Duration>) {
     }
 }
 
-/// Logs to standard error, or to a file where nobody reads that.
 /// The command that connects Claude Code to this desk, so that it works as it is printed.
 fn connect(settings: &Settings, mode: Mode) -> String {
     let (token, agent) = match mode {
@@ -218,6 +220,7 @@ fn own_name() -> String {
     if found { name } else { format!("'{}'", own.display()) }
 }
 
+/// Logs to standard error, or to a file where nobody reads that.
 fn start_log(settings: &Settings, file: Option<File>) {
     let filter = tracing_subscriber::EnvFilter::new(format!("warn,deskmate={0},deskmate_core={0},deskmate_db={0}", settings.log_level.name()));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);

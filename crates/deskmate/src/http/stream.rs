@@ -8,9 +8,9 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use deskmate_core::call::{Actor, Credential, Desk};
+use deskmate_core::call::{Credential, Desk};
 use deskmate_core::record::{self, EventRow};
-use deskmate_core::{Error, Result, identity};
+use deskmate_core::{Error, Result};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -79,12 +79,12 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
     response
 }
 
-/// The events from a place on that the caller may see, and the place after the last one looked at.
+/// The events from a place on that the caller may see, by the same right as the list of the record, and the place after the last one looked at.
 async fn look(desk: &Desk, credential: &Credential, from: u64) -> Result<(Vec<EventRow>, u64)> {
-    let (credential, world, open_allowed) = (credential.clone(), desk.world.clone(), desk.open_allowed);
+    let (credential, admitting) = (credential.clone(), desk.clone());
     desk.db
         .read(move |tx| {
-            let actor: Actor = identity::authenticate(tx, &credential, &identity::Claims::default(), world.now(), open_allowed)?;
+            let actor = admitting.admit(tx, &credential, "desk_record_list")?;
             if from == u64::MAX {
                 return Ok((Vec::new(), from));
             }

@@ -192,8 +192,15 @@ impl ServerHandler for Server {
             tokio_util::task::AbortOnDropHandle::new(tokio::spawn(follower))
         });
         let followers: Vec<_> = followers.collect();
-        context.cancelled().await;
-        drop(followers);
+        if followers.is_empty() {
+            context.cancelled().await;
+            return Ok(());
+        }
+        // A stream of which nothing is followed any more ends, so that the client does not wait for nothing.
+        tokio::select! {
+            () = context.cancelled() => {}
+            _ = futures_util::future::join_all(followers) => {}
+        }
         Ok(())
     }
 

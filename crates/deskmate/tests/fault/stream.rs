@@ -84,6 +84,22 @@ fn the_stream_shows_an_agent_only_what_concerns_it() {
 }
 
 #[test]
+fn the_stream_keeps_to_the_scopes_of_a_token() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (desk, session) = Desk::owned(&directory.path().join("home"));
+    let make = |scope: &str| {
+        let made = desk.with(&session, "desk_token_create", &json!({ "note": "script", "scopes": [scope] })).good();
+        format!("Bearer {}", made["token"].as_str().expect("a token"))
+    };
+    let narrow = make("bridge_send_message:write");
+    let answer = desk.http().get("/api/stream?from=0", &[("authorization", &narrow)]).expect("the server answers");
+    assert_eq!((answer.status, answer.code()), (403, "forbidden".to_owned()), "{}", answer.text());
+    let wide = make("desk_record_list:read");
+    let seen = follow(&desk.address, &format!("authorization: {wide}"), "?from=0", None, |found| found.len() > 2);
+    assert!(seen.len() > 2);
+}
+
+#[test]
 fn extreme_places_in_the_record_are_answered() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let desk = Desk::start(&directory.path().join("home"));

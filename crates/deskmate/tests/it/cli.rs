@@ -130,3 +130,22 @@ fn every_shell_gets_its_completions() {
         assert!(json(&desk.run(&["schema", document])).is_object() || json(&desk.run(&["schema", document])).is_array());
     }
 }
+
+#[test]
+fn waiting_without_a_project_is_for_mail_of_any() {
+    let desk = Desk::new();
+    let url = desk.up();
+    let started = std::time::Instant::now();
+    let none = desk.run(&["wait", "--agent", "code", "--timeout", "300ms"]);
+    assert_ne!(none.status.code(), Some(0));
+    assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    let sent =
+        super::http::post(&url, "/api/bridge_send_message", &[("X-Deskmate-Agent", "cowork")], "{\"to\":\"code\",\"content\":\"x\",\"project\":\"web\"}");
+    assert_eq!(sent.status, 200, "{}", sent.body);
+    let woken = desk.run(&["wait", "--agent", "code", "--timeout", "10s"]);
+    assert!(woken.status.success() && String::from_utf8_lossy(&woken.stdout).contains("web"), "{woken:?}");
+    let other = desk.run(&["wait", "--agent", "code", "--timeout", "300ms", "--project", "default"]);
+    assert_ne!(other.status.code(), Some(0));
+    let own = desk.run(&["wait", "--agent", "code", "--timeout", "10s", "--project", "web"]);
+    assert!(own.status.success(), "{own:?}");
+}

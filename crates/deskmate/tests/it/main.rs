@@ -9,11 +9,15 @@ mod desk;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod import;
+#[cfg(test)]
 mod keep;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
 mod notify;
+#[cfg(test)]
+mod policy;
 #[cfg(test)]
 mod rest;
 #[cfg(test)]

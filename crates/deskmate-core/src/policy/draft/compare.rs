@@ -45,8 +45,17 @@ pub fn classify(in_force: &Set, changes: Vec<Change>) -> Vec<Classified> {
             Classified { change, direction, why: why.to_owned() }
         })
         .collect();
-    // A mapping must not be in force without its policy. If the policy waits, so does what rests on it.
+    // A mapping must not be in force without its policy. If the policy waits, so does what rests on it; and a policy that
+    // comes into use with a mapping waits with that mapping, so that whoever accepts it sees what it says.
     loop {
+        let held_with: BTreeSet<String> = classified
+            .iter()
+            .filter(|one| one.direction == Direction::Loosens && one.change.to.is_some())
+            .filter_map(|one| match &one.change.key {
+                Key::Mapping { policy, .. } => Some(policy.clone()),
+                _ => None,
+            })
+            .collect();
         let now: Vec<Change> = classified.iter().filter(|one| one.direction != Direction::Loosens).map(|one| one.change.clone()).collect();
         let applied = with(in_force, &now);
         let names: BTreeSet<String> = applied.mappings().map(|(_, _, policy)| policy.to_owned()).collect();
@@ -56,6 +65,7 @@ pub fn classify(in_force: &Set, changes: Vec<Change>) -> Vec<Classified> {
         let mut held = false;
         for one in classified.iter_mut().filter(|one| one.direction != Direction::Loosens) {
             let rests = match &one.change.key {
+                Key::Policy { policy } if one.direction == Direction::Neutral => held_with.contains(policy) || dangling.contains(policy),
                 Key::Mapping { policy, .. } | Key::Policy { policy } => dangling.contains(policy),
                 Key::Setting { .. } => looser,
             };
