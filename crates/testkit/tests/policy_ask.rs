@@ -18,7 +18,8 @@ mappings:
 ";
 
 fn propose(desk: &TestDesk, who: &Caller, domain: &str, change: &Value) -> Value {
-    let input = json!({ "domain": domain, "action": "update", "target": "deal 7", "proposed_change": change.to_string(), "confidence": 0.9, "reasoning": "asked to" });
+    let input =
+        json!({ "domain": domain, "action": "update", "target": "deal 7", "proposed_change": change.to_string(), "confidence": 0.9, "reasoning": "asked to" });
     desk.call(who, "cowork_propose", input).unwrap()
 }
 
@@ -108,7 +109,8 @@ fn the_examples_of_the_page_work() {
     let mut cases = 0;
     for example in examples() {
         let document = Document::parse(&example).unwrap_or_else(|problems| panic!("{example}\n{problems:#?}"));
-        let rulebook = Rulebook::compile(document.over(&Parts::default()), std::collections::BTreeMap::new()).unwrap_or_else(|problems| panic!("{problems:#?}"));
+        let rulebook =
+            Rulebook::compile(document.over(&Parts::default()), std::collections::BTreeMap::new()).unwrap_or_else(|problems| panic!("{problems:#?}"));
         for case in run_cases(&rulebook, None) {
             assert!(case.passed, "{case:#?}");
             cases += 1;

@@ -80,12 +80,20 @@ fn database(desk: &Desk) -> String {
     db.execute("insert into trust_scores values ('sales-agent', 'crm.deals', 0.62, 0.4, 40, 16, 2, 0, ?1)", [at]).unwrap();
     for number in 0..450 {
         let (action, proposal) = (format!("a-{number}"), format!("p-{number}"));
-        db.execute("insert into actions values (?1, 'sales-agent', 'propose', 'crm.deals', 'update deal', 0.8, 'because', 'proposed', 'agent', ?2)", (&action, at)).unwrap();
+        db.execute(
+            "insert into actions values (?1, 'sales-agent', 'propose', 'crm.deals', 'update deal', 0.8, 'because', 'proposed', 'agent', ?2)",
+            (&action, at),
+        )
+        .unwrap();
         let decision = if number < 448 { Some("approved") } else { None };
         db.execute("insert into proposals values (?1, ?2, '{\"value\":5}', 0.3, 0.8, 0, ?3, null, null, ?4)", (&proposal, &action, decision, at)).unwrap();
     }
     db.execute("insert into overrides values ('o-1', 'a-0', 'agent_wrong', 'no', -0.08, ?1)", [at]).unwrap();
-    db.execute("insert into handoffs values ('h-1', 'sales-agent', 'crm.deals', 'stuck', 0.2, '{\"mode\":\"review\"}', '[]', null, null, ?1, null, 0, 0)", [at]).unwrap();
+    db.execute(
+        "insert into handoffs values ('h-1', 'sales-agent', 'crm.deals', 'stuck', 0.2, '{\"mode\":\"review\"}', '[]', null, null, ?1, null, 0, 0)",
+        [at],
+    )
+    .unwrap();
     db.execute("insert into timeline values ('t-1', 'session_1', 'agent', 'proposal', 'p-0', 'proposed', ?1)", [at]).unwrap();
     path.to_str().expect("text").to_owned()
 }

@@ -129,7 +129,8 @@ fn an_owner_applies_simulates_and_asks_why() {
     assert_eq!(in_force(&desk), json!([]));
     let applied = as_owner(&desk, &["policy", "apply", &path]);
     assert!(applied.status.success() && text(&applied.stdout).contains("+ policy crm-write"), "{} {}", text(&applied.stdout), text(&applied.stderr));
-    let input = json!({ "domain": "crm.deals", "action": "update", "target": "deal 7", "proposed_change": "{\"amount\": 600}", "confidence": 0.9, "reasoning": "r" });
+    let input =
+        json!({ "domain": "crm.deals", "action": "update", "target": "deal 7", "proposed_change": "{\"amount\": 600}", "confidence": 0.9, "reasoning": "r" });
     let asked = desk.command(&["call", "cowork_propose", "--input", &input.to_string(), "--json"]).env("DESKMATE_TOKEN", &token).output().unwrap();
     let request = answer(&asked)["proposal_id"].as_str().unwrap().to_owned();
     let stricter = file(&desk, "stricter.yaml", &CRM.replace("500000", "500"));
