@@ -45,7 +45,7 @@ impl Session {
         }
         // A scan of a small table takes a lock on all of it and conflicts with every writer, so indexes are preferred.
         client.batch_execute(
-            "set enable_seqscan = off; set client_min_messages = warning; set statement_timeout = '30s'; \
+            "set enable_seqscan = off; set enable_bitmapscan = off; set client_min_messages = warning; set statement_timeout = '30s'; \
              set idle_in_transaction_session_timeout = '60s'; set lock_timeout = '10s'; set jit = off;",
         )?;
         Ok(Self { client, statements: HashMap::new() })

@@ -94,11 +94,18 @@ impl App {
         match &answer {
             Ok(answer) => tracing::debug!(actor = %answer.actor.id, verified = answer.actor.verified, operation, surface, micros, "done"),
             Err(error) => {
-                tracing::info!(operation, surface, code = ?error.code, message = %error.message, micros, "refused");
+                // What is wrong with an input is told by its field: the message may repeat what was given.
+                let message = if error.code == Code::Invalid { error.field.as_deref().unwrap_or_default() } else { &error.message };
+                tracing::info!(operation, surface, code = ?error.code, message, micros, "refused");
                 self.refusals.note(&self.desk, &call, error).await;
             }
         }
         answer.map_err(|error| self.disclose(error))
+    }
+
+    /// Tells what was only counted in minutes that are over.
+    pub(crate) async fn sweep_refusals(&self) {
+        self.refusals.sweep(&self.desk).await;
     }
 
     /// A fault of ours is told by a number that is also in the log, not by its text.

@@ -68,7 +68,7 @@ pub(crate) struct File {
     #[schemars(with = "Vec<policy::Rule>")]
     rules: Option<IgnoredAny>,
     /// Which policy holds for which agent in which domain.
-    #[schemars(with = "Vec<policy::Mapping>")]
+    #[schemars(with = "Vec<MappingEntry>")]
     mappings: Option<IgnoredAny>,
     /// How trust is earned and lost.
     #[schemars(with = "judgement::TrustSettings")]
@@ -108,6 +108,23 @@ pub(crate) struct File {
     checkpoints: Checkpoints,
     /// Whom the desk tells that something waits.
     notifications: notifications::Section,
+}
+
+/// Which policy holds for which agent in which domain, as it is written; a trailing `*` stands for any ending.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is used; the reader of policies reads it")]
+struct MappingEntry {
+    /// The agent; `agent` is understood as well.
+    agent_id: Option<String>,
+    /// The same.
+    agent: Option<String>,
+    /// The domain.
+    domain: String,
+    /// The policy's id; `policy` is understood as well.
+    policy_id: Option<String>,
+    /// The same.
+    policy: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -102,6 +102,15 @@ impl TestDesk {
         Self { desk, world, key, _schema: schema, _directory: directory }
     }
 
+    /// Stops the desk and starts it again on what it left on disk.
+    pub fn restart(&mut self) {
+        let mut options = Options::new(self.desk.db.url().to_owned(), MIGRATIONS);
+        options.threads = 2;
+        self.desk.db.close();
+        self.desk.db = open(&options, &self.key);
+        self.desk.rulebooks = deskmate_core::policy::Cache::default();
+    }
+
     /// Calls an operation and seals what it told. People's sessions come over REST, everybody else over MCP.
     pub fn call(&self, caller: &Caller, operation: &str, input: Value) -> Result<Value> {
         let is_session = matches!(caller, Caller::Secret(secret) if secret.starts_with("dms_"));

@@ -231,15 +231,69 @@ both! {
 
     fn an_erased_payload_is_gone_and_every_proof_stands(desk: &TestDesk) {
         let owner = busy(desk);
-        let events = desk.call(&owner, "desk_record_list", json!({ "kind": "person.added" })).unwrap();
+        desk.call(&owner, "desk_agent_add", json!({ "agent": "noted", "note": "for Eve" })).unwrap();
+        let events = desk.call(&owner, "desk_record_list", json!({ "subject": "agent:noted" })).unwrap();
         let seq = events["events"][0]["seq"].as_u64().unwrap();
-        assert_eq!(events["events"][0]["payload"]["name"], "Owner");
+        assert_eq!(events["events"][0]["payload"]["note"], "for Eve");
         desk.call(&owner, "desk_record_erase", json!({ "seq": seq, "reason": "asked for" })).unwrap();
         let event = desk.call(&owner, "desk_record_get", json!({ "seq": seq })).unwrap();
         assert_eq!(event.get("payload"), None::<&Value>);
+        let agents = desk.call(&owner, "desk_agent_list", json!({})).unwrap();
+        assert!(!agents.to_string().contains("Eve"), "{agents}");
         desk.call(&owner, "desk_record_prove", json!({ "seq": seq })).unwrap();
         assert!(desk.verify().sound, "{:?}", desk.verify().findings);
         assert_code(&desk.refused(&owner, "desk_record_erase", json!({ "seq": seq, "reason": "again" })), Code::NotFound);
+    }
+
+    fn the_name_of_somebody_who_left_can_be_erased(desk: &TestDesk) {
+        let owner = desk.claim();
+        let link = desk.call(&owner, "desk_person_invite", json!({ "name": "Eve", "role": "member" })).unwrap();
+        let joined = desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": link["code"], "passphrase": "sesame 1" })).unwrap();
+        let events = desk.call(&owner, "desk_record_list", json!({ "kind": "person.added" })).unwrap();
+        let erase = json!({ "seq": events["events"][0]["seq"], "reason": "asked for" });
+        assert_code(&desk.refused(&owner, "desk_record_erase", erase.clone()), Code::Conflict);
+        desk.call(&owner, "desk_person_change", json!({ "person": joined["person"], "active": false })).unwrap();
+        desk.call(&owner, "desk_record_erase", erase).unwrap();
+        let people = desk.call(&owner, "desk_person_list", json!({})).unwrap();
+        assert!(!people["people"].to_string().contains("Eve"), "{people}");
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn erased_paths_are_gone_from_their_release_too(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.agent("code", "bridge_reserve_paths", json!({ "paths": ["secret/plan.md"] })).unwrap();
+        desk.agent("code", "bridge_release_paths", json!({ "paths": ["secret/plan.md"] })).unwrap();
+        let events = desk.call(&owner, "desk_record_list", json!({ "kind": "paths.reserved" })).unwrap();
+        assert!(events.to_string().contains("secret"));
+        desk.call(&owner, "desk_record_erase", json!({ "seq": events["events"][0]["seq"], "reason": "asked for" })).unwrap();
+        let all = desk.call(&owner, "desk_record_list", json!({ "limit": 200 })).unwrap();
+        assert!(!all.to_string().contains("secret"), "{all}");
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn a_page_of_the_record_is_bounded_by_bytes(desk: &TestDesk) {
+        let owner = desk.claim();
+        let content = "x".repeat(200 * 1024);
+        for _ in 0..5 {
+            desk.agent("code", "bridge_send_message", json!({ "to": "cowork", "content": content })).unwrap();
+        }
+        let (mut seen, mut cursor, mut pages) = (Vec::new(), Value::Null, 0);
+        loop {
+            let mut input = json!({ "kind": "message.sent", "limit": 200 });
+            if cursor.is_string() {
+                input["cursor"] = cursor;
+            }
+            let page = desk.call(&owner, "desk_record_list", input).unwrap();
+            assert!(page.to_string().len() < 600 * 1024);
+            pages += 1;
+            seen.extend(page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()));
+            cursor = page["next_cursor"].clone();
+            if !cursor.is_string() {
+                break;
+            }
+        }
+        assert_eq!(seen.len(), 5);
+        assert!(pages > 2 && seen.windows(2).all(|pair| pair[0] > pair[1]), "{seen:?}");
     }
 
     fn an_agent_sees_only_what_concerns_it(desk: &TestDesk) {

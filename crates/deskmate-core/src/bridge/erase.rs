@@ -7,8 +7,9 @@ use super::{edits, notes, reservations, send, tasks, update};
 use crate::Result;
 use crate::record::EventRow;
 
-/// Erases what an event's payload repeats in rows, and the kept answers of those who may have read it.
-pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
+/// Erases what an event's payload repeats in rows, and the kept answers of those who may have read it. Answers with the
+/// later events whose payloads repeat it.
+pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<Vec<u64>> {
     let fact = |name: &str| event.facts.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = event.kind.as_str();
     if kind == send::SENT.name {
@@ -32,10 +33,22 @@ pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
         tx.execute("update task_note set note = null where id = $1", args![fact("note")])?;
     } else if kind == reservations::RESERVED.name {
         tx.execute("update reservation set paths = null, reason = null where id = $1", args![fact("reservation")])?;
+        forget_answers(tx, event)?;
+        return released(tx, &event.subject);
     } else {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    forget_answers(tx, event)
+    forget_answers(tx, event)?;
+    Ok(Vec::new())
+}
+
+/// The events that tell of the release of a reservation: they name its paths again.
+fn released(tx: &mut Tx<'_>, subject: &str) -> Result<Vec<u64>> {
+    let rows = tx.query(
+        "select e.seq from event e join event_payload p on p.seq = e.seq where e.subject = $1 and e.kind = $2 and p.payload is not null order by e.seq",
+        args![subject, reservations::RELEASED.name],
+    )?;
+    rows.iter().map(|row| Ok(u64::try_from(row.get::<i64>(0)?).unwrap_or(0))).collect()
 }
 
 /// Answers are kept for retries, and some repeat what was read.

@@ -14,6 +14,7 @@ mod messages;
 mod notes;
 mod party;
 mod paths;
+mod plans;
 mod reservations;
 mod retention;
 mod rows;
@@ -31,8 +32,10 @@ pub use claim::sweep_tasks;
 pub(crate) use edits::accept_task_edit;
 pub(crate) use erase::erase;
 pub(crate) use groups::accept_group_edit;
+#[doc(hidden)]
+pub use plans::indexed;
 pub use reservations::sweep_reservations;
-pub use retention::{Slice, prune_messages, prune_tasks};
+pub use retention::{Slice, prune_messages, prune_reservations, prune_tasks};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[

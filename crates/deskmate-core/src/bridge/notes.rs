@@ -99,14 +99,13 @@ pub(super) fn keep(cx: &mut Cx<'_, '_>, task: &TaskRow, writer: &Actor, text: &s
     cx.emit(event.payload(json!({ "note": text })).audience(audience))
 }
 
+pub(super) const OF_TASK: &str = "select id, actor, actor_kind, verified, note, percent, created_at from task_note \
+     where task = $1 and (created_at, id) < ($2, $3) order by created_at desc, id desc limit $4";
+
 /// The notes on a task, newest first.
 pub(super) fn notes_of(tx: &mut Tx<'_>, task: &str, page: &PageIn) -> Result<Page<NoteOut>> {
     let (created_at, id) = page.after.clone().unwrap_or((i64::MAX, String::new()));
-    let rows = tx.query(
-        "select id, actor, actor_kind, verified, note, percent, created_at from task_note \
-         where task = $1 and (created_at, id) < ($2, $3) order by created_at desc, id desc limit $4",
-        args![task, created_at, id, page.look_ahead()],
-    )?;
+    let rows = tx.query(OF_TASK, args![task, created_at, id, page.look_ahead()])?;
     let notes = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
     let sizes: Vec<i64> = notes.iter().map(|(_, note)| note.note.as_ref().map_or(0, |text| i64::try_from(text.len()).unwrap_or(i64::MAX)) + 256).collect();
     let limit = fitting(&sizes).min(page.limit);

@@ -127,13 +127,12 @@ pub(super) fn move_newest(tx: &mut Tx<'_>, recipient: &str, at: i64) -> Result<(
     Ok(())
 }
 
+/// Written with `coalesce`, so that no planner walks the index of waiting messages to find this one by its key.
+pub(super) const ACKNOWLEDGE: &str = "update delivery set acknowledged_at = $3 where message = $1 and recipient = $2 and coalesce(acknowledged_at, 0) = 0";
+
 /// Marks a message as acknowledged by one recipient. `false`: it was before, or was never sent to them.
 pub(super) fn acknowledge(tx: &mut Tx<'_>, message: &str, recipient: &str, now: i64) -> Result<bool> {
-    // Written with `coalesce`, so that no planner walks the index of waiting messages to find this one by its key.
-    let changed = tx.execute(
-        "update delivery set acknowledged_at = $3 where message = $1 and recipient = $2 and coalesce(acknowledged_at, 0) = 0",
-        args![message, recipient, now],
-    )?;
+    let changed = tx.execute(ACKNOWLEDGE, args![message, recipient, now])?;
     if changed > 0 {
         tx.execute("update mailbox set unread = unread - 1 where recipient = $1 and unread > 0", args![recipient])?;
     }

@@ -268,35 +268,36 @@ impl Part {
 }
 
 /// The statements of a list: a whole state, and work in progress by the end of its lease.
-struct List {
-    whole: &'static str,
-    leased: &'static str,
+pub(super) struct List {
+    pub(super) whole: &'static str,
+    pub(super) leased: &'static str,
 }
 
-/// Both statements from their conditions on the owner.
+/// Both statements from their conditions on the owner, which end with the project.
 macro_rules! task_list {
     ($whole:literal, $leased:literal) => {
         List {
             whole: concat!(
                 "select t.created_at, t.id, coalesce(octet_length(t.description), 0) + coalesce(octet_length(t.result), 0) + 1024 from task t where ",
                 $whole,
-                "t.project = $1 and t.state = $2 and (t.created_at, t.id) < ($3, $4) and t.open_blockers <= $5 \
+                " = $1 and t.state = $2 and (t.created_at, t.id) < ($3, $4) and t.open_blockers <= $5 \
                  order by t.created_at desc, t.id desc limit $6"
             ),
             leased: concat!(
                 "select t.created_at, t.id, coalesce(octet_length(t.description), 0) + coalesce(octet_length(t.result), 0) + 1024 \
                  from task t left join lease l on l.subject = 'task:' || t.id where ",
                 $leased,
-                "t.project = $1 and t.state = 'in_progress' and (t.created_at, t.id) < ($2, $3) \
+                " = $1 and t.state = 'in_progress' and (t.created_at, t.id) < ($2, $3) \
                  and coalesce(l.expires_at, 0) between $4 and $5 and t.open_blockers <= $6 order by t.created_at desc, t.id desc limit $7"
             ),
         }
     };
 }
 
-const ASSIGNED: List = task_list!("t.recipient = $7 and ", "t.recipient = $8 and ");
-const CREATED_BY: List = task_list!("t.sender = $7 and ", "t.sender = $8 and ");
-const EVERYBODYS: List = task_list!("", "");
+pub(super) const ASSIGNED: List = task_list!("t.recipient = $7 and t.project", "t.recipient = $8 and t.project");
+pub(super) const CREATED_BY: List = task_list!("t.sender = $7 and t.project", "t.sender = $8 and t.project");
+// Written as its index is.
+pub(super) const EVERYBODYS: List = task_list!("(t.project || '')", "(t.project || '')");
 
 /// Look at one task: its state and result, who works on it, what it waits for, and the notes on it.
 #[derive(Deserialize, JsonSchema)]

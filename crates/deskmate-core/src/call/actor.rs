@@ -103,6 +103,9 @@ pub struct Actor {
     pub credential: Option<String>,
 }
 
+/// What stands in the place of a credential's id where the local socket is all there is.
+const LOCAL: &str = "local socket";
+
 impl Actor {
     /// The desk itself.
     pub fn system() -> Self {
@@ -116,6 +119,16 @@ impl Actor {
             scopes: None,
             credential: None,
         }
+    }
+
+    /// Somebody who is known by the server's own local socket only.
+    pub(crate) fn local() -> Self {
+        Self { credential: Some(LOCAL.to_owned()), ..Self::system() }
+    }
+
+    /// Whether the call came over the server's own local socket, from its own account.
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_system() && self.credential.as_deref() == Some(LOCAL)
     }
 
     /// An agent.

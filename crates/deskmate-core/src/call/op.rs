@@ -133,6 +133,7 @@ pub struct Op {
     prepare: Option<Arc<Prepare>>,
     writes_when: Option<fn(&Value) -> bool>,
     secrets: &'static [&'static str],
+    secret_input: &'static [&'static str],
     needs: Option<Need>,
     names_caller: bool,
     untold_when: Option<fn(&Value) -> bool>,
@@ -218,6 +219,7 @@ impl Op {
             prepare: None,
             writes_when: None,
             secrets: &[],
+            secret_input: &[],
             needs: None,
             names_caller: false,
             untold_when: None,
@@ -238,6 +240,17 @@ impl Op {
         self
     }
 
+    /// Names the fields of the input that are secrets. Nothing that is derived from them is kept, so such an operation
+    /// takes no idempotency key, and no error repeats them.
+    #[must_use]
+    pub fn takes_secrets(mut self, secrets: &'static [&'static str]) -> Self {
+        self.secret_input = secrets;
+        if let Some(properties) = self.input.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.remove("idempotency_key");
+        }
+        self
+    }
+
     /// Shows the arguments `agent_id` and `agent_token` with which existing clients say who they are. They do not reach
     /// the operation, unless it has a use of its own for an `agent_id`: the credential decides, and what differs from it
     /// is refused.
@@ -251,6 +264,19 @@ impl Op {
             properties.insert("agent_token".to_owned(), json!({ "type": "string", "description": token }));
         }
         self
+    }
+
+    /// Whether a call may bring a key for doing it once.
+    pub(crate) fn takes_key(&self) -> bool {
+        self.effect == Effect::Write && self.secret_input.is_empty()
+    }
+
+    /// An error about a secret field, without what was given there.
+    fn veil(&self, error: Error) -> Error {
+        match error.field.as_deref().filter(|field| self.secret_input.contains(field)) {
+            Some(field) if error.message.starts_with("invalid ") => Error::invalid(field, "must be a text"),
+            _ => error,
+        }
     }
 
     /// Whether `agent_id` is shown but only says who calls.
@@ -339,12 +365,12 @@ impl Op {
     }
 
     pub(crate) fn run(&self, cx: &mut Cx<'_, '_>, input: Value, prepared: Option<&Prepared>) -> Result<Outcome> {
-        (self.run)(cx, input, prepared)
+        (self.run)(cx, input, prepared).map_err(|error| self.veil(error))
     }
 
     /// The slow first step, if there is one.
     pub(crate) fn prepare(&self, cx: &mut Cx<'_, '_>, input: &Value) -> Result<Option<Prepared>> {
-        self.prepare.as_ref().map(|prepare| prepare(cx, input)).transpose()
+        self.prepare.as_ref().map(|prepare| prepare(cx, input).map_err(|error| self.veil(error))).transpose()
     }
 
     pub(crate) fn is_prepared(&self) -> bool {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::actor::{Access, Actor, Credential, Presence, Surface};
 use super::cx::Cx;
-use super::decode::check_value;
+use super::decode::{check_size, check_value};
 use super::idempotency::Key;
 use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
@@ -99,6 +99,7 @@ impl Desk {
             return Err(Error::not_found(format!("there is no operation {}", call.operation)).hint("`deskmate call --list` shows all"));
         };
         check_value(&call.input, 0)?;
+        check_size(&call.input)?;
         let missing = match op.need().filter(|need| self.away.is_away(need.outside)) {
             None => None,
             Some(Need { outside, without: Without::Closed { next_step } }) => {
@@ -123,7 +124,7 @@ impl Desk {
         }
         let prepared = if op.is_prepared() {
             let (desk, op, call) = (self.clone(), op.clone(), call.clone());
-            self.db.read(move |tx| desk.prepare(tx, &op, &call)).await?
+            self.db.read_slowly(move |tx| desk.prepare(tx, &op, &call)).await?
         } else {
             None
         };
@@ -150,7 +151,8 @@ impl Desk {
         let mut input = call.input.clone();
         let claims = identity::Claims::take(op, &mut input)?;
         let actor = match (&call.credential, op.access) {
-            (Credential::Nobody | Credential::Named(_) | Credential::Local, Access::Public) | (Credential::Local, Access::Local) => Actor::system(),
+            (Credential::Nobody | Credential::Named(_), Access::Public) => Actor::system(),
+            (Credential::Local, Access::Public | Access::Local) => Actor::local(),
             (Credential::Nobody | Credential::Named(_), Access::Local) => return Err(not_local(op)),
             _ => identity::authenticate(tx, &call.credential, &claims, self.world.now(), self.open_allowed)?,
         };
@@ -168,7 +170,9 @@ impl Desk {
 
     fn prepare(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<Prepared>> {
         let (actor, mut input) = self.enter(tx, op, call)?;
-        Key::take(&mut input)?;
+        if op.takes_key() {
+            Key::take(&mut input)?;
+        }
         op.prepare(&mut self.cx(tx, actor, call.surface), &input)
     }
 
@@ -177,7 +181,7 @@ impl Desk {
         let mut cx = self.cx(tx, actor, call.surface);
         let effect = op.effect_of(&input);
         // A key on a call that only reads asks for nothing: reading twice is the same as reading once.
-        let key = if op.effect == Effect::Write { Key::take(&mut input)? } else { None };
+        let key = if op.takes_key() { Key::take(&mut input)? } else { None };
         if effect == Effect::Read {
             let outcome = op.run(&mut cx, input, None)?;
             return Ok(Answer { outcome, actor: cx.actor });
@@ -227,7 +231,7 @@ fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
         _ if actor.is_system() => Ok(()),
         Access::Local => Err(not_local(op)),
         Access::Anyone if actor.is_agent() => Ok(()),
-        Access::Anyone => need_role(actor, super::Role::Member.min(if effect == Effect::Read { super::Role::Viewer } else { super::Role::Member })),
+        Access::Anyone => need_role(actor, if effect == Effect::Read { super::Role::Viewer } else { super::Role::Member }),
         Access::Person(_) | Access::Present(_) | Access::Decides(_) if actor.is_agent() => {
             Err(Error::forbidden(format!("{} needs a person's credential, and this is an agent's", op.full_name())).hint(ways))
         }

@@ -165,7 +165,9 @@ pub(super) fn hand_off(cx: &mut Cx<'_, '_>, input: HandOff) -> Result<HandedOff>
         arguments: packet.clone(),
         ..Act::default()
     };
-    let title = words::one_line(&parts.reason, TITLE_CHARS_MAX);
+    let why = if settings.include_reasoning { words::one_line(&parts.reason, TITLE_CHARS_MAX / 2) } else { "it does not say why".to_owned() };
+    let for_human = format!("{} {}: {why}", cx.actor.id, mode.asks_for());
+    let title = if settings.include_reasoning { why } else { words::one_line(&for_human, TITLE_CHARS_MAX) };
     let mut new = New::new(RequestKind::Handoff, title, act, decision);
     new.packet = Packet { reasoning: Some(parts.reason.clone()).filter(|_| settings.include_reasoning), more: packet.clone(), ..Packet::default() };
     new.confidence = Some(input.confidence).filter(|_| settings.include_confidence);
@@ -174,7 +176,7 @@ pub(super) fn hand_off(cx: &mut Cx<'_, '_>, input: HandOff) -> Result<HandedOff>
     new.escalate_seconds = Some(i64::from(timeout.unwrap_or(settings.timeout_seconds)));
     let made = request::submit(cx, new)?;
     Ok(HandedOff {
-        for_human: format!("{} {}: {}", cx.actor.id, mode.asks_for(), words::one_line(&parts.reason, TITLE_CHARS_MAX)),
+        for_human,
         message: "A person was asked. What they say comes through cowork_check_handoff until you acknowledge it.".to_owned(),
         next: format!("call cowork_wait_for_decision with request_id {}, or cowork_check_handoff later", made.id),
         mode,

@@ -233,7 +233,7 @@ pub(super) fn propose(cx: &mut Cx<'_, '_>, input: Propose) -> Result<Proposed> {
     let score = trust.as_ref().map(|trust| trust.score.to_f64());
     let mut answer = Proposed { verified: who.verified, trust_level: score, confidence: Some(input.confidence), ..Proposed::default() };
     answer.show(&decision, &rulebook);
-    if decision.mode == Mode::Deny {
+    if decision.mode == Mode::Deny && !is_only_limited(&decision) {
         request::denied(cx, &who, &act, &decision)?;
         return Ok(answer.denied(&decision));
     }
@@ -245,6 +245,10 @@ pub(super) fn propose(cx: &mut Cx<'_, '_>, input: Propose) -> Result<Proposed> {
         Taken::Room(room) => room,
         Taken::Full(full) => return Ok(limited(&full, who.verified)),
     };
+    if decision.mode == Mode::Deny {
+        let why: Vec<String> = violations(&decision).into_iter().map(|violation| violation.reason).collect();
+        return Err(Error::limited(why.join("; "), 60_000).hint("cancel what is no longer needed, or wait until people decide"));
+    }
     if let Some(seconds) = input.deadline_seconds {
         decision.needs.expires_seconds = decision.needs.expires_seconds.min(i64::from(seconds));
     }
@@ -388,6 +392,11 @@ impl Proposed {
         let why = if self.mapping_found == Some(false) && self.policy_id.is_none() { " No policy is mapped to you and this domain." } else { "" };
         format!("A person has to look at this before anything is done.{why}")
     }
+}
+
+/// Whether nothing but a limit stands against an act: that is no fault of the act, and passes.
+fn is_only_limited(decision: &Decision) -> bool {
+    decision.hard_stops().next().is_none() && decision.reasons.iter().filter(|reason| reason.mode == Mode::Deny).all(|reason| reason.source == "limit")
 }
 
 /// What forbids an act: its rules, or what else makes the answer no.

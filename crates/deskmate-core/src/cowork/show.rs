@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::instruction;
 use super::propose::{GrantOut, Violation, grant_of};
-use super::words::{self, sees_all};
+use super::words;
 use crate::call::Cx;
 use crate::policy::Reason;
 use crate::request::{self, Request, RequestKind, State};
@@ -157,10 +157,8 @@ pub(super) fn show(cx: &mut Cx<'_, '_>, request: &Request) -> Result<RequestOut>
     let packet = request.told()?;
     let decision = request.decided()?;
     let state = request.state_at(now);
-    let for_people = sees_all(cx);
-    let hits = decision.iter().flat_map(|decision| decision.hits.iter().map(Violation::of)).collect();
-    let reasons = decision.iter().flat_map(|decision| decision.reasons.iter().cloned());
-    let reasons = reasons.map(|reason| if for_people { reason } else { Reason { would_change: None, ..reason } }).collect();
+    let hits: Vec<Violation> = decision.iter().flat_map(|decision| decision.hits.iter().map(Violation::of)).collect();
+    let reasons = words::reasons_for(cx, decision.map(|decision| decision.reasons).unwrap_or_default());
     let grant = if state == State::Approved { grant_of(cx, &request.id)? } else { None };
     let told = instruction::of_request(cx.tx, &request.id)?;
     Ok(RequestOut {

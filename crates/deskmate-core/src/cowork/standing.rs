@@ -75,14 +75,17 @@ pub(super) struct TrustOut {
     message: String,
 }
 
-/// The mode of a proposal that changes nothing but `field`, and whether that field is high-risk.
+/// The mode of a proposal that changes nothing but `field`, and whether that field is high-risk. What is used up of this
+/// hour's and this day's limits passes, so it does not count here.
 pub(super) fn mode_of(cx: &mut Cx<'_, '_>, who: &Requester, domain: &str, field: Option<&str>) -> Result<(Mode, bool)> {
     let act =
         Act { kind: VERB.to_owned(), tool: "cowork_propose".to_owned(), domain: domain.to_owned(), arguments: Value::Object(Map::new()), ..Act::default() };
     let decision = request::judge(cx, &act, who, false)?;
     let rulebook = policy::current(cx)?;
     let high_risk = field.is_some_and(|field| rulebook.is_high_risk(domain, field));
-    Ok((if high_risk { decision.mode.min(Mode::Suggest) } else { decision.mode }, high_risk))
+    let lasting = decision.reasons.iter().filter(|reason| reason.source != "limit").map(|reason| reason.mode);
+    let mode = lasting.min().unwrap_or(decision.mode);
+    Ok((if high_risk { mode.min(Mode::Suggest) } else { mode }, high_risk))
 }
 
 pub(super) fn check_trust(cx: &mut Cx<'_, '_>, input: CheckTrust) -> Result<TrustOut> {

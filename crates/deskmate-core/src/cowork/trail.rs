@@ -314,13 +314,12 @@ fn shown(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], ve
     };
     let approved = matches!(state, State::Approved | State::Executing | State::Done | State::Failed | State::Ambiguous);
     let last = executions.last();
-    let for_people = words::sees_all(cx);
     let policy = request.decided()?.map(|decision| Attribution {
         mode: decision.mode.name().to_owned(),
         policies: decision.policies,
         rulebook: request.rulebook.clone(),
         rules: decision.hits.iter().map(|hit| hit.rule_id.clone()).collect(),
-        reasons: decision.reasons.into_iter().map(|reason| if for_people { reason } else { Reason { would_change: None, ..reason } }).collect(),
+        reasons: words::reasons_for(cx, decision.reasons),
     });
     let by = request.decided_by.as_deref();
     let notes = match (approved, by) {

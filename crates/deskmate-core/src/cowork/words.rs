@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::call::{Cx, check_value, parse_strict};
 use crate::limits::{NAME_CHARS_MAX, PACKET_ITEMS_MAX};
+use crate::policy::Reason;
 use crate::{Error, Result, check_text};
 
 /// What every answer with others' texts says first.
@@ -83,6 +84,18 @@ pub(super) fn said_list(field: &str, given: Value, bytes_max: usize) -> Result<V
 /// Whether the caller may see everything: people and the desk itself.
 pub(super) fn sees_all(cx: &Cx<'_, '_>) -> bool {
     !cx.actor.is_agent()
+}
+
+/// What an answer came from, as the caller may read it: thresholds, and what would change the answer, are for people.
+pub(super) fn reasons_for(cx: &Cx<'_, '_>, reasons: Vec<Reason>) -> Vec<Reason> {
+    if sees_all(cx) {
+        return reasons;
+    }
+    let hidden = |reason: Reason| {
+        let text = if reason.source == "trust" { "what you have earned in this domain so far".to_owned() } else { reason.text };
+        Reason { text, would_change: None, ..reason }
+    };
+    reasons.into_iter().map(hidden).collect()
 }
 
 /// An agent whose affairs are asked for: an agent asks for its own only.

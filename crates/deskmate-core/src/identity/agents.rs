@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::authenticate::check_agent_name;
-use super::rows::{self, CREDENTIALS_OF, CredentialRow};
+use super::rows::{self, CredentialRow};
 use super::token::SecretKind;
-use crate::call::Cx;
+use crate::call::{Cx, Page, PageIn};
 use crate::edit::{self, EDITED, Held, Target};
-use crate::limits::TITLE_CHARS_MAX;
+use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
 use crate::record::{Event, EventRow, Kind};
 use crate::{Error, Result, check_text, format_time};
 
@@ -170,15 +170,23 @@ fn new_token(cx: &mut Cx<'_, '_>, agent: String, days: Option<u32>) -> Result<Ag
     Ok(AgentToken { agent, token: secret.reveal().to_owned(), credential, expires_at: format_time(cx.now() + ttl) })
 }
 
-/// List the registered agents.
+/// List the registered agents by name.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {}
+pub(super) struct List {
+    /// How many; 200 if not given, which is also the most.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
 
 /// The registered agents.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Agents {
     agents: Vec<AgentOut>,
+    /// Give this as `cursor` for the next page. Absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -199,10 +207,13 @@ struct AgentOut {
     set_by_people: Vec<String>,
 }
 
-pub(super) fn list(cx: &mut Cx<'_, '_>, _: List) -> Result<Agents> {
-    let rows = cx.tx.query("select id, state, note, created_at from agent order by id limit 10000", &[])?;
-    let mut agents = Vec::with_capacity(rows.len());
-    for row in rows {
+pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Agents> {
+    let page = PageIn::new(input.limit.or(Some(PAGE_MAX)), input.cursor.as_deref())?;
+    let (_, after) = page.after.clone().unwrap_or_default();
+    let rows = cx.tx.query("select id, state, note, created_at from agent where id > $1 order by id limit $2", args![after, page.look_ahead()])?;
+    let page = Page::cut(rows, &page, |row| (0, row.get(0).unwrap_or_default()));
+    let mut agents = Vec::with_capacity(page.items.len());
+    for row in page.items {
         let agent: String = row.get(0)?;
         let good = good_tokens(cx, &agent)?;
         let set_by_people = edit::set_by_people(cx.tx, &subject(&agent))?;
@@ -215,15 +226,13 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, _: List) -> Result<Agents> {
             set_by_people,
         });
     }
-    Ok(Agents { agents })
+    Ok(Agents { agents, next_cursor: page.next_cursor })
 }
 
 fn good_tokens(cx: &mut Cx<'_, '_>, agent: &str) -> Result<Vec<CredentialRow>> {
-    let now = cx.now();
-    let mut rows = cx.tx.query(CREDENTIALS_OF, args![agent, SecretKind::Agent.name()])?;
-    rows.extend(cx.tx.query(CREDENTIALS_OF, args![agent, SecretKind::Imported.name()])?);
-    let all = rows.iter().map(CredentialRow::read).collect::<Result<Vec<_>>>()?;
-    Ok(all.into_iter().filter(|token| token.is_good(now)).collect())
+    let mut good = rows::good_of(cx, agent, SecretKind::Agent)?;
+    good.extend(rows::good_of(cx, agent, SecretKind::Imported)?);
+    Ok(good)
 }
 
 /// Give an agent a new token. The old ones stop working now, or after `grace_minutes`.

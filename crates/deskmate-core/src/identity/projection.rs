@@ -6,6 +6,7 @@ use deskmate_db::Tx;
 use serde_json::Value;
 
 use super::sessions::rebuilt_factor;
+use super::token::SecretKind;
 use super::{agents, people, rows, sessions};
 use crate::record::{Body, Finding, Projection};
 use crate::{Result, hex};
@@ -16,6 +17,7 @@ pub struct IdentityProjection {
     agents: BTreeMap<String, &'static str>,
     people: BTreeMap<String, PersonFacts>,
     credentials: BTreeMap<String, CredentialFacts>,
+    newest: i64,
 }
 
 #[derive(Default, PartialEq, Eq, Debug)]
@@ -28,7 +30,7 @@ struct PersonFacts {
     locked_until: Option<i64>,
 }
 
-#[derive(Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
 struct CredentialFacts {
     kind: String,
     owner: String,
@@ -37,10 +39,12 @@ struct CredentialFacts {
     expires_at: i64,
     revoked_at: Option<i64>,
     present_until: Option<i64>,
+    failures: i64,
 }
 
 impl Projection for IdentityProjection {
     fn apply(&mut self, _seq: u64, body: &Body) {
+        self.newest = self.newest.max(body.at);
         let text = |name: &str| body.facts.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let number = |name: &str| body.facts.get(name).and_then(Value::as_i64);
         let kind = body.kind.as_str();
@@ -64,7 +68,12 @@ impl Projection for IdentityProjection {
                 expires_at: number("expires_at").unwrap_or(0),
                 revoked_at: None,
                 present_until: None,
+                failures: 0,
             };
+            // Whoever gets a session has just given the right passphrase.
+            if let Some(person) = self.people.get_mut(&facts.owner).filter(|_| facts.kind == SecretKind::Session.name()) {
+                (person.failures, person.locked_until) = (0, None);
+            }
             self.credentials.insert(text("credential"), facts);
         } else if kind == rows::REVOKED.name {
             let (at, now) = (number("at").unwrap_or(0), number("now").unwrap_or(0));
@@ -75,10 +84,9 @@ impl Projection for IdentityProjection {
             }
         } else if kind == sessions::PRESENT.name {
             let credential = self.credentials.entry(text("credential")).or_default();
-            credential.present_until = number("until");
-            if let Some(person) = self.people.get_mut(&credential.owner) {
-                (person.failures, person.locked_until) = (0, None);
-            }
+            (credential.present_until, credential.failures) = (number("until"), 0);
+        } else if kind == sessions::SIGN_IN_FAILED.name && body.facts.contains_key("credential") {
+            self.credentials.entry(text("credential")).or_default().failures = number("failures").unwrap_or(0);
         } else if kind == sessions::SIGN_IN_FAILED.name {
             let person = self.people.entry(text("person")).or_default();
             (person.failures, person.locked_until) = (number("failures").unwrap_or(0), None);
@@ -105,7 +113,7 @@ impl Projection for IdentityProjection {
             };
             stored.people.insert(row.get(0)?, facts);
         }
-        for row in tx.query("select id, kind, owner, hash, scopes, expires_at, revoked_at, present_until from credential order by id", &[])? {
+        for row in tx.query("select id, kind, owner, hash, scopes, expires_at, revoked_at, present_until, failures from credential order by id", &[])? {
             let hash: Vec<u8> = row.get(3)?;
             let facts = CredentialFacts {
                 kind: row.get(1)?,
@@ -115,13 +123,17 @@ impl Projection for IdentityProjection {
                 expires_at: row.get(5)?,
                 revoked_at: row.get(6)?,
                 present_until: row.get(7)?,
+                failures: row.get(8)?,
             };
             stored.credentials.insert(row.get(0)?, facts);
         }
         let mut findings = Vec::new();
         differences("agent", &self.agents, &stored.agents, &mut findings);
         differences("person", &self.people, &stored.people, &mut findings);
-        differences("credential", &self.credentials, &stored.credentials, &mut findings);
+        // Rows of credentials that have ended go after a time; without its row none is good.
+        let is_kept = |(id, facts): &(&String, &CredentialFacts)| facts.expires_at >= self.newest || stored.credentials.contains_key(*id);
+        let kept = self.credentials.iter().filter(is_kept).map(|(id, facts)| (id.clone(), facts.clone())).collect();
+        differences("credential", &kept, &stored.credentials, &mut findings);
         Ok(findings)
     }
 }

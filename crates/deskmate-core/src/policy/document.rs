@@ -69,7 +69,8 @@ impl Document {
     #[must_use]
     pub fn over(&self, current: &Parts) -> Parts {
         let mut parts = current.clone();
-        let global = self.global.clone().or_else(|| parts.policies.remove(GLOBAL_POLICY));
+        let held = parts.policies.remove(GLOBAL_POLICY);
+        let global = self.global.clone().or(held);
         if let Some(policies) = &self.policies {
             parts.policies.clone_from(policies);
         }

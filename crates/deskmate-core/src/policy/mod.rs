@@ -43,7 +43,7 @@ pub use problem::Problem;
 pub use projection::PolicyProjection;
 pub use rulebook::{Cache, Rulebook};
 pub use settings::Settings;
-pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, current, store};
+pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, current, store, stored_digest};
 
 /// What a condition can ask for: the name, and what it is.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -51,7 +51,7 @@ pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The keys of `deskmate.yaml` that belong to others, so that a whole file can be given as a draft.
-pub const FILE_KEYS: &[&str] = &["listen", "database_url", "log", "tls", "proxy", "hosts", "retention", "bridge", "checkpoints"];
+pub const FILE_KEYS: &[&str] = &["listen", "database_url", "log", "tls", "proxy", "hosts", "retention", "bridge", "checkpoints", "notifications"];
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[store::ACCEPTED, store::RETIRED, store::MAPPED, store::UNMAPPED, store::SETTING, store::CHANGED, draft::CHANGED];

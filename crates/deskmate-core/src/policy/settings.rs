@@ -243,6 +243,8 @@ const AUTHORITY: &[(&str, Allowed)] = &[
     ("request_seconds", Count(1, SECONDS_MAX)),
     ("probe_limit", Count(1, 1_000_000)),
     ("token_deciders", Texts),
+    ("required_criteria", Texts),
+    ("criteria_seconds", Count(1, SECONDS_MAX)),
 ];
 
 const FEEDBACK: &[(&str, Allowed)] =

@@ -103,6 +103,11 @@ pub fn current(cx: &mut Cx<'_, '_>) -> Result<Arc<Rulebook>> {
     Ok(rulebook)
 }
 
+/// The digest of the rows as they are.
+pub fn stored_digest(cx: &mut Cx<'_, '_>) -> Result<String> {
+    Ok(load(cx.tx)?.digest)
+}
+
 pub(super) fn named_digest(tx: &mut Tx<'_>) -> Result<Option<String>> {
     let row = tx.optional("select value from desk where key = 'rulebook'", &[])?;
     Ok(row.map(|row| row.get(0)).transpose()?)

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::entry::{Body, Entry};
 use super::tree::signed;
 use crate::call::Actor;
+use crate::limits::PAGE_BYTES_MAX;
 use crate::{Code, Error, Result, format_time};
 
 /// An event as it is shown.
@@ -121,16 +122,13 @@ pub struct Search {
     pub limit: u32,
 }
 
-const PAGE_ALL: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq < $1 order by e.seq desc limit $2";
-const PAGE_SUBJECT: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq \
-     where e.subject = $3 and e.seq < $1 order by e.seq desc limit $2";
-const PAGE_ACTOR: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq \
-     where e.actor = $3 and e.seq < $1 order by e.seq desc limit $2";
-const PAGE_KIND: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq \
-     where e.kind = $3 and e.seq < $1 order by e.seq desc limit $2";
+const PAGE_ALL: &str = "select seq, body from event where seq < $1 order by seq desc limit $2";
+const PAGE_SUBJECT: &str = "select seq, body from event where subject = $3 and seq < $1 order by seq desc limit $2";
+const PAGE_ACTOR: &str = "select seq, body from event where actor = $3 and seq < $1 order by seq desc limit $2";
+const PAGE_KIND: &str = "select seq, body from event where kind = $3 and seq < $1 order by seq desc limit $2";
 
-/// A page of a search. The most selective condition uses its index, the others are checked row by row.
-pub fn search(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
+/// A page of a search, without payloads. The most selective condition uses its index, the others are checked row by row.
+pub fn search_heads(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
     let before = search.before.map_or(i64::MAX, signed);
     let limit = search.limit;
     let rows = match (&search.subject, &search.actor, &search.kind) {
@@ -139,8 +137,42 @@ pub fn search(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
         (None, None, Some(kind)) => tx.query(PAGE_KIND, args![before, limit, kind])?,
         (None, None, None) => tx.query(PAGE_ALL, args![before, limit])?,
     };
-    rows.iter().map(EventRow::read).collect()
+    rows.iter().map(EventRow::read_head).collect()
 }
+
+/// [`search_heads`] with payloads.
+pub fn search(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
+    let mut events = search_heads(tx, search)?;
+    for event in &mut events {
+        add_payload(tx, event)?;
+    }
+    Ok(events)
+}
+
+/// Reads what was written with an event into it, and answers how many bytes that is.
+fn add_payload(tx: &mut Tx<'_>, event: &mut EventRow) -> Result<usize> {
+    let row = tx.optional("select payload from event_payload where seq = $1", args![signed(event.seq)])?;
+    let text: Option<String> = row.map(|row| row.get(0)).transpose()?.flatten();
+    event.payload = text.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    Ok(text.map_or(0, |text| text.len()))
+}
+
+/// Adds payloads to events in their order, and leaves out those behind the one with which an answer is full.
+pub fn fill(tx: &mut Tx<'_>, mut events: Vec<EventRow>) -> Result<Vec<EventRow>> {
+    let mut bytes = 0;
+    for at in 0..events.len() {
+        let Some(event) = events.get_mut(at) else { break };
+        bytes += add_payload(tx, event)? + HEAD_BYTES;
+        if bytes > PAGE_BYTES_MAX {
+            events.truncate(at.max(1));
+            break;
+        }
+    }
+    Ok(events)
+}
+
+/// About what an event takes besides its payload.
+const HEAD_BYTES: usize = 512;
 
 /// An event as it was told, before or after it got its place in the record.
 #[derive(Clone, Debug)]

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::access::{self, check_decider, check_fresh, check_named};
 use super::digest::Bound;
 use super::events::{APPROVED, EDITED, Known, REJECTED, SUPERSEDED, UNDONE, VOTED};
-use super::judge::{Use, weigh_as};
+use super::judge::{Use, forbids, weigh_as};
 use super::model::{Request, RequestKind, State};
 use super::rows::{self, canonical};
-use super::submit::known;
+use super::submit::{hide, known};
 use super::{grant, outcome, standing};
 use crate::call::Cx;
 use crate::limits::CONTENT_BYTES_MAX;
@@ -70,7 +70,8 @@ pub fn approve_with(
     if access::is_grave(&known.request) {
         check_fresh(cx, "approving this, which is of high risk or loosens a limit,")?;
     }
-    if let Some(arguments) = bound {
+    if let Some(mut arguments) = bound {
+        hide(&mut arguments, &decision.redact);
         known.step(cx, EDITED, State::Pending, |event| event.payload(json!({ "arguments": arguments })))?;
     }
     known.request.batch = further.batch.clone().or(known.request.batch);
@@ -144,15 +145,15 @@ fn again(cx: &mut Cx<'_, '_>, request: &mut Request) -> Result<Decision> {
         return Ok(before);
     }
     let mut today = weigh_as(cx, &request.act()?, &request.requester, false, Use::Taken)?.decision;
-    let stops: Vec<String> = today.hard_stops().map(|hit| format!("{} ({} version {}): {}", hit.rule_id, hit.policy, hit.version, hit.reason)).collect();
-    if !stops.is_empty() {
-        return Err(Error::conflict(format!("policy forbids it: {}", stops.join("; "))).hint("reject it, edit it, or change the policy first"));
+    if let Some(why) = forbids(&today) {
+        return Err(Error::conflict(format!("policy forbids it: {why}")).hint("reject it, edit it, or change the policy first"));
     }
     today.needs.quorum = today.needs.quorum.max(before.needs.quorum);
     if today.needs.approvers.is_empty() {
         today.needs.approvers.clone_from(&before.needs.approvers);
     }
-    if grade(&before.risk) > grade(&today.risk) {
+    // A pause or a limit denies for now, and says nothing of the act itself.
+    if today.mode == Mode::Deny || grade(&before.risk) > grade(&today.risk) {
         today.risk.clone_from(&before.risk);
     }
     request.quorum = request.quorum.max(i64::from(today.needs.quorum));
@@ -163,7 +164,7 @@ fn again(cx: &mut Cx<'_, '_>, request: &mut Request) -> Result<Decision> {
 }
 
 /// The order of risks.
-pub(super) fn grade(risk: &str) -> u8 {
+fn grade(risk: &str) -> u8 {
     match risk {
         "low" => 0,
         "medium" => 1,
@@ -317,7 +318,7 @@ pub(super) fn reopen(request: &mut Request) {
 pub(super) fn stricter(request: &Request, then: &Decision, today: &Decision) -> Option<super::StopReason> {
     use super::StopReason::{Forbidden, Stricter};
     use crate::policy::Effect;
-    if today.hard_stops().next().is_some() {
+    if forbids(today).is_some() {
         return Some(Forbidden);
     }
     let by_people = request.decided_by.as_deref() != Some("desk");
@@ -328,5 +329,5 @@ pub(super) fn stricter(request: &Request, then: &Decision, today: &Decision) -> 
     let known = |hit: &policy::Hit| then.hits.iter().any(|old| old.policy == hit.policy && old.rule_id == hit.rule_id && old.field == hit.field);
     let more = today.hits.iter().filter(asks).any(|hit| !known(hit)) || i64::from(today.needs.quorum) > request.quorum;
     let others = !today.needs.approvers.is_empty() && today.needs.approvers != then.needs.approvers;
-    (more || others || grade(&today.risk) > grade(&then.risk)).then_some(Stricter)
+    (more || others).then_some(Stricter)
 }

@@ -75,16 +75,27 @@ pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_p
 
 /// A person's own act needs no request, unless a rule forbids it or asks for a second person.
 fn of_person(mut decision: Decision) -> Decision {
-    let has = |effect: Effect| decision.hits.iter().any(|hit| hit.effect == effect);
-    decision.mode = if has(Effect::Deny) {
+    decision.mode = if forbids(&decision).is_some() {
         Mode::Deny
-    } else if has(Effect::RequireApproval) {
+    } else if decision.hits.iter().any(|hit| hit.effect == Effect::RequireApproval) {
         Mode::Suggest
     } else {
         Mode::Act
     };
     decision.reasons.retain(|reason| reason.source == "policy");
     decision
+}
+
+/// Why the rules forbid an act, if they do: a rule that denies, or rules that together leave nobody to approve. Pauses and
+/// limits pass, so they are not among these.
+pub(super) fn forbids(decision: &Decision) -> Option<String> {
+    let stops = decision.hard_stops().map(|hit| format!("{} ({} version {}): {}", hit.rule_id, hit.policy, hit.version, hit.reason));
+    let others = decision.reasons.iter().filter(|reason| reason.source == "policy" && reason.mode == Mode::Deny).map(|reason| reason.text.clone());
+    let mut all: Vec<String> = stops.collect();
+    if all.is_empty() {
+        all = others.collect();
+    }
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// A decision that sends something to people whatever policy says: handoffs, promotions, changes of policy, edits over a

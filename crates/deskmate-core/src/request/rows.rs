@@ -145,7 +145,7 @@ pub(super) fn save(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
     let changed = tx.execute(
         "update request set state = $3, rank = $4, risk = $5, assignee = $6, quorum = $7, snoozed_until = $8, asked_at = $9, escalate_at = $10, \
          updated_at = $11, decided_at = $12, decided_by = $13, edited_by = $14, finished_at = $15, version = $16, round = $17, rulebook = $18, digest = $19, \
-         act = $20, decision = $21, packet = $22, reason = $23 where id = $1 and version = $2",
+         act = $20, decision = $21, packet = $22, reason = $23, batch = $24 where id = $1 and version = $2",
         args![
             request.id,
             request.version - 1,
@@ -169,7 +169,8 @@ pub(super) fn save(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
             request.bound,
             request.decision,
             request.packet,
-            request.reason
+            request.reason,
+            request.batch
         ],
     )?;
     if changed == 1 { Ok(()) } else { Err(Error::conflict("this request changed meanwhile").hint("look at it again")) }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::model::{Request, RequestKind, State};
 use super::rows::{self, select_request};
-use super::submit::shown_act;
+use super::submit::{shown_act, shown_packet};
 use super::{grant, model};
 use crate::call::Cx;
 use crate::limits::{CHANGES_SHOWN_MAX, SIMILAR_LOOKED_MAX, SIMILAR_SHOWN_MAX};
@@ -291,14 +291,11 @@ pub(super) fn details(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Details>
     let now = cx.now();
     let decision = request.decided()?;
     let packet = request.told()?;
+    let packet = decision.as_ref().map_or_else(|| packet.clone(), |decision| shown_packet(&packet, decision));
     let act = request.bound.is_some().then(|| request.act()).transpose()?;
     let shown = act.as_ref().map(|act| decision.as_ref().map_or_else(|| serde_json::json!(act), |decision| shown_act(act, decision)));
-    let (changes, changes_cut) = shown.as_ref().map_or_else(Default::default, |shown| {
-        differences(
-            packet.old.as_ref().filter(|_| decision.as_ref().is_none_or(|decision| decision.redact.is_empty())),
-            shown.get("arguments").unwrap_or(&Value::Null),
-        )
-    });
+    let arguments = shown.as_ref().and_then(|shown| shown.get("arguments"));
+    let (changes, changes_cut) = arguments.map_or_else(Default::default, |arguments| differences(packet.old.as_ref(), arguments));
     let votes = rows::votes(cx.tx, &request.id)?;
     let approvals = votes.iter().filter(|vote| vote.round == request.round && vote.vote == "approve").count();
     let (hits, policies, reasons, approvers) =

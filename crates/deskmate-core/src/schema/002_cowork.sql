@@ -350,3 +350,9 @@ create table notification_channel (
     failed_at bigint,
     error text
 );
+
+-- A session counts its own wrong passphrases. Ended credentials are found by their age.
+alter table credential add column failures bigint not null default 0;
+create index credential_by_expiry on credential (expires_at, id);
+create index person_by_age on person (created_at, id);
+create index reservation_released on reservation (released_at, id) where released_at is not null;

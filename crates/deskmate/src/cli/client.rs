@@ -28,13 +28,24 @@ pub(super) enum As {
 pub(super) struct Client {
     home: Home,
     who: As,
+    /// Whether the session was opened for this command alone, and ends with it.
+    signed_in: bool,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if self.signed_in {
+            // Without a server there is nobody to tell; the secret is gone with this process all the same.
+            drop(self.request("POST", "/api/desk_sign_out", "{}"));
+        }
+    }
 }
 
 impl Client {
     pub(super) fn new(global: &Global) -> Result<Self, Failure> {
         let home = Home::new(config::home(global.home.clone())?);
         let who = token(global)?.map_or(As::Nobody, As::Token);
-        Ok(Self { home, who })
+        Ok(Self { home, who, signed_in: false })
     }
 
     pub(super) fn home(&self) -> &Home {
@@ -51,7 +62,8 @@ impl Client {
         self
     }
 
-    /// A client that speaks as a person who has just shown that they are there. Nothing of it is kept on disk.
+    /// A client that speaks as a person who has just shown that they are there. Nothing of it is kept: its session
+    /// ends with it.
     pub(super) fn present(global: &Global) -> Result<Self, Failure> {
         let client = Self::new(global)?.with(As::Nobody);
         let passphrase = passphrase(global, "Passphrase: ")?;
@@ -61,7 +73,11 @@ impl Client {
         }
         let answer = client.call("desk_sign_in", &input)?;
         match answer.get("session").and_then(Value::as_str) {
-            Some(session) => Ok(client.with(As::Token(session.to_owned()))),
+            Some(session) => {
+                let mut client = client.with(As::Token(session.to_owned()));
+                client.signed_in = true;
+                Ok(client)
+            }
             None => Err(Error::new(Code::Unauthenticated, "the passphrase is wrong").into()),
         }
     }

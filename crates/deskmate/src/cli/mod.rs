@@ -127,9 +127,34 @@ enum Command {
     },
 }
 
+/// `deskmate mcp` and nothing else.
+#[derive(Parser)]
+#[command(name = "deskmate")]
+struct McpOnly {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: McpCommand,
+}
+
+#[derive(Subcommand)]
+enum McpCommand {
+    Mcp(mcp::McpArgs),
+}
+
+/// The shim's arguments, read without making all other commands: a client starts dozens of shims, each stays, and what
+/// was touched once stays in its memory. Whatever is not plain `deskmate mcp …` is left to the whole command line.
+fn shim_alone() -> Option<Cli> {
+    if std::env::args_os().nth(1)? != "mcp" {
+        return None;
+    }
+    let McpOnly { global, command: McpCommand::Mcp(args) } = McpOnly::try_parse().ok()?;
+    Some(Cli { global, command: Command::Mcp(args) })
+}
+
 /// Runs the command line and answers the exit code.
 pub(crate) fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = shim_alone().unwrap_or_else(Cli::parse);
     let global = cli.global;
     let done = match cli.command {
         Command::Up(args) => up::run(&global, &args),

@@ -79,9 +79,11 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     // A server that never ends by itself belongs to a service manager, and no newer program replaces it.
     let lock = home.lock(linger.is_some())?;
     start_log(&settings, args.background.then(|| background::open_log(&home)).transpose()?);
-    let key = home.signing_key()?;
+    let (key, fresh) = home.key_or_new()?;
+    // This refuses a record that another key signed, so a lost key is not replaced by a new one.
     let app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;
     keep::refuse_unfinished(&app.desk.db)?;
+    home.keep_key(fresh.as_deref())?;
     let standing = Standing { activity: app.activity.clone(), set_up: activity::set_up(args.separate_user, home.path()), background: args.background };
     if args.separate_user && standing.set_up != "separate user" {
         tracing::warn!(home = %home.path().display(), "the data directory is not this account's alone (0700), so this counts as a shared user");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use deskmate_core::bridge::{self, Slice};
 use deskmate_core::call::{Cx, Surface, prune_keys};
 use deskmate_core::record::{newest_checkpoint, prune_checkpoints};
-use deskmate_core::{Result, format_time, hex, job, meter, notify, request};
+use deskmate_core::{Result, format_time, hex, identity, job, meter, notify, request};
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,9 @@ use crate::effects::notify::webhook::{self, Post};
 const SWEEP: Duration = Duration::from_secs(5);
 /// Every so many sweeps, which is each minute, data is deleted and a checkpoint copied.
 const SWEEPS_PER_ROUND: u32 = 12;
+/// How long the rows of credentials and reservations that have ended are kept, in microseconds: 90 days. The record
+/// tells of them for ever.
+const ENDED_KEPT: i64 = 90 * 86_400_000_000;
 /// Every so many sweeps, which is each hour, what idle agents used up is forgotten.
 const SWEEPS_PER_METERS: u32 = 60 * SWEEPS_PER_ROUND;
 /// Rows of one transaction, and how many of those one round takes: what is left waits for the next minute.
@@ -38,6 +41,7 @@ pub(super) async fn run(app: App, retention: Retention, copies: Copies, stop: Ca
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut count = 0_u32;
     let (mut copied, mut sent) = (String::new(), String::new());
+    let mut rounds = Rounds::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -46,7 +50,8 @@ pub(super) async fn run(app: App, retention: Retention, copies: Copies, stop: Ca
         told("leases", sweep(&app).await);
         told("requests", sweep_requests(&app).await);
         if count.is_multiple_of(SWEEPS_PER_ROUND) {
-            told("retention", prune(&app, retention, &stop).await);
+            app.sweep_refusals().await;
+            told("retention", prune(&app, retention, &mut rounds, &stop).await);
             if let Some(path) = &copies.file {
                 copied = copy_checkpoint(&app, path, copied).await;
             }
@@ -75,6 +80,31 @@ async fn sweep(app: &App) -> Result<()> {
     Ok(())
 }
 
+/// Where each round goes on: what has to stay, such as mail that nobody reads, is passed over once and not in each round.
+#[derive(Default)]
+struct Rounds {
+    messages: Place,
+    tasks: Place,
+}
+
+/// A place in a list that is gone through again and again.
+struct Place(i64, String);
+
+impl Default for Place {
+    fn default() -> Self {
+        Self(i64::MIN, String::new())
+    }
+}
+
+impl Place {
+    /// Goes on, or back to the beginning. Answers whether there is more in this turn.
+    fn advance(&mut self, next: Option<(i64, String)>) -> bool {
+        let more = next.is_some();
+        *self = next.map_or_else(Self::default, |(time, id)| Self(time, id));
+        more
+    }
+}
+
 /// Expires requests that nobody decided in time, and sends what waited too long to the owners.
 async fn sweep_requests(app: &App) -> Result<()> {
     while act(app, |cx| request::escalate_due(cx, SLICE)).await? >= SLICE {}
@@ -83,21 +113,23 @@ async fn sweep_requests(app: &App) -> Result<()> {
 }
 
 /// Deletes what was kept long enough.
-async fn prune(app: &App, retention: Retention, stop: &CancellationToken) -> Result<()> {
+async fn prune(app: &App, retention: Retention, rounds: &mut Rounds, stop: &CancellationToken) -> Result<()> {
     let now = app.desk.world.now();
     if let Some(kept) = retention.jobs {
         while act(app, move |cx| job::prune(cx, now - kept, SLICE)).await?.more && !stop.is_cancelled() {}
         while act(app, move |cx| notify::prune(cx, now - kept, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     }
+    while act(app, move |cx| identity::prune_credentials(cx, now - ENDED_KEPT, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
+    while act(app, move |cx| bridge::prune_reservations(cx, now - ENDED_KEPT, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     while act(app, |cx| prune_keys(cx, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     if let Some(kept) = retention.checkpoints {
         while act(app, move |cx| prune_checkpoints(cx, now - kept, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     }
     if let Some(kept) = retention.messages {
-        slices(app, stop, move |cx, from| bridge::prune_messages(cx, now - kept, from, SLICE)).await?;
+        slices(app, &mut rounds.messages, stop, move |cx, from| bridge::prune_messages(cx, now - kept, from, SLICE)).await?;
     }
     if let Some(kept) = retention.tasks {
-        slices(app, stop, move |cx, from| bridge::prune_tasks(cx, now - kept, from, SLICE)).await?;
+        slices(app, &mut rounds.tasks, stop, move |cx, from| bridge::prune_tasks(cx, now - kept, from, SLICE)).await?;
     }
     Ok(())
 }
@@ -111,13 +143,21 @@ async fn prune_meters(app: &App, stop: &CancellationToken) -> Result<()> {
     Ok(())
 }
 
-/// Takes slice after slice, each in its own transaction.
-async fn slices(app: &App, stop: &CancellationToken, slice: impl Fn(&mut Cx<'_, '_>, &(i64, String)) -> Result<Slice> + Clone + Send + 'static) -> Result<()> {
-    let mut from = Some((i64::MIN, String::new()));
+/// Takes slice after slice, each in its own transaction, until the end of the list or of this round's share.
+async fn slices(
+    app: &App,
+    place: &mut Place,
+    stop: &CancellationToken,
+    slice: impl Fn(&mut Cx<'_, '_>, &(i64, String)) -> Result<Slice> + Clone + Send + 'static,
+) -> Result<()> {
     for _ in 0..SLICES_MAX {
-        let (Some(at), false) = (from.take(), stop.is_cancelled()) else { return Ok(()) };
-        let slice = slice.clone();
-        from = act(app, move |cx| slice(cx, &at)).await?.next;
+        if stop.is_cancelled() {
+            return Ok(());
+        }
+        let (slice, from) = (slice.clone(), (place.0, place.1.clone()));
+        if !place.advance(act(app, move |cx| slice(cx, &from)).await?.next) {
+            return Ok(());
+        }
     }
     Ok(())
 }
@@ -178,4 +218,18 @@ fn append(path: &Path, checkpoint: &str) -> std::io::Result<()> {
     let line = format!("{}\n", serde_json::Value::from(checkpoint));
     file.write_all(line.as_bytes())?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_goes_on_where_the_last_one_ended() {
+        let mut place = Place::default();
+        assert!(place.advance(Some((7, "m".to_owned()))));
+        assert_eq!((place.0, place.1.as_str()), (7, "m"), "what has to stay is not looked at again at once");
+        assert!(!place.advance(None));
+        assert_eq!(place.0, i64::MIN, "and then from the beginning");
+    }
 }

@@ -35,9 +35,15 @@ pub(crate) struct Endpoint {
     pub(super) resources: Resources,
     pub(super) prompts: Prompts,
     info: ServerConfig,
+    read_only: bool,
 }
 
 impl Endpoint {
+    /// Whether everything that changes something is left out.
+    fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     /// Works out the lists once.
     pub(crate) fn new(app: App, mount: Mount) -> Self {
         let registry = Arc::clone(&app.desk.registry);
@@ -50,7 +56,7 @@ impl Endpoint {
             .with_description("One desk for people and their AI agents: proposals, decisions, messages and tasks, with a record that can be proved.");
         let info = ServerConfig::new(capabilities.build()).with_server_info(server).with_instructions(INSTRUCTIONS);
         let tools = Tools::new(&registry, &mount);
-        Self { app, tools, resources: Resources::new(&registry), prompts: Prompts::new(&registry), info }
+        Self { app, tools, resources: Resources::new(&registry), prompts: Prompts::new(&registry), info, read_only: mount.read_only }
     }
 }
 
@@ -213,6 +219,9 @@ impl ServerHandler for Server {
     }
 
     async fn cancel_task(&self, request: CancelTaskParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        if self.endpoint.is_read_only() {
+            return Err(ErrorData::invalid_request("this mount only reads: it cancels nothing", None));
+        }
         tasks::cancel(&self.endpoint.app, self.caller.credential(&context), &request.task_id).await
     }
 }

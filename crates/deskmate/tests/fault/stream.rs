@@ -84,6 +84,22 @@ fn the_stream_shows_an_agent_only_what_concerns_it() {
 }
 
 #[test]
+fn a_reconnect_before_the_first_event_loses_nothing() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let desk = Desk::start(&directory.path().join("home"));
+    // Opened without a place, and cut before anything came: all it got is where it stands.
+    let mut stream = TcpStream::connect(&desk.address).expect("the server answers");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out");
+    write!(stream, "GET /api/stream HTTP/1.1\r\nhost: localhost\r\nx-deskmate-agent: cowork\r\n\r\n").expect("the server reads");
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let last = lines.find_map(|line| line.strip_prefix("id:").and_then(|id| id.trim().parse::<u64>().ok())).expect("a place");
+    drop(lines);
+    desk.http().send("code", "cowork", "in between").expect("the server answers").good();
+    let seen = follow(&desk.address, "x-deskmate-agent: cowork", "", Some(last), |found| !found.is_empty());
+    assert_eq!(seen[0].1["payload"]["content"], "in between");
+}
+
+#[test]
 fn the_stream_keeps_to_the_scopes_of_a_token() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (desk, session) = Desk::owned(&directory.path().join("home"));

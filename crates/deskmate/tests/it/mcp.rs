@@ -149,6 +149,16 @@ fn resources_are_read_with_the_callers_credential() {
 }
 
 #[test]
+fn a_read_only_mount_cancels_nothing() {
+    let desk = Desk::new();
+    let mut client = Client::start(&desk, &["--toolset", "bridge", "--agent", "code", "--read-only"]);
+    let mut params = modern(json!({ "taskId": "6b29fc40-ca47-1067-b31d-00dd010662da" }));
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let refused = client.fail("tasks/cancel", params);
+    assert!(refused.to_string().contains("only reads"), "{refused}");
+}
+
+#[test]
 fn followers_of_both_eras_are_told() {
     let desk = Desk::new();
     let mut old = Client::start(&desk, &["--toolset", "bridge", "--agent", "cowork"]);

@@ -31,6 +31,42 @@ both! {
         sound(desk);
     }
 
+    fn a_long_conversation_of_others_is_looked_through_in_pages(desk: &TestDesk) {
+        ok(desk, &CODE, "send_message", json!({ "to": "cowork", "content": "mine first", "thread": "main" }));
+        let flood = "insert into message (id, project, sender_kind, sender, verified, origin, to_name, thread, rank, content, created_at) \
+             with recursive n(i) as (select 1 union all select i + 1 from n where i < 4500) \
+             select 'f' || i, 'default', 'agent', 'x', false, 'mcp', 'y', 'main', 2, 'theirs', \
+                 (select max(created_at) from message) + i from n";
+        desk.tamper(flood);
+        desk.world.pass(std::time::Duration::from_secs(1));
+        ok(desk, &CODE, "send_message", json!({ "to": "cowork", "content": "mine last", "thread": "main" }));
+        let (mut seen, mut input, mut pages) = (Vec::new(), json!({ "thread": "main" }), 0);
+        loop {
+            let page = ok(desk, &COWORK, "get_thread", input.clone());
+            seen.extend(each(&page, "messages", "content"));
+            pages += 1;
+            match page.get("next_cursor") {
+                Some(cursor) => input["cursor"] = cursor.clone(),
+                None => break,
+            }
+        }
+        assert_eq!((seen.as_slice(), pages), (["mine first".to_owned(), "mine last".to_owned()].as_slice(), 3));
+        assert_code(&no(desk, &EVE, "get_thread", json!({ "thread": "nowhere" })), Code::NotFound);
+    }
+
+    fn an_input_is_bounded_on_every_surface(desk: &TestDesk) {
+        let paths: Vec<String> = (0..90).map(|n| format!("{n}-{}", "x".repeat(20 * 1024))).collect();
+        let error = no(desk, &CODE, "reserve_paths", json!({ "paths": paths }));
+        assert_eq!((error.code, error.field.as_deref()), (Code::Invalid, Some("input")), "{error}");
+    }
+
+    fn waiting_can_be_for_mail_of_any_project(desk: &TestDesk) {
+        ok(desk, &CODE, "send_message", json!({ "to": "cowork", "content": "x", "project": "web" }));
+        assert!(!ready(desk, "cowork", "bridge_wait_for_messages", json!({})));
+        assert!(ready(desk, "cowork", "bridge_wait_for_messages", json!({ "any_project": true })));
+        assert!(!ready(desk, "eve", "bridge_wait_for_messages", json!({ "any_project": true })));
+    }
+
     fn a_token_for_reading_peeks_and_does_not_acknowledge(desk: &TestDesk) {
         let owner = desk.claim();
         send(desk, &CODE, "Owner", "hello");

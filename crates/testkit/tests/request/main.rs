@@ -4,6 +4,7 @@ mod deciding;
 mod execution;
 mod inbox;
 mod people;
+mod policy;
 mod proof;
 mod states;
 mod support;

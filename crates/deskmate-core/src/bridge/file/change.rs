@@ -248,9 +248,11 @@ fn apply(cx: &mut Cx<'_, '_>, row: &FileRow, known: &Known, before: &Shown, mirr
     }
 }
 
+pub(super) const NEWS: &str = "select seq from event where subject = $1 order by seq desc limit 1";
+
 /// Whether the record knows something about a message or task that the file does not show yet.
 fn has_news(tx: &mut Tx<'_>, table: Table, id: &str, mirrored: u64) -> Result<bool> {
-    let newest = tx.optional("select seq from event where subject = $1 order by seq desc limit 1", args![format!("{}:{id}", table.kind())])?;
+    let newest = tx.optional(NEWS, args![format!("{}:{id}", table.kind())])?;
     let newest: Option<i64> = newest.map(|row| row.get(0)).transpose()?;
     Ok(newest.is_some_and(|newest| u64::try_from(newest).unwrap_or(0) >= mirrored))
 }

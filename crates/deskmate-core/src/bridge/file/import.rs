@@ -25,6 +25,18 @@ pub(super) fn claiming<T>(cx: &mut Cx<'_, '_>, name: &str, act: impl FnOnce(&mut
     done
 }
 
+/// Takes over what a new row says that its recipient did already. Where nobody can act by hand for them, it is the desk's
+/// own act: the record never says that they did it.
+fn taking_over<T>(cx: &mut Cx<'_, '_>, recipient: &str, act: impl FnOnce(&mut Cx<'_, '_>) -> Result<T>) -> Result<T> {
+    if may_act_by_hand(cx, recipient)? {
+        return claiming(cx, recipient, act);
+    }
+    let before = std::mem::replace(&mut cx.actor, Actor::system());
+    let done = act(cx);
+    cx.actor = before;
+    done
+}
+
 /// Whether a name can act by hand: people and registered agents have credentials, and a row in a file is none.
 pub(super) fn may_act_by_hand(cx: &mut Cx<'_, '_>, name: &str) -> Result<bool> {
     if name.starts_with(GROUP_PREFIX) {
@@ -95,7 +107,7 @@ pub(super) fn message(cx: &mut Cx<'_, '_>, row: &FileRow, message: &FileMessage)
         known::remember(cx.tx, Table::Messages, &Known { id: id.clone(), recipient: String::new(), spelled: row.id.clone() })?;
         if message.read {
             for recipient in &recipients {
-                claiming(cx, recipient, |cx| acknowledge_one(cx, &id, &sender, recipient))?;
+                taking_over(cx, recipient, |cx| acknowledge_one(cx, &id, &sender, recipient))?;
             }
         }
         Ok(())
@@ -135,7 +147,7 @@ pub(super) fn task(cx: &mut Cx<'_, '_>, row: &FileRow, task: &FileTask) -> Resul
         }
     } else if state != State::Pending {
         let mut stored = stored;
-        claiming(cx, &recipient, |cx| change(cx, &mut stored, state, task.result.clone()))?;
+        taking_over(cx, &recipient, |cx| change(cx, &mut stored, state, task.result.clone()))?;
     }
     Ok(())
 }

@@ -7,6 +7,8 @@ use crate::policy::yaml::nearest;
 
 /// How many nodes an expression may have.
 const NODES_MAX: usize = 500;
+/// How deep they may nest: evaluating them goes as deep.
+const DEPTH_MAX: usize = 40;
 
 /// What is known of a value before there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +141,7 @@ const MACROS: &[(&str, &str)] = &[
 
 /// Walks an expression, notes what is wrong, and turns `act.kind` into one name that is looked up at once.
 pub(in crate::policy) fn check(expression: &mut IdedExpr, found: &mut Found) {
-    let mut walk = Walk { found, locals: Vec::new(), inside: 0, nodes: 0 };
+    let mut walk = Walk { found, locals: Vec::new(), inside: 0, nodes: 0, depth: 0 };
     let kind = walk.expression(expression);
     if !matches!(kind, Type::Bool | Type::Any) {
         let said = format!("the condition is {}, not a yes or no: compare it with something", kind.name());
@@ -153,6 +155,7 @@ struct Walk<'f> {
     /// How many comprehensions surround the node.
     inside: usize,
     nodes: usize,
+    depth: usize,
 }
 
 impl Walk<'_> {
@@ -162,12 +165,18 @@ impl Walk<'_> {
 
     fn expression(&mut self, node: &mut IdedExpr) -> Type {
         self.nodes += 1;
+        self.depth += 1;
         if self.nodes == NODES_MAX {
             self.fault(node.id, format!("the condition has more than {NODES_MAX} parts: split the rule in two"));
+        } else if self.depth == DEPTH_MAX {
+            self.fault(node.id, format!("the condition nests deeper than {DEPTH_MAX}: split the rule in two"));
         }
-        if self.nodes >= NODES_MAX {
-            return Type::Any;
-        }
+        let kind = if self.nodes >= NODES_MAX || self.depth >= DEPTH_MAX { Type::Any } else { self.known(node) };
+        self.depth -= 1;
+        kind
+    }
+
+    fn known(&mut self, node: &mut IdedExpr) -> Type {
         let id = node.id;
         if let Some(kind) = self.variable(node) {
             return kind;
@@ -233,15 +242,16 @@ impl Walk<'_> {
             Expr::Select(select) => match &select.operand.expr {
                 Expr::Ident(group) if GROUPS.contains(&group.as_str()) => {
                     let name = format!("{group}.{}", select.field);
+                    let start = select.operand.id;
                     if select.test {
-                        self.fault(node.id, format!("`{group}` always has all its parts: compare `{name}` with '' or 0 instead of `has`"));
+                        self.fault(start, format!("`{group}` always has all its parts: compare `{name}` with '' or 0 instead of `has`"));
                         return Some(Type::Bool);
                     }
                     if !VARIABLES.iter().any(|(known, ..)| *known == name) {
                         let known: Vec<&str> = VARIABLES.iter().map(|(known, ..)| *known).filter(|known| known.starts_with(&format!("{group}."))).collect();
                         let hint =
                             nearest(&name, &known).map_or_else(|| format!("write one of {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
-                        self.fault(node.id, format!("`{name}` is not known: {hint}"));
+                        self.fault(start, format!("`{name}` is not known: {hint}"));
                         return Some(Type::Any);
                     }
                     name
@@ -499,8 +509,9 @@ impl Walk<'_> {
     }
 
     fn comprehension(&mut self, node: &mut IdedExpr) -> Type {
-        let id = node.id;
         let Expr::Comprehension(body) = &mut node.expr else { return Type::Any };
+        // A macro has no place of its own.
+        let id = body.iter_range.id;
         if self.inside > 0 {
             self.fault(id, "a loop inside a loop could take for ever: write two rules, or loop over one list only");
             return Type::Any;

@@ -70,7 +70,7 @@ pub fn classify(in_force: &Set, changes: Vec<Change>) -> Vec<Classified> {
 }
 
 /// A set with changes made.
-pub fn with<'c>(set: &Set, changes: impl IntoIterator<Item = &'c Change>) -> Set {
+pub(crate) fn with<'c>(set: &Set, changes: impl IntoIterator<Item = &'c Change>) -> Set {
     let mut changed = set.clone();
     for change in changes {
         changed.set(&change.key, change.to.as_ref());
@@ -185,6 +185,7 @@ fn narrows(old: &Value, new: &Value) -> bool {
             (Some(was), Some(is)) => is <= was,
             _ => false,
         },
+        ("constraint", Some("high_risk")) => is.get("constraint").and_then(Value::as_str) == Some("readonly"),
         ("values", Some("enum")) => contains(was.get("values"), is.get("values")),
         ("quorum", None) => {
             let quorum = |rule: &Map<String, Value>| number(rule.get("quorum")).unwrap_or(1.0);
@@ -260,9 +261,9 @@ fn value_tightens(section: &str, name: &str, was: &Value, is: &Value) -> bool {
             let mode = |value: &Value| serde_json::from_value::<Mode>(value.clone()).ok();
             matches!((mode(was), mode(is)), (Some(was), Some(is)) if is <= was)
         }
-        ("authority", "volume_cap" | "pending_max" | "grant_seconds" | "request_seconds" | "probe_limit") => lower(),
+        ("authority", "volume_cap" | "pending_max" | "grant_seconds" | "request_seconds" | "probe_limit" | "criteria_seconds") => lower(),
         ("authority", "volume_cap_per_agent" | "calls_per_day" | "cost_per_day") => (was.is_null() && is.is_number()) || lower(),
-        ("authority", "high_risk_fields") => contains(Some(is), Some(was)),
+        ("authority", "high_risk_fields" | "required_criteria") => contains(Some(is), Some(was)),
         ("authority", "token_deciders") => contains(Some(was), Some(is)),
         ("feedback", "override_requires_reason") => *is == true,
         ("feedback", "override_trust_impact" | "approval_trust_impact") => lower(),

@@ -58,7 +58,7 @@ impl File {
         // What is erased must not stay in free pages. Nothing here needs a full fsync: the desk is the truth, and the
         // start compares both sides.
         connection.execute_batch(
-            "pragma trusted_schema = off; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on; pragma synchronous = normal;",
+            "pragma trusted_schema = off; pragma cache_size = -1000; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on; pragma synchronous = normal;",
         )?;
         if made {
             // In a file of ours readers never stand in a writer's way, and a commit needs no fsync: `sqlite3` has no

@@ -34,8 +34,8 @@ const LEASE: Duration = Duration::from_secs(15);
 const SUBJECT: &str = "bridge_file";
 /// The scratch file in the data directory.
 const MARKS: &str = "bridge-file.marks";
-/// A long comparison leaves most of the time to those who wait for answers: it rests so many times as long as it works.
-const LEISURE: u32 = 3;
+/// A long comparison leaves most of the time to those who wait for answers: it rests so many times as long as it worked.
+const LEISURE: u32 = 2;
 
 /// Why the file cannot be kept in step now.
 #[derive(Debug, thiserror::Error)]

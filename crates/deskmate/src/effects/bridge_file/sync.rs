@@ -186,8 +186,8 @@ impl Sync {
             self.again = false;
             self.round = Some(Round::new());
         }
-        self.follow()?;
         self.go_round()?;
+        self.follow()?;
         self.go_repairing()?;
         self.go_sweeping()
     }
