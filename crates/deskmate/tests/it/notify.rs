@@ -334,7 +334,7 @@ fn checkpoints_are_sent_to_a_receiver_with_its_own_certificate() {
             }
         }
     });
-    std::fs::write(desk.path().join("hook.secret"), format!("{SECRET}\nwhsec_plJ3nmyCDGBKInavdOK15jsl\n")).unwrap();
+    std::fs::write(desk.path().join("hook.secret"), format!("{SECRET}\nwhsec_b2xkZXIga2V5IG9mIHRoZSBzYW1lIGRlc2s=\n")).unwrap();
     let section = |ca: &str| format!("checkpoints:\n  webhook:\n    url: https://localhost:{port}/checkpoints\n    secret_file: hook.secret\n{ca}");
     // A certificate that nobody vouches for is not spoken to.
     std::fs::write(desk.path().join("deskmate.yaml"), section("")).unwrap();
