@@ -94,9 +94,7 @@ pub(super) fn run(global: &Global, command: PolicyCommand) -> Result<(), Failure
     match command {
         PolicyCommand::Check { file } => check(global, file),
         PolicyCommand::Apply { file, dry_run } => apply(global, file, dry_run),
-        PolicyCommand::List { limit, cursor } => {
-            print(&reader(global)?.call("desk_policy_list", &json!({ "limit": limit, "cursor": cursor }))?, global.json)
-        }
+        PolicyCommand::List { limit, cursor } => print(&reader(global)?.call("desk_policy_list", &json!({ "limit": limit, "cursor": cursor }))?, global.json),
         PolicyCommand::Show { policy, version } => show(global, policy, version),
         PolicyCommand::Test { files, in_force, policy } => test(global, files, in_force, policy.as_deref()),
         PolicyCommand::Simulate { file, since, agent, domain, limit, cursor } => {
@@ -242,9 +240,7 @@ fn simulate(global: &Global, mut input: Value, one_page: bool) -> Result<(), Fai
         fields.insert("limit".to_owned(), json!(200));
     }
     let mut sum = client.call("desk_policy_simulate", &input)?;
-    while !one_page
-        && let Some(cursor) = sum.get("next_cursor").cloned()
-    {
+    while !one_page && let Some(cursor) = sum.get("next_cursor").cloned() {
         if let Some(fields) = input.as_object_mut() {
             fields.insert("cursor".to_owned(), cursor);
         }
@@ -259,13 +255,7 @@ fn simulate(global: &Global, mut input: Value, one_page: bool) -> Result<(), Fai
         let part = |name: &str| one.get(name).and_then(Value::as_str).unwrap_or_default();
         say(&format!("{}  {} in {}: {} → {}  {}", part("at"), part("agent"), part("domain"), part("then"), part("now"), part("why")))?;
     }
-    let text = format!(
-        "{} past acts: {} the same, {} stricter, {} looser",
-        number("looked_at"),
-        number("same"),
-        number("stricter"),
-        number("looser")
-    );
+    let text = format!("{} past acts: {} the same, {} stricter, {} looser", number("looked_at"), number("same"), number("stricter"), number("looser"));
     say(&text)?;
     if number("erased") > 0 {
         say(&format!("{} could not be replayed, because what was proposed was erased", number("erased")))?;

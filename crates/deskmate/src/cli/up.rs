@@ -84,11 +84,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;
     keep::refuse_unfinished(&app.desk.db)?;
     home.keep_key(fresh.as_deref())?;
-    let standing = Standing {
-        activity: app.activity.clone(),
-        set_up: activity::set_up(args.separate_user, home.path()),
-        background: args.background,
-    };
+    let standing = Standing { activity: app.activity.clone(), set_up: activity::set_up(args.separate_user, home.path()), background: args.background };
     if args.separate_user && standing.set_up != "separate user" {
         tracing::warn!(home = %home.path().display(), "the data directory is not this account's alone (0700), so this counts as a shared user");
     }
@@ -165,7 +161,10 @@ async fn submit(app: &App, draft: Document) -> Result<(), Failure> {
         tracing::info!("applied from {}: {line}", config::FILE);
     }
     if done.too_large {
-        tracing::warn!("{} loosens more than one request can hold; nothing of that is in force: an owner applies it with `deskmate policy apply`", config::FILE);
+        tracing::warn!(
+            "{} loosens more than one request can hold; nothing of that is in force: an owner applies it with `deskmate policy apply`",
+            config::FILE
+        );
     }
     if let Some(request) = done.request {
         tracing::warn!(%request, "{} loosens what agents may do; an owner accepts or rejects it in the inbox:", config::FILE);

@@ -170,7 +170,8 @@ fn mappings(given: Value, document: &mut Map<String, Value>, found: &mut Found) 
         }
         return;
     };
-    let known: Vec<String> = document.get("policies").and_then(Value::as_array).into_iter().flatten().filter_map(|policy| policy.get("id")?.as_str().map(str::to_owned)).collect();
+    let known: Vec<String> =
+        document.get("policies").and_then(Value::as_array).into_iter().flatten().filter_map(|policy| policy.get("id")?.as_str().map(str::to_owned)).collect();
     let mut taken: Vec<Value> = Vec::new();
     for mapping in given {
         let part = |name: &str| mapping.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();

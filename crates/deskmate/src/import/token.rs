@@ -9,9 +9,8 @@ pub(super) fn hash(token: &str) -> String {
 }
 
 /// Parts of texts that people write into examples.
-const PLACEHOLDERS: [&str; 14] = [
-    "replace", "placeholder", "your", "changeme", "change-me", "change_me", "example", "generated", "insert", "xxxx", "dummy", "sample", "todo", "...",
-];
+const PLACEHOLDERS: [&str; 14] =
+    ["replace", "placeholder", "your", "changeme", "change-me", "change_me", "example", "generated", "insert", "xxxx", "dummy", "sample", "todo", "..."];
 
 /// The shortest secret of a token, and how many different characters it must have.
 const SECRET_CHARS_MIN: usize = 20;
