@@ -266,7 +266,8 @@ impl World {
         let now = self.now();
         let one = self.requests[at].clone();
         let caller = &self.tokens[if by_other { 1 - one.agent } else { one.agent }];
-        let input = json!({ "domain": DOMAINS[0], "action": "did it", "actor": "agent", "reasoning": "as approved", "proposal_id": one.id, "outcome": outcome });
+        let input =
+            json!({ "domain": DOMAINS[0], "action": "did it", "actor": "agent", "reasoning": "as approved", "proposal_id": one.id, "outcome": outcome });
         let done = match outcome {
             None => self.desk.call(caller, "cowork_begin", json!({ "proposal_id": one.id })),
             Some(_) => self.desk.call(caller, "cowork_log", input),
@@ -324,7 +325,8 @@ impl World {
 
     fn pause(&mut self, whom: usize, on: bool) {
         let session = self.owner.clone();
-        let (operation, input) = (if on { "desk_pause" } else { "desk_resume" }, if whom == 2 { json!({ "all": true }) } else { json!({ "agent": AGENTS[whom] }) });
+        let (operation, input) =
+            (if on { "desk_pause" } else { "desk_resume" }, if whom == 2 { json!({ "all": true }) } else { json!({ "agent": AGENTS[whom] }) });
         drop(session);
         self.desk.call(&Caller::System, operation, input).unwrap();
         self.paused[whom] = on;

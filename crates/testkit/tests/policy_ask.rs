@@ -18,7 +18,8 @@ mappings:
 ";
 
 fn propose(desk: &TestDesk, who: &Caller, domain: &str, change: &Value) -> Value {
-    let input = json!({ "domain": domain, "action": "update", "target": "deal 7", "proposed_change": change.to_string(), "confidence": 0.9, "reasoning": "asked to" });
+    let input =
+        json!({ "domain": domain, "action": "update", "target": "deal 7", "proposed_change": change.to_string(), "confidence": 0.9, "reasoning": "asked to" });
     desk.call(who, "cowork_propose", input).unwrap()
 }
 

@@ -119,6 +119,10 @@ pub(super) struct WaitForDecision {
     request_id: String,
     /// How long to wait; 25 seconds if not given, which is also the longest.
     timeout_seconds: Option<u32>,
+    /// True to have your client, where it can, show your person a link to the page on which they decide.
+    #[serde(default)]
+    #[expect(dead_code, reason = "the MCP surface reads it: only there is a client that can show something")]
+    show_link: bool,
 }
 
 /// What a wait answers.

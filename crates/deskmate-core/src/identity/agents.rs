@@ -1,6 +1,6 @@
 //! Registering agents and giving them tokens.
 
-use deskmate_db::{Tx, args};
+use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -11,7 +11,7 @@ use super::token::SecretKind;
 use crate::call::{Cx, Page, PageIn};
 use crate::edit::{self, EDITED, Held, Target};
 use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
-use crate::record::{Event, EventRow, Kind};
+use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, format_time};
 
 /// An agent was registered.
@@ -300,13 +300,4 @@ pub(super) fn revoke(cx: &mut Cx<'_, '_>, input: Revoke) -> Result<Revoked> {
             .audience([input.agent.as_str()]),
     )?;
     Ok(Revoked { agent: input.agent, tokens: tokens.len() })
-}
-
-/// Erases an agent's note when a person erases the event that brought it.
-pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
-    let note = event.payload.as_ref().and_then(|payload| payload.get("note")).and_then(serde_json::Value::as_str).filter(|note| !note.is_empty());
-    if let (true, Some(note), Some(agent)) = ([REGISTERED.name, DESCRIBED.name].contains(&event.kind.as_str()), note, event.subject.strip_prefix("agent:")) {
-        tx.execute("update agent set note = '' where id = $1 and note = $2", args![agent, note])?;
-    }
-    Ok(())
 }

@@ -21,7 +21,7 @@ use crate::record::Kind;
 
 pub(crate) use imported::bring_in;
 
-pub(crate) use agents::{accept_agent_edit, erase};
+pub(crate) use agents::accept_agent_edit;
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
 pub(crate) use erase::erase;
 pub use projection::IdentityProjection;

@@ -110,6 +110,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     let url = bound.url()?;
     // All doors are bound before anybody is told that they are there.
     let (desk_socket, http_socket) = (http::bind_private(&home.socket())?, http::bind_private(&home.http_socket())?);
+    app.listens(settings.proxy.as_deref().unwrap_or(&url).trim_end_matches('/'));
     app.start().await?;
     if let Some(draft) = settings.draft.clone() {
         submit(&app, draft).await?;

@@ -7,6 +7,7 @@ mod caller;
 #[cfg(feature = "conformance")]
 mod conformance;
 mod handler;
+mod held;
 mod http;
 mod mount;
 mod prompts;

@@ -9,6 +9,8 @@ mod desk;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod inbox;
+#[cfg(test)]
 mod keep;
 #[cfg(test)]
 mod mcp;
