@@ -45,8 +45,8 @@ pub use list::of_requester;
 pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, RequestKind, Requester, State, Stop, StopReason};
 pub use projection::RequestProjection;
 pub use standing::waived_by;
-pub(crate) use submit::{hide, shown_packet};
 pub use submit::{cancel, denied, find, submit, supersede, withdraw};
+pub(crate) use submit::{hide, shown_packet};
 pub use talk::{answer, ask, delegate, snooze};
 
 /// What this capability tells the record.
