@@ -239,6 +239,12 @@ both! {
         assert_eq!(read["task"]["result"], "painted it red");
         assert_eq!((&read["notes"][0]["note"], &read["notes"][0]["actor_kind"]), (&json!("the red one"), &json!("person")));
         assert_eq!(read["notes"].as_array().unwrap().len(), 1);
+        // Erasing the answer erases the note too.
+        let events = ok(desk, &owner, "desk_record_list", json!({ "kind": "task.updated" }));
+        let seq = events["events"].as_array().unwrap().iter().find(|event| event["payload"]["result"] == "the red one").unwrap()["seq"].clone();
+        ok(desk, &owner, "desk_record_erase", json!({ "seq": seq, "reason": "asked for" }));
+        assert!(!task(desk, &cowork, &id).to_string().contains("the red one"));
+        assert!(!ok(desk, &owner, "desk_record_list", json!({ "limit": 200 })).to_string().contains("the red one"));
         sound(desk);
     }
 

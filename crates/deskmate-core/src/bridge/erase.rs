@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{edits, notes, reservations, send, tasks, update};
 use crate::Result;
-use crate::record::EventRow;
+use crate::record::{EventRow, find_event};
 
 /// Erases what an event's payload repeats in rows, and the kept answers of those who may have read it. Answers with the
 /// later events whose payloads repeat it.
@@ -28,6 +28,8 @@ pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<Vec<u64>> {
         let result = event.payload.as_ref().and_then(|payload| payload.get("result")).and_then(Value::as_str);
         if let Some(result) = result {
             tx.execute("update task set result = null, erased = true where id = $1 and result = $2", args![fact("task"), result])?;
+            forget_answers(tx, event)?;
+            return kept_as_notes(tx, &event.subject, result);
         }
     } else if kind == notes::NOTED.name {
         tx.execute("update task_note set note = null where id = $1", args![fact("note")])?;
@@ -40,6 +42,25 @@ pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<Vec<u64>> {
     }
     forget_answers(tx, event)?;
     Ok(Vec::new())
+}
+
+/// Erases the notes as which a person's result was kept when an agent wrote its own. Answers with their events.
+fn kept_as_notes(tx: &mut Tx<'_>, subject: &str, result: &str) -> Result<Vec<u64>> {
+    let rows = tx.query(
+        "select e.seq from event e join event_payload p on p.seq = e.seq where e.subject = $1 and e.kind = $2 and p.payload is not null order by e.seq",
+        args![subject, notes::NOTED.name],
+    )?;
+    let mut kept = Vec::new();
+    for row in &rows {
+        let seq = u64::try_from(row.get::<i64>(0)?).unwrap_or(0);
+        let Some(event) = find_event(tx, seq)? else { continue };
+        let repeats = event.payload.as_ref().and_then(|payload| payload.get("note")).and_then(Value::as_str) == Some(result);
+        if let (true, Some(note)) = (repeats && event.facts.contains_key("kept_of"), event.facts.get("note").and_then(Value::as_str)) {
+            tx.execute("update task_note set note = null where id = $1", args![note])?;
+            kept.push(seq);
+        }
+    }
+    Ok(kept)
 }
 
 /// The events that tell of the release of a reservation: they name its paths again.

@@ -210,7 +210,7 @@ fn connect(settings: &Settings, mode: Mode) -> String {
     };
     let usual = config::user_home().is_some_and(|home| home.join(".deskmate") == settings.home);
     let home = if usual { String::new() } else { format!(" --home '{}'", settings.home.display()) };
-    format!("claude mcp add desk{token} -- {} mcp --toolset bridge{agent}{home}", own_name())
+    format!("claude mcp add desk{token} -- {} mcp{agent}{home}", own_name())
 }
 
 /// How this program is called: by its name where the search path finds it, otherwise by its path.

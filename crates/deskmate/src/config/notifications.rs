@@ -143,6 +143,12 @@ impl Key {
         &self.0
     }
 
+    /// A key of any length, for the published examples.
+    #[cfg(test)]
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
     /// Reads `whsec_` and base64.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let bytes = BASE64.decode(text.trim().strip_prefix(SECRET_PREFIX)?.as_bytes()).ok()?;

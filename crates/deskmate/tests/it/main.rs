@@ -11,6 +11,8 @@ mod desk;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod import;
+#[cfg(test)]
 mod inbox;
 #[cfg(test)]
 mod keep;
@@ -18,6 +20,8 @@ mod keep;
 mod mcp;
 #[cfg(test)]
 mod notify;
+#[cfg(test)]
+mod policy;
 #[cfg(test)]
 mod rest;
 #[cfg(test)]
@@ -28,5 +32,7 @@ mod service;
 mod settings;
 #[cfg(test)]
 mod shim;
+#[cfg(test)]
+mod trust;
 #[cfg(test)]
 mod upkeep;

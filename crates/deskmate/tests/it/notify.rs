@@ -3,13 +3,15 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use data_encoding::{BASE64, HEXLOWER};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -37,6 +39,14 @@ impl Got {
 
     /// Checks the signature with an HMAC of this test's own.
     fn check(&self) {
+        assert_eq!(self.header("webhook-signature"), self.signature());
+        let at: u64 = self.header("webhook-timestamp").parse().unwrap();
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        assert!(now.abs_diff(at) < 60, "{at} {now}");
+    }
+
+    /// The signature that it should have.
+    fn signature(&self) -> String {
         let key = BASE64.decode(SECRET.strip_prefix("whsec_").unwrap().as_bytes()).unwrap();
         let signed = format!("{}.{}.{}", self.header("webhook-id"), self.header("webhook-timestamp"), self.body);
         let pad = |with: u8| {
@@ -46,10 +56,7 @@ impl Got {
         };
         let inner = Sha256::new().chain_update(pad(0x36)).chain_update(&signed).finalize();
         let outer = Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize();
-        assert_eq!(self.header("webhook-signature"), format!("v1,{}", BASE64.encode(&outer)));
-        let at: u64 = self.header("webhook-timestamp").parse().unwrap();
-        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
-        assert!(now.abs_diff(at) < 60, "{at} {now}");
+        format!("v1,{}", BASE64.encode(&outer))
     }
 }
 
@@ -97,7 +104,7 @@ impl Receiver {
     }
 }
 
-fn read(stream: &TcpStream) -> Option<Got> {
+fn read(stream: impl Read) -> Option<Got> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -228,28 +235,123 @@ fn a_receiver_that_is_gone_turns_its_channel_off() {
     assert_eq!(receiver.got().len(), 1, "it is not asked again");
 }
 
+fn propose(url: &str, agent: &str, target: &str) -> Value {
+    let input =
+        json!({ "domain": "crm.deals", "action": "update", "target": target, "proposed_change": "{\"amount\": 1}", "confidence": 0.5, "reasoning": "because" });
+    let answer = post(url, "/api/cowork_propose", &[("X-Deskmate-Agent", agent)], &input.to_string());
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    serde_json::from_str(&answer.body).unwrap()
+}
+
 #[test]
 fn a_receiver_that_hangs_slows_nobody_down() {
-    let (desk, receiver) = (Desk::new(), Receiver::new(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
+    let (desk, receiver) = (Desk::new(), Receiver::new(&[0; 100]));
     let (url, session) = claimed(&desk, &webhook(&receiver, "      batch_seconds: 0\n"));
-    lock_out(&url);
-    for _ in 0..8 {
+    for _ in 0..10 {
         call(&url, &session, "desk_notification_test", &json!({ "channel": "team" }));
     }
+    // All places for notifications are taken.
     receiver.wait(8);
-    let mut times: Vec<Duration> = (0..100)
+    let mut times: Vec<Duration> = (0..40)
         .map(|number| {
+            let request = propose(&url, "code", &format!("deal/{number}"))["request_id"].clone();
             let begun = Instant::now();
-            call(&url, &session, "bridge_send_message", &json!({ "to": "code", "content": number.to_string() }));
+            call(&url, &session, "desk_request_approve", &json!({ "request": request }));
             begun.elapsed()
         })
         .collect();
     times.sort();
-    assert!(times[50] < Duration::from_millis(50), "{times:?}");
+    assert!(times[20] < Duration::from_millis(100), "{times:?}");
     // Other jobs have places of their own.
     let job = call(&url, &session, "desk_record_verify", &json!({}))["job"].clone();
-    let done = call(&url, &session, "desk_job_wait", &json!({ "job": job, "timeout_seconds": 10 }));
+    let done = call(&url, &session, "desk_job_wait", &json!({ "job": job, "timeout_seconds": 15 }));
     assert_eq!(done["state"], "done", "{done}");
+}
+
+#[test]
+fn a_flood_of_proposals_rings_twice() {
+    let (desk, receiver) = (Desk::new(), Receiver::new(&[]));
+    let (url, session) = claimed(&desk, &webhook(&receiver, "      batch_seconds: 5\n      text: true\n      domains: [crm.*]\n"));
+    // Many agents, because each has a cap of its own.
+    std::thread::scope(|scope| {
+        for agent in 0..8 {
+            let url = &url;
+            scope.spawn(move || (0..40).for_each(|number| drop(propose(url, &format!("agent-{agent}"), &format!("deal/{number}")))));
+        }
+    });
+    let pending = || -> i64 {
+        call(&url, &session, "desk_notification_list", &json!({}))["notifications"].as_array().unwrap().iter().map(|one| one["count"].as_i64().unwrap()).sum()
+    };
+    until("all are told", || (pending() == 320).then_some(()));
+    until("all arrived", || {
+        call(&url, &session, "desk_notification_list", &json!({}))["notifications"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|one| one["state"] == "delivered")
+            .then_some(())
+    });
+    let got = receiver.got();
+    got.iter().for_each(Got::check);
+    assert!((1..=4).contains(&got.len()), "{}", got.len());
+    let told: i64 = got.iter().map(|one| one.json()["data"]["count"].as_i64().unwrap()).sum();
+    assert_eq!(told, 320);
+    let item = got[0].json()["data"]["items"][0].clone();
+    assert_eq!((&item["event"], &item["domain"], &item["request_kind"]), (&json!("request.created"), &json!("crm.deals"), &json!("proposal")));
+    assert!(item["title"].as_str().unwrap().contains("deal/"), "{item}");
+}
+
+#[test]
+fn checkpoints_are_sent_to_a_receiver_with_its_own_certificate() {
+    let desk = Desk::new();
+    let made = std::process::Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
+        .arg(desk.path().join("key.pem"))
+        .arg("-out")
+        .arg(desk.path().join("cert.pem"))
+        .output()
+        .expect("openssl runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let (certificate, key) = (desk.path().join("cert.pem"), desk.path().join("key.pem"));
+    let chain = CertificateDer::pem_file_iter(&certificate).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, PrivateKeyDer::from_pem_file(&key).unwrap())
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, received) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let config = Arc::new(config);
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut tls = rustls::StreamOwned::new(rustls::ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+            if let Some(got) = read(&mut tls) {
+                drop(tls.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").and_then(|()| tls.flush()));
+                drop(sender.send(got));
+            }
+        }
+    });
+    std::fs::write(desk.path().join("hook.secret"), format!("{SECRET}\nwhsec_b2xkZXIga2V5IG9mIHRoZSBzYW1lIGRlc2s=\n")).unwrap();
+    let section = |ca: &str| format!("checkpoints:\n  webhook:\n    url: https://localhost:{port}/checkpoints\n    secret_file: hook.secret\n{ca}");
+    // A certificate that nobody vouches for is not spoken to.
+    std::fs::write(desk.path().join("deskmate.yaml"), section("")).unwrap();
+    desk.up();
+    until("the log says so", || std::fs::read_to_string(desk.path().join("server.log")).ok().filter(|log| log.contains("could not be sent")));
+    assert!(desk.run(&["stop"]).status.success());
+    assert!(received.try_recv().is_err());
+    std::fs::write(desk.path().join("deskmate.yaml"), section("    ca_file: cert.pem\n")).unwrap();
+    desk.up();
+    let got: Got = received.recv_timeout(Duration::from_secs(20)).expect("a checkpoint");
+    let body = got.json();
+    assert_eq!(body["type"], "record.checkpoint");
+    assert!(body["data"]["checkpoint"].as_str().unwrap().starts_with("deskmate/"), "{body}");
+    // Each key of the file signs, the newest first.
+    let signatures: Vec<&str> = got.header("webhook-signature").split(' ').collect();
+    assert_eq!(signatures.len(), 2);
+    assert_eq!(signatures[0], got.signature());
 }
 
 /// A program that writes down what it was given, and its environment.
@@ -273,6 +375,12 @@ fn the_desktop_is_told_without_a_shell() {
     let shown = until("it is shown", || std::fs::read_to_string(&out).ok());
     assert!(shown.starts_with("$(id)\n--\n--\n--\nDeskmate: a test\n--\nthis is a test\n--\n"), "{shown}");
     assert!(!shown.contains("DESKMATE_HOME"), "{shown}");
+    // What an agent wrote is text: no markup, no control characters, one line.
+    std::fs::remove_file(&out).unwrap();
+    propose(&url, "code", "<b>deal</b> & `id`\u{1b}[2J\nsecond line");
+    let shown = until("the proposal is shown", || std::fs::read_to_string(&out).ok());
+    assert!(shown.contains("&lt;b&gt;deal&lt;/b&gt; &amp; `id`[2J second line"), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
 }
 
 #[test]
