@@ -126,6 +126,6 @@ pub const CONDITION_DEPTH_MAX: usize = 16;
 /// See `CONDITION_VALUES_MAX`.
 pub const CONDITION_BYTES_MAX: usize = 64 * 1024;
 /// Changed paths that field rules look at. A larger change is denied where a policy has such rules.
-pub const CHANGED_PATHS_MAX: usize = 10_000;
+pub const CHANGED_PATHS_MAX: usize = 2_000;
 /// Rules that one decision names as fired.
 pub const HITS_MAX: usize = 100;

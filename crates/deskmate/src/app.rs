@@ -1,6 +1,6 @@
 //! A running desk: the store, the operations, and the loops behind them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deskmate_core::call::{Answer, Away, Call, Desk, Outcome, Registry, Surface};
@@ -32,6 +32,7 @@ pub(crate) struct App {
     staged: Arc<Notify>,
     key: Arc<SigningKey>,
     refusals: Arc<Refusals>,
+    url: Arc<OnceLock<String>>,
 }
 
 impl App {
@@ -61,7 +62,17 @@ impl App {
         db.read_blocking(move |tx| record::check_end(tx, &own))?;
         let desk =
             Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed, rulebooks: deskmate_core::policy::Cache::default() };
-        Ok(Self { desk, live, activity: Activity::new(), staged, key, refusals: Arc::default() })
+        Ok(Self { desk, live, activity: Activity::new(), staged, key, refusals: Arc::default(), url: Arc::default() })
+    }
+
+    /// Says where people reach this desk's pages.
+    pub(crate) fn listens(&self, url: &str) {
+        self.url.get_or_init(|| url.to_owned());
+    }
+
+    /// Where people reach this desk's pages, once it listens.
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.url.get().map(String::as_str)
     }
 
     /// Starts the loops that belong to a server.
@@ -127,7 +138,7 @@ impl App {
         let asked = call.input.get("timeout_seconds").and_then(Value::as_u64).map_or(WAIT_MAX, Duration::from_secs);
         let deadline = Instant::now() + asked.min(WAIT_MAX);
         let mut topics = vec![self.live.topic(&first.actor.id)];
-        for (field, kind) in [("job", "job"), ("task_id", "task")] {
+        for (field, kind) in [("job", "job"), ("task_id", "task"), ("request", "request"), ("request_id", "request")] {
             if let Some(id) = call.input.get(field).and_then(Value::as_str) {
                 topics.push(self.live.topic(&format!("{kind}:{id}")));
             }

@@ -141,6 +141,12 @@ impl World {
         self.requests.len().checked_sub(1 + number % self.requests.len().max(1))
     }
 
+    fn with(&mut self, number: usize, act: impl FnOnce(&mut Self, usize)) {
+        if let Some(at) = self.which(number) {
+            act(self, at);
+        }
+    }
+
     /// Runs something as the owner, who has just given the passphrase.
     fn as_owner<T: Send + 'static>(&self, act: impl Fn(&mut Cx<'_, '_>) -> Result<T> + Send + 'static) -> Result<T> {
         let owner = self.owner.clone();
@@ -324,10 +330,8 @@ impl World {
     }
 
     fn pause(&mut self, whom: usize, on: bool) {
-        let session = self.owner.clone();
         let (operation, input) =
             (if on { "desk_pause" } else { "desk_resume" }, if whom == 2 { json!({ "all": true }) } else { json!({ "agent": AGENTS[whom] }) });
-        drop(session);
         self.desk.call(&Caller::System, operation, input).unwrap();
         self.paused[whom] = on;
     }
@@ -354,14 +358,14 @@ impl World {
             }
             Do::Restart => self.desk.restart(),
             Do::Sweep => self.sweep(),
-            Do::Approve { which, edited } => drop(self.which(which).map(|at| self.approve(at, edited))),
-            Do::Reject { which, kind, severity } => drop(self.which(which).map(|at| self.reject(at, kind, severity))),
-            Do::Undo(which) => drop(self.which(which).map(|at| self.undo(at))),
-            Do::Cancel { which, by_other } => drop(self.which(which).map(|at| self.cancel(at, by_other))),
-            Do::Begin { which, by_other } => drop(self.which(which).map(|at| self.begin(at, by_other, None))),
+            Do::Approve { which, edited } => self.with(which, |world, at| world.approve(at, edited)),
+            Do::Reject { which, kind, severity } => self.with(which, |world, at| world.reject(at, kind, severity)),
+            Do::Undo(which) => self.with(which, |world, at| world.undo(at)),
+            Do::Cancel { which, by_other } => self.with(which, |world, at| world.cancel(at, by_other)),
+            Do::Begin { which, by_other } => self.with(which, |world, at| world.begin(at, by_other, None)),
             Do::Report { which, outcome } => {
                 let outcome = ["done", "failed", "ambiguous"][outcome];
-                drop(self.which(which).map(|at| self.begin(at, false, Some(outcome))));
+                self.with(which, |world, at| world.begin(at, false, Some(outcome)));
             }
             Do::AgentDecides(which) => {
                 if let Some(at) = self.which(which) {
@@ -489,7 +493,7 @@ impl Auditor {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(16), failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(16), failure_persistence: None, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn any_life_is_lawful_on_sqlite(doings in doings()) {
@@ -498,7 +502,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(4), failure_persistence: None, max_shrink_iters: 50, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(4), failure_persistence: None, max_shrink_iters: 10, ..ProptestConfig::default() })]
 
     #[test]
     fn any_life_is_lawful_on_postgres(doings in doings()) {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use deskmate_core::Code;
-use deskmate_core::policy::{Document, Parts, Rulebook};
+use deskmate_core::policy::{Document, Parts, Rulebook, Settings, run_cases};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
 
@@ -95,6 +95,47 @@ both! {
         }
         assert_code(&desk.refused(&owner, "desk_policy_explain", json!({ "request": "0" })), Code::NotFound);
     }
+}
+
+/// The YAML of the page on policies.
+fn examples() -> Vec<String> {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_examples_of_the_page_work() {
+    let mut cases = 0;
+    for example in examples() {
+        let document = Document::parse(&example).unwrap_or_else(|problems| panic!("{example}\n{problems:#?}"));
+        let rulebook =
+            Rulebook::compile(document.over(&Parts::default()), std::collections::BTreeMap::new()).unwrap_or_else(|problems| panic!("{problems:#?}"));
+        for case in run_cases(&rulebook, None) {
+            assert!(case.passed, "{case:#?}");
+            cases += 1;
+        }
+    }
+    assert!(cases >= 10, "{cases}");
+}
+
+/// Every setting is on the page, with its default.
+#[test]
+fn the_settings_of_the_page_are_all_there_are_with_their_defaults() {
+    let example = examples().into_iter().find(|example| example.starts_with("trust:\n")).expect("the settings");
+    let document = Document::parse(&example).unwrap_or_else(|problems| panic!("{problems:#?}"));
+    let built_in = serde_json::to_value(Settings::default()).unwrap();
+    for (section, patch) in &document.desk {
+        for (name, value) in patch {
+            let usual = &built_in[section.name()][name];
+            assert!(usual == value || (usual.is_number() && usual.as_f64() == value.as_f64()), "{}.{name}: {value} is {usual}", section.name());
+        }
+        let open = ["volume_cap_per_agent", "calls_per_day", "cost_per_day"];
+        let all = built_in[section.name()].as_object().unwrap().keys();
+        let missing: Vec<&String> = all.filter(|name| !patch.contains_key(*name) && !open.contains(&name.as_str())).collect();
+        assert!(missing.is_empty(), "the page does not name {missing:?} of {}", section.name());
+    }
+    assert_eq!(document.desk.len(), built_in.as_object().unwrap().len());
 }
 
 /// 1,000 rules, a fifth of them with conditions: read and compiled within 200 ms. Without optimisation it takes longer.

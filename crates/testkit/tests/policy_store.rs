@@ -204,6 +204,23 @@ both! {
         assert_eq!(settings(desk, &owner)["trust"]["default_level"], 0.1);
     }
 
+    fn a_policy_that_comes_into_use_waits_with_its_mapping(desk: &TestDesk) {
+        let owner = desk.claim();
+        start(desk, CRM);
+        let more = CRM.replace("mappings:", "  - { id: support, rules: [{ field: status, constraint: readonly }] }\nmappings:\n  - { agent_id: sales, domain: support.*, policy_id: support }");
+        let done = start(desk, &more);
+        assert_eq!((done.applied.len(), done.waiting.len()), (0, 2), "{done:?}");
+        let request = done.request.unwrap();
+        // Somebody else puts another policy of that name in force, which by itself changes nothing.
+        let other = CRM.replace("mappings:", "  - { id: support, rules: [] }\nmappings:");
+        apply(desk, &owner, &other);
+        assert_code(&desk.refused(&owner, "desk_request_approve", json!({ "request": request })), Code::Conflict);
+        apply(desk, &owner, CRM);
+        desk.call(&owner, "desk_request_approve", json!({ "request": request })).unwrap();
+        assert_eq!(versions(desk, &owner).len(), 2);
+        sound(desk);
+    }
+
     fn only_an_owner_accepts(desk: &TestDesk) {
         let owner = desk.claim();
         let link = desk.call(&owner, "desk_person_invite", json!({ "name": "Bo", "role": "approver", "domains": ["*"] })).unwrap();

@@ -1,10 +1,11 @@
 //! Trust on both engines: the exact numbers, what moves them and what does not, and that the record alone gives them
 //! again. Each test says in its first line which guard it fails without.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use deskmate_core::call::Cx;
-use deskmate_core::policy::{Mode, Settings};
+use deskmate_core::policy::{self, Act, Counters, Mode, Parts, Rulebook, Settings, Standing};
 use deskmate_core::record::{Event, Kind};
 use deskmate_core::trust::{self, Change, Known, Of, Points, Rates, Severity, State, Step, Verdict, override_impact};
 use deskmate_core::{Code, Result};
@@ -91,6 +92,29 @@ fn all_twenty_override_cells_are_exact() {
     assert_eq!(override_impact("too_late", Severity::High, &Rates::of(&settings)), Points::ZERO, "and never gains anything");
 }
 
+/// The answer to a change of one field, at a score.
+fn mode(score: f64, field: &str) -> Mode {
+    let rulebook = Rulebook::compile(Parts::default(), BTreeMap::new()).expect("nothing is wrong with nothing");
+    let act = Act { kind: "propose".to_owned(), domain: DOMAIN.to_owned(), field: Some(field.to_owned()), arguments: json!({ field: "x" }), ..Act::default() };
+    let standing =
+        Standing { agent: "code".to_owned(), verified: true, paused: false, score: Points::of(score), decided: 1, over_a_persons_edit: false, waived_by: None };
+    policy::decide(&rulebook, &act, &standing, &Counters::default(), 0).mode
+}
+
+#[test]
+fn cases_1_to_7_modes_and_high_risk_fields() {
+    // Guard: the thresholds, and the most restrictive of trust and the high-risk list. Case 2 is changed: there a field of
+    // high risk lifted escalate to suggest (W14).
+    let cases = [(0.3, "contact_name"), (0.3, "deal_stage"), (0.6, "contact_name"), (0.85, "contact_name"), (0.85, "commission")];
+    let modes = cases.map(|(score, field)| mode(score, field));
+    assert_eq!(modes, [Mode::Escalate, Mode::Escalate, Mode::Suggest, Mode::Act, Mode::Suggest]);
+    for (field, high) in [("billing_address", true), ("billing_email", true), ("shipping_address", false), ("utm_source", true), ("utm_campaign", true)] {
+        assert_eq!(mode(0.9, field) == Mode::Suggest, high, "{field}");
+    }
+    // The thresholds themselves belong to the better side.
+    assert_eq!([0.499_999_999, 0.5, 0.799_999_999, 0.8].map(|score| mode(score, "name")), [Mode::Escalate, Mode::Suggest, Mode::Suggest, Mode::Act]);
+}
+
 #[test]
 fn the_interval_is_wilsons() {
     // Guard: `interval`. The values are those of the published formula for 8 of 10 and 0 of 5.
@@ -114,6 +138,30 @@ both! {
             assert_eq!(change.trust.mode(), mode, "after {number}");
         }
         assert_eq!(look(desk, "code").score, Points::ONE, "and no more");
+        assert_replays(desk);
+    }
+
+    fn cases_8_to_12_propose_approve_correct_and_the_cap(desk: &TestDesk) {
+        // Guard: the steps of trust as people and agents meet them. The cap of case 12 is two.
+        let owner = desk.claim();
+        let agent = desk.register(&owner, "code");
+        let rules = policy::Document::parse("authority:\n  volume_cap: 2\n").expect("right settings");
+        desk.act(move |cx| policy::store(cx, &rules.over(&Parts::default()), "test")).unwrap();
+        let input = json!({ "domain": DOMAIN, "action": "update", "target": "deal/1", "proposed_change": "{\"name\":\"x\"}", "confidence": 0.9, "reasoning": "why" });
+        let first = desk.call(&agent, "cowork_propose", input.clone()).unwrap();
+        assert_eq!((first["mode"].as_str(), first["proposal_id"].is_string(), first["action_id"].is_string()), (Some("escalate"), true, true));
+        let second = desk.call(&agent, "cowork_propose", input.clone()).unwrap();
+        assert_eq!(second["volume_remaining"], 0);
+        desk.call(&owner, "desk_request_approve", json!({ "request": first["proposal_id"] })).unwrap();
+        assert_eq!(look(desk, "code").score, Points::of(0.32), "case 9: exactly the setting");
+        desk.call(&owner, "desk_request_reject", json!({ "request": second["proposal_id"], "reason": "no", "type": "agent_wrong", "severity": "medium" })).unwrap();
+        assert_eq!(look(desk, "code").score, Points::of(0.24), "case 10");
+        let third = desk.call(&agent, "cowork_propose", input).unwrap();
+        assert_eq!((third["error"].as_bool(), third["volume_cap_error"].as_bool(), third["volume_cap"].as_i64()), (Some(true), Some(true), Some(2)));
+        for number in 0..2 {
+            let _ = correct(desk, "code", Some(&format!("r{number}")), "agent_wrong", Severity::Medium).unwrap();
+        }
+        assert_eq!(look(desk, "code").state().streak, 3, "case 11");
         assert_replays(desk);
     }
 

@@ -391,7 +391,8 @@ pub(super) fn resolve(cx: &mut Cx<'_, '_>, input: ResolveHandoff) -> Result<Reso
             request::approve_with(cx, &found.id, None, None, Some(input.resolution.clone()), &further)?;
         }
         State::Approved => {
-            let said = Said { resolution: &input.resolution, instructions: instructions.as_deref(), hand_back, ..said_to(&found) };
+            let about = about(&found);
+            let said = Said { about: about.as_deref(), resolution: &input.resolution, instructions: instructions.as_deref(), hand_back, ..said_to(&found) };
             instruct(cx, &said)?;
         }
         state => {
@@ -414,9 +415,15 @@ pub(super) fn resolve(cx: &mut Cx<'_, '_>, input: ResolveHandoff) -> Result<Reso
     })
 }
 
+/// The proposal that a handoff is about.
+fn about(handoff: &Request) -> Option<String> {
+    handoff.act().ok().map(|act| act.target).filter(|target| !target.is_empty())
+}
+
 fn said_to(request: &Request) -> Said<'_> {
     Said {
         request: &request.id,
+        about: None,
         kind: request.kind.name(),
         agent: &request.requester.id,
         domain: &request.domain,
@@ -434,7 +441,8 @@ pub(crate) fn resolved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&s
         None => further.instructions.as_deref().or(reason),
         Some(_) => further.instructions.as_deref(),
     };
-    let said = Said { resolution, instructions, hand_back: further.hand_back.unwrap_or(true), ..said_to(request) };
+    let about = about(request);
+    let said = Said { about: about.as_deref(), resolution, instructions, hand_back: further.hand_back.unwrap_or(true), ..said_to(request) };
     instruct(cx, &said).map(drop)
 }
 

@@ -247,6 +247,7 @@ fn of_executions(found: &Found) -> Vec<Dated> {
 fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64) -> Result<Vec<Dated>> {
     use IssueSeverity::{High, Medium};
     use IssueType::{AmbiguousOpen, MissingApproval, ProposalNeverApproved, SlowDecision};
+    let votes = votes(cx, found)?;
     let mut issues = Vec::new();
     for fate in found.requests.values() {
         let settings = &rulebook.settings(&fate.domain).governance;
@@ -275,7 +276,7 @@ fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64
             };
             find(AmbiguousOpen, High, fate.updated_at, advice.to_owned());
         }
-        if fate.was_approved() && !is_covered(cx, fate)? {
+        if fate.was_approved() && !is_covered(&votes, fate) {
             find(
                 MissingApproval,
                 High,
@@ -287,13 +288,21 @@ fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64
     Ok(issues)
 }
 
+/// How many people approved, by request and round.
+fn votes(cx: &mut Cx<'_, '_>, found: &Found) -> Result<BTreeMap<(String, i64), i64>> {
+    let (Some((first, _)), Some((last, _))) = (found.requests.first_key_value(), found.requests.last_key_value()) else { return Ok(BTreeMap::new()) };
+    let sql =
+        "select request, round, count(*) from vote where request >= $1 and request <= $2 and vote = 'approve' group by request, round order by request, round";
+    let rows = cx.tx.query(sql, args![first, last])?;
+    rows.iter().map(|row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?))).collect()
+}
+
 /// Whether what was approved has the approvals that it needs: policy's own word, or enough people.
-fn is_covered(cx: &mut Cx<'_, '_>, fate: &Fate) -> Result<bool> {
+fn is_covered(votes: &BTreeMap<(String, i64), i64>, fate: &Fate) -> bool {
     if fate.mode == "act" && fate.person().is_none() {
-        return Ok(true);
+        return true;
     }
-    let row = cx.tx.one("select count(*) from vote where request = $1 and round = $2 and vote = 'approve'", args![fate.id, fate.round])?;
-    Ok(row.get::<i64>(0)? >= fate.quorum)
+    votes.get(&(fate.id.clone(), fate.round)).is_some_and(|count| *count >= fate.quorum)
 }
 
 /// People who approved many things in seconds. What was approved together as a batch, with its list, counts once.

@@ -162,6 +162,7 @@ pub(super) fn hand_off(cx: &mut Cx<'_, '_>, input: HandOff) -> Result<HandedOff>
         tool: "cowork_handoff".to_owned(),
         domain: input.domain,
         action: mode.name().to_owned(),
+        target: proposal.clone().unwrap_or_default(),
         arguments: packet.clone(),
         ..Act::default()
     };

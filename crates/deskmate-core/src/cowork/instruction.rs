@@ -66,10 +66,18 @@ pub(super) fn of_request(tx: &mut Tx<'_>, request: &str) -> Result<Vec<Instructi
     tx.query(OF_REQUEST, args![request])?.iter().map(InstructionRow::read).collect()
 }
 
+/// Whether a person told the agent what to do about a proposal.
+pub(super) fn is_about(tx: &mut Tx<'_>, proposal: &str) -> Result<bool> {
+    let sql = "select id from instruction where about = $1 and instructions is not null order by id limit 1";
+    Ok(tx.optional(sql, args![proposal])?.is_some())
+}
+
 /// What a person says to a request of an agent.
 pub(crate) struct Said<'a> {
     /// The request.
     pub(crate) request: &'a str,
+    /// The proposal that the request is about.
+    pub(crate) about: Option<&'a str>,
     /// Its kind.
     pub(crate) kind: &'a str,
     /// Who is told.
@@ -90,13 +98,14 @@ pub(crate) fn instruct(cx: &mut Cx<'_, '_>, said: &Said<'_>) -> Result<i64> {
     let number = last.map(|row| row.get::<i64>(0)).transpose()?.unwrap_or(0) + 1;
     let (id, now) = (cx.new_id(), cx.now());
     cx.tx.execute(
-        "insert into instruction (id, request, kind, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, null, $9, $10)",
-        args![id, said.request, said.kind, said.agent, said.domain, number, said.hand_back, now, said.resolution, said.instructions],
+        "insert into instruction (id, request, about, kind, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, null, $10, $11)",
+        args![id, said.request, said.about, said.kind, said.agent, said.domain, number, said.hand_back, now, said.resolution, said.instructions],
     )?;
     let event = Event::new(INSTRUCTED, format!("request:{}", said.request))
         .fact("instruction", id.as_str())
         .fact("request", said.request)
+        .fact("about", said.about)
         .fact("kind", said.kind)
         .fact("agent", said.agent)
         .fact("domain", said.domain)

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::execution::{self, Execution, Matches};
+use super::instruction;
 use super::propose::{grant_of, millionths};
 use super::words::{self, check_domain, check_said, check_share};
 use crate::call::Cx;
@@ -234,8 +235,7 @@ fn derived_actor(cx: &mut Cx<'_, '_>, request: Option<&Request>) -> Result<&'sta
     if request.edited_by.is_some() {
         return Ok("collaborative");
     }
-    let told = cx.tx.optional("select id from instruction where request = $1 and instructions is not null order by number, id limit 1", args![request.id])?;
-    Ok(if told.is_some() { "collaborative" } else { "agent" })
+    Ok(if instruction::is_about(cx.tx, &request.id)? { "collaborative" } else { "agent" })
 }
 
 /// What people will see in the governance report.

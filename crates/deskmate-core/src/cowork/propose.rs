@@ -11,7 +11,7 @@ use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, PACKET_ITEMS_MAX, PATH_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::meter::{self, Full, Room, Taken};
 use crate::policy::{self, Act, Decision, Hit, Mode};
-use crate::request::{self, Judged, New, Packet, Priority, Request, RequestKind, Requester};
+use crate::request::{self, Judged, New, Packet, Priority, Request, RequestKind, Requester, State};
 use crate::{Error, Result, check_text, format_time};
 
 /// The verb of proposals that rules match.
@@ -365,7 +365,7 @@ impl Proposed {
     }
 
     fn made(mut self, cx: &mut Cx<'_, '_>, made: &Request, room: Room) -> Result<Self> {
-        self.grant = grant_of(cx, &made.id)?;
+        self.grant = if made.state == State::Approved { grant_of(cx, &made.id)? } else { None };
         self.proposal_id = Some(made.id.clone());
         self.action_id = Some(made.id.clone());
         self.request_id = Some(made.id.clone());

@@ -119,6 +119,10 @@ pub(super) struct WaitForDecision {
     request_id: String,
     /// How long to wait; 25 seconds if not given, which is also the longest.
     timeout_seconds: Option<u32>,
+    /// True to have your client, where it can, show your person a link to the page on which they decide.
+    #[serde(default)]
+    #[expect(dead_code, reason = "the MCP surface reads it: only there is a client that can show something")]
+    show_link: bool,
 }
 
 /// What a wait answers.
@@ -146,13 +150,15 @@ pub(super) fn wait(cx: &mut Cx<'_, '_>, input: WaitForDecision) -> Result<Wait<W
     let message = match (shown.state, shown.asked_back) {
         (State::Pending, true) => "A person asks you something first.",
         (State::Pending, false) => "Nobody has decided yet. Nothing is wrong: ask again, or do something else meanwhile.",
+        (State::Approved, _) if shown.kind.is_act() && shown.grant.is_none() => "It was approved, and its grant has run out.",
         (State::Approved, _) => "It is approved.",
         (State::Rejected, _) => "It is rejected.",
         (State::Expired, _) => "Nobody decided in time.",
         _ => "It is settled.",
     };
     let ready = decided || shown.asked_back;
-    let answer = Waited { decided, approved: shown.state == State::Approved, message: message.to_owned(), notice: NOTICE, request: shown };
+    let approved = shown.state == State::Approved && (shown.grant.is_some() || !shown.kind.is_act());
+    let answer = Waited { decided, approved, message: message.to_owned(), notice: NOTICE, request: shown };
     Ok(if ready { Wait::Ready(answer) } else { Wait::NotYet(answer) })
 }
 

@@ -154,8 +154,13 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, field: &str, given: &str) -> Result<Requ
 pub(super) fn show(cx: &mut Cx<'_, '_>, request: &Request) -> Result<RequestOut> {
     let now = cx.now();
     let act = request.act().ok();
-    let packet = request.told()?;
+    let mut packet = request.told()?;
     let decision = request.decided()?;
+    let mut change = act.as_ref().map(|act| act.arguments.clone()).filter(|_| request.kind != RequestKind::Handoff);
+    if let Some(decision) = &decision {
+        packet = request::shown_packet(&packet, decision);
+        change.iter_mut().for_each(|change| request::hide(change, &decision.redact));
+    }
     let state = request.state_at(now);
     let hits: Vec<Violation> = decision.iter().flat_map(|decision| decision.hits.iter().map(Violation::of)).collect();
     let reasons = words::reasons_for(cx, decision.map(|decision| decision.reasons).unwrap_or_default());
@@ -176,7 +181,7 @@ pub(super) fn show(cx: &mut Cx<'_, '_>, request: &Request) -> Result<RequestOut>
         action: act.as_ref().map(|act| act.action.clone()),
         target: act.as_ref().map(|act| act.target.clone()),
         field: act.as_ref().and_then(|act| act.field.clone()),
-        proposed_change: act.map(|act| act.arguments).filter(|_| request.kind != RequestKind::Handoff),
+        proposed_change: change,
         before_edit: packet.proposed,
         reasoning: packet.reasoning,
         context: Some(packet.more).filter(|more| !more.is_null()),

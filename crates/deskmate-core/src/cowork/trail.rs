@@ -17,7 +17,7 @@ use crate::trust::Points;
 use crate::{Result, format_time, parse_time};
 
 /// How many events of one chain are shown.
-const CHAIN_MAX: usize = 100;
+const CHAIN_MAX: usize = 300;
 
 /// See the whole chain of a proposal: what was proposed, what policy said, who decided, the grant, what was done and what
 /// came of it, with the places of the events in the sealed record and a proof for each. An agent sees its own.
@@ -36,9 +36,8 @@ pub(super) struct AuditTrail {
 pub(super) struct Link {
     /// `propose`, `policy`, `decision`, `grant`, `execution`, `outcome` or `note`.
     stage: &'static str,
-    /// Its place in the record; absent for the moment until it is sealed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seq: Option<u64>,
+    /// Its place in the record.
+    seq: u64,
     /// The kind of event.
     kind: String,
     /// When.
@@ -242,7 +241,7 @@ fn links(event: EventRow) -> Vec<Link> {
         event.facts.iter().filter(|(name, _)| policy.contains(&name.as_str())).map(|(name, value)| (name.clone(), value.clone())).collect();
     let link = |stage, facts| Link {
         stage,
-        seq: Some(event.seq),
+        seq: event.seq,
         kind: event.kind.clone(),
         at: event.at.clone(),
         actor_kind: event.actor_kind.clone(),
@@ -261,13 +260,15 @@ fn links(event: EventRow) -> Vec<Link> {
 fn wanting(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], events: &[EventRow]) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     let time_of = |kind: &str| events.iter().rev().find(|event| event.kind == kind).and_then(|event| parse_time("at", &event.at).ok());
-    let told = events.iter().rev().find(|event| event.kind.starts_with("request."));
-    let fact = |name: &str| told.and_then(|event| event.facts.get(name)).cloned();
-    if fact("state") != Some(Value::from(request.state.name()))
-        || fact("digest") != Some(Value::from(request.digest_hex()))
-        || fact("version") != Some(Value::from(request.version))
-    {
+    let told = record::told_of(cx.tx, &request.subject(), PAGE_MAX)?;
+    let newest = told.iter().find(|told| told.body.kind.starts_with("request."));
+    let fact = |name: &str| newest.and_then(|told| told.body.facts.get(name)).cloned();
+    let row = [("state", Value::from(request.state.name())), ("digest", Value::from(request.digest_hex())), ("version", Value::from(request.version))];
+    if row.iter().any(|(name, value)| fact(name).as_ref() != Some(value)) {
         problems.push("the request's row differs from what the record tells".to_owned());
+    }
+    if told.iter().any(|told| told.seq.is_none()) {
+        problems.push("its newest events are not sealed yet: ask again in a moment".to_owned());
     }
     if time_of("request.created").is_none() {
         problems.push("the record does not tell of the proposal".to_owned());

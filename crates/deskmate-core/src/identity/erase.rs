@@ -13,8 +13,8 @@ use crate::{Error, Result};
 pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
     let fact = |name: &str| event.facts.get(name).and_then(Value::as_str).unwrap_or_default();
     if event.kind == agents::REGISTERED.name || event.kind == agents::DESCRIBED.name {
-        // A later note stands in its place, and is another event's to erase.
         let note = event.payload.as_ref().and_then(|payload| payload.get("note")).and_then(Value::as_str).unwrap_or_default();
+        // A note that was written since then is another event's.
         tx.execute("update agent set note = '' where id = $1 and note = $2", args![fact("agent"), note])?;
     } else if event.kind == people::ADDED.name {
         let id = fact("person");

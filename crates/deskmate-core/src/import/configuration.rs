@@ -72,12 +72,11 @@ pub(super) fn agent(cx: &mut Cx<'_, '_>, agent: &str, token_hash: Option<&str>, 
         return Ok(());
     }
     let advice = format!("good for 365 days; `deskmate agent rotate {agent}` gives it one of this desk's own, which is better kept");
-    match done.refused {
-        Some(why) => {
-            report.note("tokens", format!("token of {agent}"), Outcome::Refused, Some(format!("{why}; `deskmate agent rotate {agent}` gives it a new one")))
-        }
-        None if done.token => report.note("tokens", format!("token of {agent}"), Outcome::Taken, Some(advice)),
-        None => report.note("tokens", format!("token of {agent}"), Outcome::Known, None),
-    }
+    let (outcome, why) = match done.refused {
+        Some(why) => (Outcome::Refused, Some(format!("{why}; `deskmate agent rotate {agent}` gives it a new one"))),
+        None if done.token => (Outcome::Taken, Some(advice)),
+        None => (Outcome::Known, None),
+    };
+    report.note("tokens", format!("token of {agent}"), outcome, why);
     Ok(())
 }

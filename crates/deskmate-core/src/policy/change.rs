@@ -13,6 +13,8 @@ use crate::limits::CHANGED_PATHS_MAX;
 
 /// How deep a change is looked into. Input nests at most as deep, and JSON in texts once more.
 const DEPTH_MAX: usize = 96;
+/// How many bytes all paths have together.
+const PATH_BYTES_MAX: usize = 1 << 20;
 /// Keys that name the field which the value beside them is for.
 const NAMING: [&str; 7] = ["field", "path", "property", "column", "attribute", "key", "name"];
 /// Of these the last are common words: they name a field only beside a key that surely holds a value.
@@ -73,8 +75,7 @@ pub(super) struct Change<'a> {
 impl<'a> Change<'a> {
     /// Takes an act's change apart.
     pub(super) fn of(act: &'a Act) -> Self {
-        let mut change = Self::default();
-        change.opaque = is_opaque(&act.arguments);
+        let mut change = Self { opaque: is_opaque(&act.arguments), ..Self::default() };
         change.walk("", &act.arguments, 0);
         if let Some(field) = act.field.as_deref().filter(|field| !field.is_empty()) {
             change.declared(field, &act.arguments);
@@ -108,7 +109,7 @@ impl<'a> Change<'a> {
     }
 
     fn push(&mut self, path: &str, held: Held<'a>) {
-        if self.spans.len() == CHANGED_PATHS_MAX {
+        if self.spans.len() == CHANGED_PATHS_MAX || self.names.len() + path.len() > PATH_BYTES_MAX {
             self.over = true;
             return;
         }
@@ -155,6 +156,9 @@ impl<'a> Change<'a> {
                     let below = super::yaml::below(path, key);
                     self.value(&below, entry);
                     self.walk(&below, entry, depth + 1);
+                    if self.over {
+                        return;
+                    }
                 }
                 self.naming(table, depth);
             }
@@ -258,33 +262,41 @@ fn is_opaque(arguments: &Value) -> bool {
     }
 }
 
-/// The places in `arguments` whose path or last part a pattern names, as JSON pointers.
+/// The places in `arguments` whose path or last part is to be hidden, as JSON pointers. What is too large to be looked
+/// through is hidden whole.
 pub(super) fn pointers(arguments: &Value, hides: &dyn Fn(&str, &str) -> bool) -> Vec<String> {
-    fn walk(value: &Value, path: &str, pointer: &str, hides: &dyn Fn(&str, &str) -> bool, found: &mut Vec<String>) {
-        if found.len() >= CHANGED_PATHS_MAX || pointer.matches('/').count() > DEPTH_MAX {
-            return;
+    let mut search = Search { hides, found: Vec::new(), room: 16 * PATH_BYTES_MAX };
+    if search.walk(arguments, "", "", 0) { search.found } else { vec![String::new()] }
+}
+
+struct Search<'h> {
+    hides: &'h dyn Fn(&str, &str) -> bool,
+    found: Vec<String>,
+    /// How many more bytes of paths may be looked at.
+    room: usize,
+}
+
+impl Search<'_> {
+    /// Whether everything below was looked at.
+    fn walk(&mut self, value: &Value, path: &str, pointer: &str, depth: usize) -> bool {
+        let cost = path.len() + pointer.len() + 1;
+        if depth > DEPTH_MAX || cost > self.room {
+            return false;
         }
+        self.room -= cost;
         match value {
-            Value::Object(table) => {
-                for (key, entry) in table {
-                    let below = super::yaml::below(path, key);
-                    let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
-                    if hides(&below, key) {
-                        found.push(pointer);
-                    } else {
-                        walk(entry, &below, &pointer, hides, found);
-                    }
+            Value::Object(table) => table.iter().all(|(key, entry)| {
+                let below = super::yaml::below(path, key);
+                let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
+                if (self.hides)(&below, key) {
+                    self.found.push(pointer);
+                    true
+                } else {
+                    self.walk(entry, &below, &pointer, depth + 1)
                 }
-            }
-            Value::Array(list) => {
-                for (number, entry) in list.iter().enumerate() {
-                    walk(entry, path, &format!("{pointer}/{number}"), hides, found);
-                }
-            }
-            _ => {}
+            }),
+            Value::Array(list) => list.iter().enumerate().all(|(number, entry)| self.walk(entry, path, &format!("{pointer}/{number}"), depth + 1)),
+            _ => true,
         }
     }
-    let mut found = Vec::new();
-    walk(arguments, "", "", hides, &mut found);
-    found
 }

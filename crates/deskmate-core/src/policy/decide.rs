@@ -2,7 +2,7 @@
 
 use super::change::{Change, Held, pointers};
 use super::condition::{Scope, holds};
-use super::index::values;
+use super::index::{Patterns, values};
 use super::model::{Constraint, GLOBAL_POLICY, Severity};
 use super::reasons::Reasons;
 use super::rulebook::{Compiled, FieldReady, GeneralReady, InDomain, Ready, Rulebook};
@@ -66,7 +66,8 @@ struct Run<'a> {
     severity: Option<Severity>,
     waived_by: Option<String>,
     needs: Asked,
-    redact: Vec<String>,
+    /// What the rules that fired hide.
+    hidden: Vec<&'a Patterns>,
 }
 
 /// What the rules that ask for approval want, the strictest of each.
@@ -96,7 +97,7 @@ impl<'a> Run<'a> {
             severity: None,
             waived_by: standing.waived_by.clone(),
             needs: Asked::default(),
-            redact: Vec::new(),
+            hidden: Vec::new(),
         }
     }
 
@@ -110,9 +111,8 @@ impl<'a> Run<'a> {
         let high_risk_field = self.high_risk_list(&change);
         self.reasons.of_standing(self.act, self.standing, self.counters, &self.within.settings, self.waived_by.as_deref());
         let needs = self.needs();
-        if self.hits.iter().any(|hit| hit.effect == Effect::Redact) {
-            self.redact(&policies);
-        }
+        let hides = |path: &str, last: &str| self.hidden.iter().any(|hidden| hidden.fits(path) || hidden.fits(last));
+        let redact = if self.hidden.is_empty() { Vec::new() } else { pointers(&self.act.arguments, &hides) };
         let (mode, reasons) = self.reasons.settle(self.counters, &self.within.settings);
         Decision {
             mode,
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
             high_risk_field,
             reasons,
             needs,
-            redact: self.redact,
+            redact,
         }
     }
 
@@ -214,22 +214,30 @@ impl<'a> Run<'a> {
         let field = if path.is_empty() { &rule.field } else { path };
         let reason = if rule.reason.is_empty() { default_reason(rule.constraint, field, held) } else { rule.reason.clone() };
         self.reasons.rule(source, mode, &policy.name, policy.version, &ready.id, &reason, expected.as_deref());
-        if self.hits.len() < HITS_MAX {
-            self.hits.push(Hit {
-                rule_id: ready.id.clone(),
-                policy: policy.name.clone(),
-                version: policy.version,
-                field: Some(field.to_owned()),
-                effect,
-                severity: if high_risk { "warning" } else { "hard_stop" }.to_owned(),
-                reason,
-                alternative: expected,
-                failed: false,
-            });
+        self.hit(Hit {
+            rule_id: ready.id.clone(),
+            policy: policy.name.clone(),
+            version: policy.version,
+            field: Some(field.to_owned()),
+            effect,
+            severity: if high_risk { "warning" } else { "hard_stop" }.to_owned(),
+            reason,
+            alternative: expected,
+            failed: false,
+        });
+    }
+
+    /// Notes a hit, unless it is there already or there are very many. The first that denies or hides is never left out.
+    fn hit(&mut self, hit: Hit) {
+        let same = |known: &&Hit| known.rule_id == hit.rule_id && known.policy == hit.policy && known.field == hit.field;
+        let must = matches!(hit.effect, Effect::Deny | Effect::Redact);
+        let bound = if must { 2 * HITS_MAX } else { HITS_MAX };
+        if self.hits.len() < bound && !self.hits.iter().any(|known| same(&known)) {
+            self.hits.push(hit);
         }
     }
 
-    fn general(&mut self, policy: &Compiled, ready: &GeneralReady, held: Result<bool, String>) {
+    fn general(&mut self, policy: &Compiled, ready: &'a GeneralReady, held: Result<bool, String>) {
         let rule = &ready.rule;
         let failure = match held {
             Ok(false) => return,
@@ -255,20 +263,20 @@ impl<'a> Run<'a> {
             }
             Effect::Allow | Effect::Log | Effect::Redact => {}
         }
-        // What restricts or hides is never left out, so the bound is on the rest.
-        if self.hits.len() < HITS_MAX || rule.effect == Effect::Redact {
-            self.hits.push(Hit {
-                rule_id: rule.name.clone(),
-                policy: policy.name.clone(),
-                version: policy.version,
-                field: None,
-                effect: rule.effect,
-                severity: rule.severity.name().to_owned(),
-                reason,
-                alternative: rule.alternative.clone(),
-                failed: failure.is_some(),
-            });
+        if rule.effect == Effect::Redact {
+            self.hidden.push(&ready.hidden);
         }
+        self.hit(Hit {
+            rule_id: rule.name.clone(),
+            policy: policy.name.clone(),
+            version: policy.version,
+            field: None,
+            effect: rule.effect,
+            severity: rule.severity.name().to_owned(),
+            reason,
+            alternative: rule.alternative.clone(),
+            failed: failure.is_some(),
+        });
     }
 
     /// The desk's own list of fields that always need a person, mapped or not.
@@ -300,19 +308,17 @@ impl<'a> Run<'a> {
                 before = Some(number);
                 self.reasons.rule("high_risk", Mode::Suggest, HIGH_RISK_LIST, 0, &id, &reason, None);
             }
-            if self.hits.len() < HITS_MAX {
-                self.hits.push(Hit {
-                    rule_id: id,
-                    policy: HIGH_RISK_LIST.to_owned(),
-                    version: 0,
-                    field: Some(field.to_owned()),
-                    effect: Effect::RequireApproval,
-                    severity: "warning".to_owned(),
-                    reason,
-                    alternative: None,
-                    failed: change.over,
-                });
-            }
+            self.hit(Hit {
+                rule_id: id,
+                policy: HIGH_RISK_LIST.to_owned(),
+                version: 0,
+                field: Some(field.to_owned()),
+                effect: Effect::RequireApproval,
+                severity: "warning".to_owned(),
+                reason,
+                alternative: None,
+                failed: change.over,
+            });
         }
         !found.is_empty()
     }
@@ -332,22 +338,6 @@ impl<'a> Run<'a> {
             grant_seconds: i64::from(asked.grant_seconds.unwrap_or(authority.grant_seconds)),
             expires_seconds: i64::from(asked.expires_seconds.unwrap_or(authority.request_seconds)),
         }
-    }
-
-    fn redact(&mut self, policies: &[&Compiled]) {
-        let fired: Vec<&GeneralReady> = policies
-            .iter()
-            .flat_map(|policy| policy.rules.iter().map(move |rule| (policy, rule)))
-            .filter_map(|(policy, rule)| match rule {
-                Ready::General(general) if general.rule.effect == Effect::Redact => Some((policy, general)),
-                _ => None,
-            })
-            .filter(|(policy, general)| {
-                self.hits.iter().any(|hit| hit.effect == Effect::Redact && hit.policy == policy.name && hit.rule_id == general.rule.name)
-            })
-            .map(|(_, general)| &**general)
-            .collect();
-        self.redact = pointers(&self.act.arguments, &|path, last| fired.iter().any(|rule| rule.hidden.fits(path) || rule.hidden.fits(last)));
     }
 }
 

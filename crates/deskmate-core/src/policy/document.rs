@@ -61,7 +61,7 @@ impl Document {
             return Ok(document);
         }
         let mut problems = reader.problems;
-        problems.sort_by(|left, right| (left.line, left.column).cmp(&(right.line, right.column)));
+        problems.sort_by_key(|problem| (problem.line, problem.column));
         Err(problems)
     }
 
@@ -199,12 +199,11 @@ impl Reader<'_> {
 
     fn field_rule(&mut self, mut table: Table<'_>) -> Option<FieldRule> {
         let field = self.need_text(&mut table, "field", NAME_CHARS_MAX, "billing_*").map(str::to_owned);
-        let constraint = match table.get("constraint") {
-            Some(node) => self.word(node, &table.at("constraint"), &CONSTRAINTS),
-            None => {
-                self.missing(&table, "constraint", "readonly");
-                None
-            }
+        let constraint = if let Some(node) = table.get("constraint") {
+            self.word(node, &table.at("constraint"), &CONSTRAINTS)
+        } else {
+            self.missing(&table, "constraint", "readonly");
+            None
         };
         let reason = self.text(&mut table, "reason", TITLE_CHARS_MAX).unwrap_or_default().to_owned();
         let bound = f64::from(u32::MAX) * f64::from(1 << 21);
@@ -235,12 +234,11 @@ impl Reader<'_> {
 
     fn general_rule(&mut self, mut table: Table<'_>) -> Option<GeneralRule> {
         let name = self.need_text(&mut table, "name", NAME_CHARS_MAX, "no_drop_table").map(str::to_owned);
-        let effect = match table.get("effect") {
-            Some(node) => self.word(node, &table.at("effect"), &EFFECTS),
-            None => {
-                self.missing(&table, "effect", "require_approval");
-                None
-            }
+        let effect = if let Some(node) = table.get("effect") {
+            self.word(node, &table.at("effect"), &EFFECTS)
+        } else {
+            self.missing(&table, "effect", "require_approval");
+            None
         };
         let matches = match table.get("match") {
             Some(node) => self.matches(node, &table.at("match")).unwrap_or_default(),
@@ -337,12 +335,11 @@ impl Reader<'_> {
     fn case(&mut self, node: &Node, path: &str) -> Option<Case> {
         let mut table = self.table(node, path)?;
         let name = self.need_text(&mut table, "name", TITLE_CHARS_MAX, "a small amount passes").map(str::to_owned);
-        let act = match table.get("act") {
-            Some(node) => self.json_table(node, &table.at("act")),
-            None => {
-                self.missing(&table, "act", "{ domain: crm.deals, arguments: { amount: 5 } }");
-                None
-            }
+        let act = if let Some(node) = table.get("act") {
+            self.json_table(node, &table.at("act"))
+        } else {
+            self.missing(&table, "act", "{ domain: crm.deals, arguments: { amount: 5 } }");
+            None
         };
         let agent = self.text(&mut table, "agent", NAME_CHARS_MAX).map(str::to_owned);
         let trust = table.get("trust").and_then(|node| self.number(node, &table.at("trust"), 0.0, 1.0));
@@ -414,19 +411,19 @@ impl Reader<'_> {
             let path = table.at(section.name());
             let Some(node) = table.get(section.name()) else { continue };
             let Some(inner) = self.table(node, &path) else { continue };
-            let mut patch = Patch::new();
+            let mut given = Patch::new();
             for (key, node) in inner.entries() {
                 let at = below(&path, &key.name);
                 let Some(value) = self.json(node, &at) else { continue };
                 match settings::problem(section, &key.name, &value) {
                     None => {
-                        patch.insert(key.name.clone(), value);
+                        given.insert(key.name.clone(), value);
                     }
                     Some(message) if settings::keys(section).contains(&key.name.as_str()) => self.problem(node.at, &at, message),
                     Some(message) => self.problem(key.at, &at, message),
                 }
             }
-            sections.insert(section, patch);
+            sections.insert(section, given);
         }
         sections
     }

@@ -125,9 +125,9 @@ pub(super) fn values<'a>(act: &'a Act, standing: &'a Standing) -> [&'a str; DIME
 struct Matcher([Vec<Glob>; DIMENSIONS]);
 
 impl Matcher {
-    fn new(matches: &Match) -> Result<Self, String> {
+    fn new(rule: &Match) -> Result<Self, String> {
         let mut matcher = Self::default();
-        for (globs, patterns) in matcher.0.iter_mut().zip(matches.lists()) {
+        for (globs, patterns) in matcher.0.iter_mut().zip(rule.lists()) {
             *globs = patterns.iter().map(|pattern| Glob::new(pattern)).collect::<Result<_, _>>()?;
         }
         Ok(matcher)
@@ -152,16 +152,16 @@ impl Matches {
     /// Files rules under that part of their `match` which the fewest rules share.
     pub(super) fn new<'m>(rules: impl Iterator<Item = Option<&'m Match>>) -> Result<Self, String> {
         let matchers = rules.map(|rule| rule.map(Matcher::new).transpose()).collect::<Result<_, _>>()?;
-        let mut matches = Self { matchers, ..Self::default() };
+        let mut filed = Self { matchers, ..Self::default() };
         let mut shared: [HashMap<String, usize>; DIMENSIONS] = Default::default();
-        for matcher in matches.matchers.iter().flatten() {
+        for matcher in filed.matchers.iter().flatten() {
             for (counts, globs) in shared.iter_mut().zip(&matcher.0) {
                 for pattern in globs.iter().filter_map(Glob::simple) {
                     *counts.entry(pattern).or_default() += 1;
                 }
             }
         }
-        for (number, matcher) in (0_u32..).zip(&matches.matchers) {
+        for (number, matcher) in (0_u32..).zip(&filed.matchers) {
             let Some(matcher) = matcher else { continue };
             let mut best: Option<(usize, usize, Vec<String>)> = None;
             for (dimension, (counts, globs)) in shared.iter().zip(&matcher.0).enumerate() {
@@ -172,17 +172,17 @@ impl Matches {
                 }
             }
             match best {
-                None => matches.rest.push(number),
+                None => filed.rest.push(number),
                 Some((_, dimension, patterns)) => {
                     for pattern in patterns {
-                        if let Some(index) = matches.by.get_mut(dimension) {
+                        if let Some(index) = filed.by.get_mut(dimension) {
                             index.add(&pattern, number);
                         }
                     }
                 }
             }
         }
-        Ok(matches)
+        Ok(filed)
     }
 
     /// Calls for every rule that is about an act with these values; a rule can come twice.

@@ -8,8 +8,6 @@ use crate::trust::Points;
 #[derive(Default)]
 pub(super) struct Reasons {
     all: Vec<Reason>,
-    /// Reasons beyond the bound still count.
-    floor: Option<Mode>,
 }
 
 /// How many reasons of rules an answer names.
@@ -23,8 +21,8 @@ impl Reasons {
     /// A rule that fired.
     #[expect(clippy::too_many_arguments, reason = "they are the parts of one sentence")]
     pub(super) fn rule(&mut self, source: &str, mode: Mode, policy: &str, version: i64, rule: &str, reason: &str, instead: Option<&str>) {
-        self.floor = Some(self.floor.map_or(mode, |floor| floor.min(mode)));
-        if self.all.len() >= RULES_MAX {
+        // One that restricts more than all before it is never left out.
+        if self.all.len() >= RULES_MAX && self.all.iter().any(|reason| reason.mode <= mode) {
             return;
         }
         let text = format!("{reason} (rule {rule} of {policy})");
@@ -57,7 +55,7 @@ impl Reasons {
     pub(super) fn of_standing(&mut self, act: &Act, standing: &Standing, counters: &Counters, settings: &Settings, waived_by: Option<&str>) {
         if standing.paused {
             let text = format!("{} is paused", standing.agent);
-            self.add("pause", Mode::Deny, text, Some("`deskmate resume`, by a person".to_owned()));
+            self.add("pause", Mode::Deny, text, Some("a person who ends the pause".to_owned()));
         }
         self.limits(act, counters, settings);
         if standing.over_a_persons_edit {
@@ -119,7 +117,7 @@ impl Reasons {
 
     /// The answer, and the reasons with the most restrictive first.
     pub(super) fn settle(mut self, counters: &Counters, settings: &Settings) -> (Mode, Vec<Reason>) {
-        let mut mode = self.all.iter().map(|reason| reason.mode).chain(self.floor).min().unwrap_or(Mode::Escalate);
+        let mut mode = self.all.iter().map(|reason| reason.mode).min().unwrap_or(Mode::Escalate);
         let pending_max = settings.authority.pending_max;
         if matches!(mode, Mode::Suggest | Mode::Escalate) && counters.pending >= i64::from(pending_max) {
             mode = Mode::Deny;

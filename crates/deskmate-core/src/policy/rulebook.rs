@@ -175,7 +175,6 @@ impl Rulebook {
             let number = u32::try_from(policies.len()).unwrap_or(u32::MAX);
             policies.push(compiled);
             by_name.insert(name.to_owned(), number);
-            number
         };
         for (name, policy) in &parts.policies {
             let compiled = match Compiled::new(policy, version(name)) {
@@ -192,11 +191,10 @@ impl Rulebook {
                 add(name, Compiled::unreadable(name, 0, "it does not exist"));
             }
         }
-        let default = match parts.policies.get(DEFAULT_POLICY).is_some() || unreadable.contains_key(DEFAULT_POLICY) {
-            true => None,
-            false => Some(add(DEFAULT_POLICY, Compiled { name: DEFAULT_POLICY.to_owned(), ..Compiled::default() })),
-        };
-        let default = default.or_else(|| by_name.get(DEFAULT_POLICY).copied()).unwrap_or(0);
+        if !parts.policies.contains_key(DEFAULT_POLICY) && !unreadable.contains_key(DEFAULT_POLICY) {
+            add(DEFAULT_POLICY, Compiled { name: DEFAULT_POLICY.to_owned(), ..Compiled::default() });
+        }
+        let default = by_name.get(DEFAULT_POLICY).copied().unwrap_or(0);
         let (agents, domains_of) = index_mappings(&parts, &by_name);
         let (settings, settings_by) = settle(&parts)?;
         let mut patterns = HashMap::new();

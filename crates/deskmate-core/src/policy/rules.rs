@@ -174,12 +174,16 @@ pub(super) fn policy(name: &str, policy: &Policy, path: &str) -> Vec<Problem> {
                     problem(format!("{at}.name"), format!("the name `{}` is taken by another rule of this policy", rule.name));
                 }
                 if let Some(Err(faults)) = rule.when.as_deref().map(Condition::compile) {
-                    faults.into_iter().for_each(|fault| problem(format!("{at}.when"), fault.message));
+                    for fault in faults {
+                        problem(format!("{at}.when"), fault.message);
+                    }
                 }
                 general_rule(rule)
             }
         };
-        wrong.into_iter().for_each(|(key, message)| problem(format!("{at}.{key}"), message));
+        for (key, message) in wrong {
+            problem(format!("{at}.{key}"), message);
+        }
     }
     problems
 }

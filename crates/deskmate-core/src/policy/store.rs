@@ -136,7 +136,7 @@ pub(super) fn load(tx: &mut Tx<'_>) -> Result<Loaded> {
     for row in tx.query("select domain, section, body from setting order by section, domain", &[])? {
         content.settings.insert((row.get(0)?, row.get(1)?), row.get(2)?);
     }
-    loaded.parts.mappings = content.mappings.clone();
+    loaded.parts.mappings.clone_from(&content.mappings);
     let unreadable = |what: &str| Error::new(Code::Internal, format!("the setting {what} in the store cannot be read"));
     for ((domain, name), body) in &content.settings {
         if name == MODE {

@@ -333,7 +333,7 @@ impl<'t> Reader<'t> {
         for (number, entry) in list.iter().enumerate() {
             let path = if matches!(node.value, Yaml::List(_)) { format!("{path}[{number}]") } else { path.to_owned() };
             match self.text_of(entry, &path, max) {
-                Some(text) if text.is_empty() => self.problem(entry.at, &path, "this is empty: write a text or leave it out"),
+                Some("") => self.problem(entry.at, &path, "this is empty: write a text or leave it out"),
                 Some(text) => texts.push((text.to_owned(), entry.at)),
                 None => {}
             }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::model::{OWNERS, Request, RequestKind, State};
-use super::rows::{select_request, select_request_short};
+use super::rows::{self, select_request, select_request_key, select_request_short};
 use super::view::{RequestOut, WaitsFor};
 use crate::call::{Cx, Page, PageIn, Role};
 use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
@@ -81,14 +81,18 @@ impl List {
             View::Pending => waits.is_some(),
             View::All => true,
         };
-        let has = |text: &String| request.title.as_ref().is_some_and(|title| title.to_lowercase().contains(&text.to_lowercase()));
         in_view
             && self.state.is_none_or(|state| state == request.state_at(now))
             && self.domain.as_ref().is_none_or(|domain| *domain == request.domain)
             && self.requester.as_ref().is_none_or(|requester| *requester == request.requester.id)
-            && self.kind.is_none_or(|kind| kind == request.kind)
+            && self.may_fit(request.kind.name(), request.title.as_deref())
             && (!self.mine || request.assignee.as_ref().is_some_and(|assignee| mine.contains(assignee)))
-            && self.search.as_ref().is_none_or(has)
+    }
+
+    /// What can be said without the whole row.
+    fn may_fit(&self, kind: &str, title: Option<&str>) -> bool {
+        let has = |text: &String| title.is_some_and(|title| title.to_lowercase().contains(&text.to_lowercase()));
+        self.kind.is_none_or(|wanted| wanted.name() == kind) && self.search.as_ref().is_none_or(has)
     }
 
     /// A state that is not pending looks at history.
@@ -118,12 +122,11 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Requests> {
     let mut after = page.after.as_ref().map(decode).transpose()?;
     let (mut found, mut looked): (Vec<Request>, usize) = (Vec::new(), 0);
     loop {
-        let rows = if history { past(cx, &input, after.as_ref())? } else { waiting(cx, &input, &mine, after.as_ref(), page.look_ahead())? };
-        let (read, slice) = (rows.len(), if history { PAGE_MAX } else { page.look_ahead() } as usize);
-        looked += read;
-        after = rows.last().map(|request| at(request, history)).or(after);
-        found.extend(rows.into_iter().filter(|request| input.fits(request, now, &mine)));
-        if found.len() > page.limit as usize || read < slice {
+        let slice = if history { past(cx, &input, after.as_ref())? } else { waiting(cx, &input, &mine, after.as_ref(), page.look_ahead())? };
+        looked += slice.read;
+        after = slice.last.or(after);
+        found.extend(slice.rows.into_iter().filter(|request| input.fits(request, now, &mine)));
+        if found.len() > page.limit as usize || !slice.more {
             let page = Page::cut(found, &page, |request| encode(&at(request, history)));
             return Ok(Requests { requests: page.items.iter().map(|request| RequestOut::new(request, now)).collect(), next_cursor: page.next_cursor });
         }
@@ -155,63 +158,103 @@ fn cursor_at(at: &At) -> String {
 /// What is pending, along one index, in each view. Whether it is put off or asked back stands in the index, so what a
 /// view leaves out costs no look at a row. The order is that of [`View`].
 macro_rules! pending {
-    ($of:literal) => {
+    ($select:ident, $of:literal) => {
         [
-            pending!($of, "asked_at is null and (snoozed_until is null or snoozed_until <= $5)"),
-            pending!($of, "asked_at is null and snoozed_until > $5"),
-            pending!($of, "asked_at <= $5"),
-            pending!($of, "created_at <= $5"),
+            pending!($select, $of, "asked_at is null and (snoozed_until is null or snoozed_until <= $5)"),
+            pending!($select, $of, "asked_at is null and snoozed_until > $5"),
+            pending!($select, $of, "asked_at <= $5"),
+            pending!($select, $of, "created_at <= $5"),
         ]
     };
-    ($of:literal, $view:literal) => {
-        select_request_short!(
-            "where state = 'pending' and ",
-            $of,
-            "(rank, created_at, id) > ($1, $2, $3) and ",
-            $view,
-            " order by rank, created_at, id limit $4"
-        )
+    ($select:ident, $of:literal, $view:literal) => {
+        $select!("where state = 'pending' and ", $of, "(rank, created_at, id) > ($1, $2, $3) and ", $view, " order by rank, created_at, id limit $4")
     };
 }
 
-pub(super) const PENDING: [&str; 4] = pending!("");
-pub(super) const PENDING_IN: [&str; 4] = pending!("domain = $6 and ");
-pub(super) const PENDING_OF: [&str; 4] = pending!("requester = $6 and ");
-pub(super) const PENDING_FOR: [&str; 4] = pending!("assignee is not null and assignee = $6 and ");
+/// The ways along an index, with whole rows and with keys only.
+pub(super) struct Way {
+    pub(super) rows: [&'static str; 4],
+    pub(super) keys: [&'static str; 4],
+}
 
-/// The next pending rows by the index that narrows most.
-fn waiting(cx: &mut Cx<'_, '_>, input: &List, mine: &[String], after: Option<&At>, limit: u32) -> Result<Vec<Request>> {
-    let now = cx.now();
-    let (rank, time, id) = after.cloned().unwrap_or((i64::MIN, i64::MIN, String::new()));
-    let view = input.view();
-    let until = if matches!(view, View::Inbox | View::Snoozed) { now } else { i64::MAX };
-    let of_view = |[inbox, snoozed, asked, pending]: [&'static str; 4]| match view {
+pub(super) const PENDING: Way = Way { rows: pending!(select_request_short, ""), keys: pending!(select_request_key, "") };
+pub(super) const PENDING_IN: Way = Way { rows: pending!(select_request_short, "domain = $6 and "), keys: pending!(select_request_key, "domain = $6 and ") };
+pub(super) const PENDING_OF: Way =
+    Way { rows: pending!(select_request_short, "requester = $6 and "), keys: pending!(select_request_key, "requester = $6 and ") };
+pub(super) const PENDING_FOR: Way = Way {
+    rows: pending!(select_request_short, "assignee is not null and assignee = $6 and "),
+    keys: pending!(select_request_key, "assignee is not null and assignee = $6 and "),
+};
+
+/// A part of a walk.
+struct Slice {
+    /// The rows that may fit.
+    rows: Vec<Request>,
+    /// Where it ended.
+    last: Option<At>,
+    /// How many were looked at.
+    read: usize,
+    /// Whether there may be more.
+    more: bool,
+}
+
+/// The next pending rows by the index that narrows most. Where few may fit, only keys are read on the way.
+fn waiting(cx: &mut Cx<'_, '_>, input: &List, mine: &[String], after: Option<&At>, limit: u32) -> Result<Slice> {
+    let narrow = input.kind.is_some() || input.search.is_some();
+    let count = if narrow { KEYS_MAX } else { limit };
+    let mut keys: Vec<(At, Row)> = Vec::new();
+    let mut walk = |way: &Way, owner: Option<&str>| -> Result<()> {
+        let sql = of_view(input.view(), if narrow { way.keys } else { way.rows });
+        for row in step(cx, input.view(), sql, owner, after, count)? {
+            let at = if narrow { (row.get(1)?, row.get(2)?, row.get(0)?) } else { (row.get(7)?, row.get(16)?, row.get(0)?) };
+            keys.push((at, row));
+        }
+        Ok(())
+    };
+    match (input.mine, &input.requester, &input.domain) {
+        (true, ..) => mine.iter().try_for_each(|owner| walk(&PENDING_FOR, Some(owner)))?,
+        (false, Some(requester), _) => walk(&PENDING_OF, Some(requester))?,
+        (false, None, Some(domain)) => walk(&PENDING_IN, Some(domain))?,
+        (false, None, None) => walk(&PENDING, None)?,
+    }
+    keys.sort_by(|a, b| a.0.cmp(&b.0));
+    let more = keys.len() >= count as usize;
+    keys.truncate(count as usize);
+    let (read, mut last) = (keys.len(), keys.last().map(|(at, _)| at.clone()));
+    let mut rows = Vec::new();
+    for (at, row) in keys {
+        if !narrow {
+            rows.push(Request::read(&row)?);
+        } else if input.may_fit(&row.get::<String>(3)?, row.get::<Option<String>>(4)?.as_deref()) {
+            rows.extend(rows::load(cx.tx, &at.2)?);
+            if rows.len() == limit as usize {
+                last = Some(at);
+                return Ok(Slice { rows, last, read, more: true });
+            }
+        }
+    }
+    Ok(Slice { rows, last, read, more })
+}
+
+/// Keys of one step.
+const KEYS_MAX: u32 = 1_000;
+
+fn of_view(view: View, [inbox, snoozed, asked, pending]: [&'static str; 4]) -> &'static str {
+    match view {
         View::Inbox => inbox,
         View::Snoozed => snoozed,
         View::Asked => asked,
         View::Pending | View::All => pending,
-    };
-    let mut query = |sql: [&'static str; 4], owner: Option<&str>| -> Result<Vec<Request>> {
-        let rows = match owner {
-            None => cx.tx.query(of_view(sql), args![rank, time, id, limit, until])?,
-            Some(owner) => cx.tx.query(of_view(sql), args![rank, time, id, limit, until, owner])?,
-        };
-        rows.iter().map(Request::read).collect()
-    };
-    if input.mine {
-        let mut found = Vec::new();
-        for owner in mine {
-            found.extend(query(PENDING_FOR, Some(owner))?);
-        }
-        found.sort_by_key(|request| at(request, false));
-        found.truncate(limit as usize);
-        return Ok(found);
     }
-    match (&input.requester, &input.domain) {
-        (Some(requester), _) => query(PENDING_OF, Some(requester)),
-        (None, Some(domain)) => query(PENDING_IN, Some(domain)),
-        (None, None) => query(PENDING, None),
-    }
+}
+
+fn step(cx: &mut Cx<'_, '_>, view: View, sql: &'static str, owner: Option<&str>, after: Option<&At>, count: u32) -> Result<Vec<Row>> {
+    let (rank, time, id) = after.cloned().unwrap_or((i64::MIN, i64::MIN, String::new()));
+    let until = if matches!(view, View::Inbox | View::Snoozed) { cx.now() } else { i64::MAX };
+    Ok(match owner {
+        None => cx.tx.query(sql, args![rank, time, id, count, until])?,
+        Some(owner) => cx.tx.query(sql, args![rank, time, id, count, until, owner])?,
+    })
 }
 
 pub(super) const PAST_OF: &str = select_request_short!("where requester = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
@@ -222,7 +265,7 @@ pub(super) const PAST_KIND: &str = select_request_short!("where kind = $4 and (c
 pub(super) const PAST: &str = select_request_short!("where (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
 
 /// The next rows of history by the index that narrows most; whether the rest fits is seen in the rows themselves.
-fn past(cx: &mut Cx<'_, '_>, input: &List, after: Option<&At>) -> Result<Vec<Request>> {
+fn past(cx: &mut Cx<'_, '_>, input: &List, after: Option<&At>) -> Result<Slice> {
     let (_, time, id) = after.cloned().unwrap_or((0, i64::MAX, String::new()));
     let rows = match (&input.requester, &input.domain, input.state, input.kind) {
         (Some(requester), ..) => cx.tx.query(PAST_OF, args![time, id, PAGE_MAX, requester])?,
@@ -231,7 +274,9 @@ fn past(cx: &mut Cx<'_, '_>, input: &List, after: Option<&At>) -> Result<Vec<Req
         (None, None, _, Some(kind)) => cx.tx.query(PAST_KIND, args![time, id, PAGE_MAX, kind.name()])?,
         (None, None, _, None) => cx.tx.query(PAST, args![time, id, PAGE_MAX])?,
     };
-    rows.iter().map(Request::read).collect()
+    let rows: Vec<Request> = rows.iter().map(Request::read).collect::<Result<_>>()?;
+    let (read, last) = (rows.len(), rows.last().map(|request| at(request, true)));
+    Ok(Slice { rows, last, read, more: read >= PAGE_MAX as usize })
 }
 
 const FULL_OF: &str = select_request!("where requester = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");

@@ -46,6 +46,7 @@ pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, 
 pub use projection::RequestProjection;
 pub use standing::waived_by;
 pub use submit::{cancel, denied, find, submit, supersede, withdraw};
+pub(crate) use submit::{hide, shown_packet};
 pub use talk::{answer, ask, delegate, snooze};
 
 /// What this capability tells the record.
@@ -97,10 +98,14 @@ pub const INDEXED: &[(&str, &str)] = &[
 /// The same for what is pending: in each view along one index.
 #[doc(hidden)]
 pub const INDEXED_PENDING: &[([&str; 4], &str)] = &[
-    (list::PENDING, "request_pending"),
-    (list::PENDING_IN, "request_pending_by_domain"),
-    (list::PENDING_OF, "request_pending_of"),
-    (list::PENDING_FOR, "request_pending_for"),
+    (list::PENDING.rows, "request_pending"),
+    (list::PENDING.keys, "request_pending"),
+    (list::PENDING_IN.rows, "request_pending_by_domain"),
+    (list::PENDING_IN.keys, "request_pending_by_domain"),
+    (list::PENDING_OF.rows, "request_pending_of"),
+    (list::PENDING_OF.keys, "request_pending_of"),
+    (list::PENDING_FOR.rows, "request_pending_for"),
+    (list::PENDING_FOR.keys, "request_pending_for"),
 ];
 
 /// What can be done.

@@ -261,6 +261,7 @@ pub struct New {
 
 impl New {
     /// A request with what every one has; the rest is as usual.
+    #[expect(clippy::self_named_constructors, reason = "the type says that it is new, and the constructor that it makes one")]
     pub fn new(kind: RequestKind, title: impl Into<String>, act: Act, decision: Decision) -> Self {
         Self {
             kind,

@@ -35,6 +35,14 @@ macro_rules! select_request_short {
 }
 pub(super) use select_request_short;
 
+/// What a walk looks at before it reads whole rows.
+macro_rules! select_request_key {
+    ($($rest:literal),+) => {
+        concat!("select id, rank, created_at, kind, title from request ", $($rest),+)
+    };
+}
+pub(super) use select_request_key;
+
 impl Request {
     pub(super) fn read(row: &Row) -> Result<Self> {
         Ok(Self {

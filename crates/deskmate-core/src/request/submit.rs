@@ -141,7 +141,7 @@ pub(super) fn shown_act(act: &Act, decision: &Decision) -> Value {
 }
 
 /// A packet as it is shown and told: values that stand where policy hides something are hidden too.
-pub(super) fn shown_packet(packet: &Packet, decision: &Decision) -> Packet {
+pub(crate) fn shown_packet(packet: &Packet, decision: &Decision) -> Packet {
     let mut shown = packet.clone();
     for value in shown.old.iter_mut().chain(shown.proposed.iter_mut()) {
         hide(value, &decision.redact);
@@ -150,7 +150,7 @@ pub(super) fn shown_packet(packet: &Packet, decision: &Decision) -> Packet {
 }
 
 /// Hides what stands at some paths.
-pub(super) fn hide(value: &mut Value, paths: &[String]) {
+pub(crate) fn hide(value: &mut Value, paths: &[String]) {
     for path in paths {
         if let Some(hidden) = value.pointer_mut(path) {
             *hidden = Value::from("[hidden by policy]");

@@ -272,6 +272,7 @@ create unique index override_of_request on override (request) where request is n
 create table instruction (
     id text primary key,
     request text not null,
+    about text,
     kind text not null,
     agent text not null,
     domain text not null,
@@ -284,6 +285,7 @@ create table instruction (
 );
 create index instruction_waiting on instruction (agent, created_at, id) where acknowledged_at is null;
 create index instruction_by_request on instruction (request, number, id);
+create index instruction_about on instruction (about, id) where about is not null;
 
 -- Who set a field of a shared record last. What a person set, an agent does not overwrite.
 create table field_edit (

@@ -197,3 +197,22 @@ pub(super) fn passphrase(global: &Global, prompt: &str) -> Result<String, Failur
     }
     rpassword::prompt_password(prompt).map_err(Failure::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever answers on the socket, the command ends with an error and not by a fault of its own.
+        #[test]
+        fn any_answer_is_read_or_refused(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), body in "(?s).{0,80}") {
+            drop(read_answer(&bytes));
+            for head in ["HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", "HTTP/1.1 x"] {
+                drop(read_answer(format!("{head}\r\n\r\n{body}").as_bytes()));
+                drop(read_answer(format!("{head}\r\n\r\nfffffffffffffff\r\n{body}\r\n0\r\n").as_bytes()));
+            }
+        }
+    }
+}

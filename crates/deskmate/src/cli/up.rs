@@ -110,6 +110,7 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     let url = bound.url()?;
     // All doors are bound before anybody is told that they are there.
     let (desk_socket, http_socket) = (http::bind_private(&home.socket())?, http::bind_private(&home.http_socket())?);
+    app.listens(settings.proxy.as_deref().unwrap_or(&url).trim_end_matches('/'));
     app.start().await?;
     if let Some(draft) = settings.draft.clone() {
         submit(&app, draft).await?;
@@ -209,7 +210,7 @@ fn connect(settings: &Settings, mode: Mode) -> String {
     };
     let usual = config::user_home().is_some_and(|home| home.join(".deskmate") == settings.home);
     let home = if usual { String::new() } else { format!(" --home '{}'", settings.home.display()) };
-    format!("claude mcp add desk{token} -- {} mcp --toolset bridge{agent}{home}", own_name())
+    format!("claude mcp add desk{token} -- {} mcp{agent}{home}", own_name())
 }
 
 /// How this program is called: by its name where the search path finds it, otherwise by its path.

@@ -14,10 +14,10 @@ use deskmate_core::{Error, Result, hex, identity};
 use sha2::{Digest, Sha256};
 
 use super::Shared;
+use crate::mcp::{AGENT_HEADER, bearer};
 
 /// The session's cookie.
 pub(crate) const COOKIE_NAME: &str = "deskmate_session";
-const AGENT_HEADER: &str = "x-deskmate-agent";
 const SIGNATURE_HEADER: &str = "deskmate-signature";
 const SIGNED_AT_HEADER: &str = "deskmate-signed-at";
 /// How far the browser's clock may be off, in milliseconds.
@@ -58,8 +58,7 @@ impl Seen {
 pub(super) async fn of(shared: &Shared, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<Credential> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(value) = headers.get(AUTHORIZATION) {
-        let secret = value.to_str().ok().and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let secret = secret.map(|(_, secret)| secret.trim().to_owned());
+        let secret = value.to_str().ok().and_then(bearer).map(str::to_owned);
         let secret = secret.ok_or_else(|| Error::new(deskmate_core::Code::Unauthenticated, "the Authorization header must be: Bearer TOKEN"))?;
         let proved = !has_key(shared, &secret).await?;
         return Ok(Credential::Secret { secret, proved });

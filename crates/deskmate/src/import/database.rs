@@ -35,7 +35,7 @@ pub(crate) fn read(path: &Path, mut take: impl FnMut(Value) -> Result<(), String
     }
     for (table, sql) in TABLES {
         let mut statement = database.prepare(sql).map_err(|error| at(&error))?;
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let mut rows = statement.query([]).map_err(|error| at(&error))?;
         while let Some(row) = rows.next().map_err(|error| at(&error))? {
             let mut fields = Map::new();

@@ -16,6 +16,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use tokio::time::{Instant, interval_at};
 
+use super::held;
 use super::mount::Mount;
 use crate::app::App;
 
@@ -70,6 +71,11 @@ impl Tools {
         let Some(entry) = self.by_name.get(request.name.as_ref()) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
         };
+        if entry.operation == held::WAIT
+            && let Some(answer) = held::instead(app, &credential, &request, context).await?
+        {
+            return Ok(answer);
+        }
         let named = matches!(credential, Credential::Named(_));
         let input = Value::Object(request.arguments.unwrap_or_default());
         let call = Call { credential, surface: Surface::Mcp, operation: entry.operation.clone(), input };

@@ -286,6 +286,30 @@ both! {
         assert_eq!(approve_on(Surface::Mcp, &token).unwrap()["approved"], true);
     }
 
+    fn what_policy_hides_is_hidden_where_it_is_shown(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "
+policies:
+  - id: private
+    rules: [{ name: hide-ssn, effect: redact, paths: [ssn] }]
+mappings: [{ agent_id: '*', domain: '*', policy_id: private }]
+");
+        let id = text(&propose(desk, &SALES, "crm", json!({ "ssn": "123-45-6789", "name": "x" })), "proposal_id");
+        for (caller, tool, input) in [
+            (&owner, "get_request", json!({ "request_id": id })),
+            (&owner, "list_requests", json!({})),
+            (&owner, "audit_trail", json!({ "proposal_id": id })),
+            (&owner, "status", json!({})),
+        ] {
+            let shown = ok(desk, caller, tool, input);
+            assert!(!shown.to_string().contains("123-45-6789"), "{tool}: {shown}");
+        }
+        assert_eq!(ok(desk, &owner, "get_request", json!({ "request_id": id }))["request"]["proposed_change"]["name"], "x");
+        // Whoever does it needs it.
+        approve(desk, &owner, &id);
+        assert_eq!(ok(desk, &SALES, "begin", json!({ "proposal_id": id }))["change"]["ssn"], "123-45-6789");
+    }
+
     fn status_and_check_trust_agree_after_fading(desk: &TestDesk) {
         let owner = desk.claim();
         for _ in 0..12 {
@@ -299,5 +323,35 @@ both! {
         assert!((trust["trust_score"].as_f64().unwrap() - 0.44).abs() < 1e-6, "{trust}");
         assert!((row["score"].as_f64().unwrap() - trust["trust_score"].as_f64().unwrap()).abs() < 1e-7 && row["mode"] == trust["mode"], "{row} {trust}");
         assert!((trust["decay_applied"].as_f64().unwrap() - 0.1).abs() < 1e-6, "{trust}");
+    }
+}
+
+/// Every test that the protocol's page names exists, and every primitive has its row.
+#[test]
+fn the_page_of_the_protocol_names_tests_and_operations_that_exist() {
+    fn sources(folder: &std::path::Path, text: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, text);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                text.push_str(&std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(here.join("../../docs/cowork-protocol.md")).unwrap();
+    let mut tests = String::new();
+    sources(&here.join("tests"), &mut tests);
+    let rows: Vec<Vec<&str>> = page.lines().filter(|line| line.starts_with("| ")).map(|line| line.split('|').map(str::trim).collect()).collect();
+    let numbers: Vec<u32> = rows.iter().filter_map(|row| row.get(1)?.parse().ok()).collect();
+    assert_eq!(numbers, (1..=39).collect::<Vec<_>>());
+    let registry = Registry::new();
+    for row in rows.iter().filter(|row| row.get(1).is_some_and(|number| number.parse::<u32>().is_ok())) {
+        let test = row[4].trim_matches('`');
+        assert!(tests.contains(&format!("fn {test}(")), "{}: there is no test {test}", row[1]);
+        for name in row[3].split('`').filter(|word| word.starts_with("cowork_") || word.starts_with("desk_")) {
+            assert!(registry.get(name).is_some(), "{}: there is no operation {name}", row[1]);
+        }
     }
 }

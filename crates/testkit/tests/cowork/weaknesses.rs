@@ -108,9 +108,15 @@ both! {
         desk.call(&owner, "desk_request_approve", json!({ "request": id, "edits": { "name": "y" } })).unwrap();
         let logged = log(desk, &SALES, &id, json!({ "name": "y" }));
         assert_eq!((&logged["actor"], &logged["matches"], &logged["state"]), (&json!("collaborative"), &json!("exact"), &json!("done")), "{logged}");
+        // Or when a person told the agent what to do about it.
+        let id = proposed(desk, &SALES, "crm");
+        let about = ok(desk, &SALES, "handoff", json!({ "domain": "crm", "reason": "unsure", "confidence": 0.1, "attempted_actions": "[]", "context": "{}", "proposal_id": id }));
+        ok(desk, &owner, "resolve_handoff", json!({ "handoff_id": about["handoff_id"], "resolution": "r", "instructions": "do it by hand", "hand_back": true }));
+        approve(desk, &owner, &id);
+        assert_eq!(log(desk, &SALES, &id, json!({ "name": "x" }))["actor"], "collaborative");
         let moments = ok(desk, &owner, "status", json!({}))["timeline"].clone();
         let actors: Vec<&str> = moments.as_array().unwrap().iter().filter(|moment| moment["event_type"] == "action").map(|moment| moment["actor"].as_str().unwrap()).collect();
-        assert_eq!(actors, ["collaborative", "agent", "human", "agent"]);
+        assert_eq!(actors, ["collaborative", "collaborative", "agent", "human", "agent"]);
         sound(desk);
     }
 

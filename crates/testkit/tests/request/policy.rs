@@ -132,6 +132,17 @@ both! {
         sound(desk);
     }
 
+    fn a_remembered_approval_ends_with_the_role_of_whoever_gave_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        let ann = invite(desk, &owner, "Ann", "approver", &["crm.*"]);
+        let made = pending(desk);
+        desk.call(&ann, "desk_request_approve", json!({ "request": made.id, "remember": "session" })).unwrap();
+        let waived = || as_agent(desk, "code", |cx| request::waived_by(cx, "code", &proposal().act)).unwrap();
+        assert_eq!(waived().as_deref(), Some(made.id.as_str()));
+        desk.call(&owner, "desk_person_change", json!({ "person": crate::support::person_id(desk, &ann), "domains": ["billing"] })).unwrap();
+        assert_eq!(waived(), None);
+    }
+
     fn a_person_needs_a_second_one_only_where_policy_says(desk: &TestDesk) {
         let owner = desk.claim();
         let judge = |domain: &'static str| desk.act(move |cx| {

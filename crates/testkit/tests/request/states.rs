@@ -8,6 +8,29 @@ use testkit::{assert_code, both};
 
 use crate::support::{approve, as_agent, begin, code, decision, find, finish, get, go, kinds, pass, pending, proposal, reject, score, sound, submit};
 
+/// The whole table: what is not named here must not happen.
+#[test]
+fn only_these_steps_exist() {
+    use State::{Ambiguous, Approved, Cancelled, Done, Executing, Expired, Failed, Pending, Rejected, Superseded};
+    let steps: [(State, &[State]); 10] = [
+        (Pending, &[Approved, Rejected, Expired, Cancelled, Superseded]),
+        (Approved, &[Executing, Pending, Rejected, Cancelled, Superseded]),
+        (Executing, &[Done, Failed, Ambiguous]),
+        (Ambiguous, &[Done, Failed]),
+        (Rejected, &[]),
+        (Expired, &[]),
+        (Cancelled, &[]),
+        (Superseded, &[]),
+        (Done, &[]),
+        (Failed, &[]),
+    ];
+    for (from, allowed) in steps {
+        for to in State::ALL {
+            assert_eq!(from.may_become(to), allowed.contains(&to), "{} to {}", from.name(), to.name());
+        }
+    }
+}
+
 both! {
     fn w28_a_proposal_goes_from_pending_to_done(desk: &TestDesk) {
         let owner = desk.claim();

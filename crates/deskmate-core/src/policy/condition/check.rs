@@ -45,7 +45,7 @@ impl Type {
     /// Whether values of both can be equal.
     fn meets(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Any, _) | (_, Self::Any) | (Self::Null, _) | (_, Self::Null) => true,
+            (Self::Any | Self::Null, _) | (_, Self::Any | Self::Null) => true,
             (Self::List(left), Self::List(right)) => left.meets(right),
             (left, right) => left == right || (left.is_number() && right.is_number()),
         }
@@ -462,24 +462,20 @@ impl Walk<'_> {
             return Type::Any;
         }
         let argument = arguments.first().cloned().unwrap_or(Type::Any);
-        let scalar = matches!(argument, Type::Any | Type::Text) || argument.is_number();
+        if name == "size" {
+            if !matches!(argument, Type::Any | Type::Text | Type::Table | Type::List(_)) {
+                self.fault(id, format!("{} has no size", argument.name()));
+            }
+            return Type::Int;
+        }
+        let turns = matches!(argument, Type::Any | Type::Text) || argument.is_number() || (name == "string" && argument == Type::Bool);
+        if !turns {
+            self.fault(id, format!("`{name}` cannot turn {} into something else", argument.name()));
+        }
         match name {
-            "size" => {
-                if !matches!(argument, Type::Any | Type::Text | Type::Table | Type::List(_)) {
-                    self.fault(id, format!("{} has no size", argument.name()));
-                }
-                Type::Int
-            }
-            _ => {
-                if !scalar && !(name == "string" && argument == Type::Bool) {
-                    self.fault(id, format!("`{name}` cannot turn {} into something else", argument.name()));
-                }
-                match name {
-                    "int" => Type::Int,
-                    "double" => Type::Double,
-                    _ => Type::Text,
-                }
-            }
+            "int" => Type::Int,
+            "double" => Type::Double,
+            _ => Type::Text,
         }
     }
 

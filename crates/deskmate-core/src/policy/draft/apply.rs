@@ -6,9 +6,9 @@ use super::super::model::Parts;
 use super::super::{Act, Document, Problem, Rulebook, Stored, current, store};
 use super::compare::{Classified, classify, with};
 use super::items::{Set, whole_difference};
-use super::submit::{changes_of, note_applied, pending};
+use super::submit::{changes_of, note_applied, pending, policies_of};
 use crate::call::{Cx, Role};
-use crate::{Error, Result, request};
+use crate::{Error, Result, digest, hex, request};
 
 /// What was put in force.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,18 @@ pub fn accept(cx: &mut Cx<'_, '_>, act: &Act) -> Result<()> {
         return Err(Error::conflict(format!("{} was changed after this difference was drawn", moved.key))
             .hint("reject this; `deskmate policy apply` draws the difference anew"));
     }
-    let target = with(&in_force, &changes).parts()?;
+    let after = with(&in_force, &changes);
+    for (name, shown) in policies_of(act) {
+        let same = match after.policy(&name) {
+            Some(body) => hex(&digest(body)?) == shown,
+            None => false,
+        };
+        if !same {
+            return Err(Error::conflict(format!("the policy {name}, which a mapping would bring into use, was changed after this difference was drawn"))
+                .hint("reject this; `deskmate policy apply` draws the difference anew"));
+        }
+    }
+    let target = after.parts()?;
     compile(&target)?;
     let by = cx.actor.id.clone();
     store(cx, &target, &by)?;

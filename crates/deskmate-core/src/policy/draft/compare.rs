@@ -45,8 +45,17 @@ pub fn classify(in_force: &Set, changes: Vec<Change>) -> Vec<Classified> {
             Classified { change, direction, why: why.to_owned() }
         })
         .collect();
-    // A mapping must not be in force without its policy. If the policy waits, so does what rests on it.
+    // A mapping must not be in force without its policy. If the policy waits, so does what rests on it; and a policy that
+    // comes into use with a mapping waits with that mapping, so that whoever accepts it sees what it says.
     loop {
+        let held_with: BTreeSet<String> = classified
+            .iter()
+            .filter(|one| one.direction == Direction::Loosens && one.change.to.is_some())
+            .filter_map(|one| match &one.change.key {
+                Key::Mapping { policy, .. } => Some(policy.clone()),
+                _ => None,
+            })
+            .collect();
         let now: Vec<Change> = classified.iter().filter(|one| one.direction != Direction::Loosens).map(|one| one.change.clone()).collect();
         let applied = with(in_force, &now);
         let names: BTreeSet<String> = applied.mappings().map(|(_, _, policy)| policy.to_owned()).collect();
@@ -56,6 +65,7 @@ pub fn classify(in_force: &Set, changes: Vec<Change>) -> Vec<Classified> {
         let mut held = false;
         for one in classified.iter_mut().filter(|one| one.direction != Direction::Loosens) {
             let rests = match &one.change.key {
+                Key::Policy { policy } if one.direction == Direction::Neutral => held_with.contains(policy) || dangling.contains(policy),
                 Key::Mapping { policy, .. } | Key::Policy { policy } => dangling.contains(policy),
                 Key::Setting { .. } => looser,
             };
@@ -71,11 +81,11 @@ pub fn classify(in_force: &Set, changes: Vec<Change>) -> Vec<Classified> {
 
 /// A set with changes made.
 pub(crate) fn with<'c>(set: &Set, changes: impl IntoIterator<Item = &'c Change>) -> Set {
-    let mut changed = set.clone();
+    let mut after = set.clone();
     for change in changes {
-        changed.set(&change.key, change.to.as_ref());
+        after.set(&change.key, change.to.as_ref());
     }
-    changed
+    after
 }
 
 fn judge(before: &Set, after: &Set, change: &Change) -> (Direction, &'static str) {
@@ -254,23 +264,23 @@ fn value_tightens(section: &str, name: &str, was: &Value, is: &Value) -> bool {
     let lower = || matches!((was.as_f64(), is.as_f64()), (Some(was), Some(is)) if is <= was);
     let higher = || matches!((was.as_f64(), is.as_f64()), (Some(was), Some(is)) if is >= was);
     match (section, name) {
-        ("trust", "default_level" | "auto_demote_after") => lower(),
-        ("trust", "auto_promote_after" | "auto_promote_accuracy" | "decay_per_day" | "autonomous_threshold") => higher(),
+        ("trust", "default_level" | "auto_demote_after")
+        | ("authority", "volume_cap" | "pending_max" | "grant_seconds" | "request_seconds" | "probe_limit" | "criteria_seconds")
+        | ("feedback", "override_trust_impact" | "approval_trust_impact")
+        | ("handoff", "timeout_seconds")
+        | ("governance", "slow_decision_seconds" | "open_outcome_seconds" | "rubber_stamp_count") => lower(),
+        ("trust", "auto_promote_after" | "auto_promote_accuracy" | "decay_per_day" | "autonomous_threshold") | ("governance", "rubber_stamp_seconds") => {
+            higher()
+        }
         ("trust", "promotion") => is == "ratify",
         ("authority", "default_mode") => {
             let mode = |value: &Value| serde_json::from_value::<Mode>(value.clone()).ok();
             matches!((mode(was), mode(is)), (Some(was), Some(is)) if is <= was)
         }
-        ("authority", "volume_cap" | "pending_max" | "grant_seconds" | "request_seconds" | "probe_limit" | "criteria_seconds") => lower(),
         ("authority", "volume_cap_per_agent" | "calls_per_day" | "cost_per_day") => (was.is_null() && is.is_number()) || lower(),
         ("authority", "high_risk_fields" | "required_criteria") => contains(Some(is), Some(was)),
         ("authority", "token_deciders") => contains(Some(was), Some(is)),
-        ("feedback", "override_requires_reason") => *is == true,
-        ("feedback", "override_trust_impact" | "approval_trust_impact") => lower(),
-        ("handoff", "include_reasoning" | "include_confidence" | "include_attempted") => *is == true,
-        ("handoff", "timeout_seconds") => lower(),
-        ("governance", "slow_decision_seconds" | "open_outcome_seconds" | "rubber_stamp_count") => lower(),
-        ("governance", "rubber_stamp_seconds") => higher(),
+        ("feedback", "override_requires_reason") | ("handoff", "include_reasoning" | "include_confidence" | "include_attempted") => *is == true,
         _ => false,
     }
 }

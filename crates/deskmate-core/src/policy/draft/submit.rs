@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use super::super::{Act, Document, store};
 use super::apply::compile;
 use super::compare::{Classified, Direction, classify, with};
-use super::items::{Change, Digests, Set, difference};
+use super::items::{Change, Digests, Key, Set, difference};
 use super::show;
 use crate::call::Cx;
 use crate::identity;
 use crate::limits::CONTENT_BYTES_MAX;
 use crate::record::{Event, Kind};
 use crate::request::{self, New, Packet, Priority, RequestKind};
-use crate::{Error, Result};
+use crate::{Error, Result, digest, hex};
 
 /// A draft was compared with what is in force.
 pub(crate) const CHANGED: Kind =
@@ -131,7 +131,8 @@ pub(super) fn note_applied(cx: &mut Cx<'_, '_>, draft: &Set) -> Result<()> {
 /// Makes the request that holds what loosens, in the place of an earlier one.
 fn hold(cx: &mut Cx<'_, '_>, waiting: &[Classified], supersedes: Option<String>) -> Result<String> {
     let changes: Vec<&Change> = waiting.iter().map(|one| &one.change).collect();
-    let act = act_of(&changes)?;
+    let after = with(&Set::of(super::super::current(cx)?.parts())?, changes.iter().copied());
+    let act = act_of(&changes, &after)?;
     let decision = request::for_people(cx, DOMAIN, "high", "it loosens what agents may do, so an owner accepts it")?;
     let title = format!("Accept {} in the policies", if changes.len() == 1 { "a change".to_owned() } else { format!("{} changes", changes.len()) });
     let packet = Packet {
@@ -151,7 +152,17 @@ const DOMAIN: &str = "desk.policy";
 /// The kind of the act that puts policies in force.
 pub(super) const ACT_KIND: &str = "policy.apply";
 
-fn act_of(changes: &[&Change]) -> Result<Act> {
+/// The act that puts changes in force. It names the digest of every policy that a new mapping brings into use, so that
+/// none of them says something else by the time it is accepted.
+fn act_of(changes: &[&Change], after: &Set) -> Result<Act> {
+    let mut policies = serde_json::Map::new();
+    for change in changes.iter().filter(|change| change.to.is_some()) {
+        if let Key::Mapping { policy, .. } = &change.key
+            && let Some(body) = after.policy(policy)
+        {
+            policies.insert(policy.clone(), Value::from(hex(&digest(body)?)));
+        }
+    }
     let changes = serde_json::to_value(changes).map_err(|error| Error::invalid("changes", error.to_string()))?;
     Ok(Act {
         kind: ACT_KIND.to_owned(),
@@ -159,7 +170,7 @@ fn act_of(changes: &[&Change]) -> Result<Act> {
         domain: DOMAIN.to_owned(),
         action: "apply".to_owned(),
         target: "the policies in force".to_owned(),
-        arguments: json!({ "changes": changes }),
+        arguments: json!({ "changes": changes, "policies": policies }),
         ..Act::default()
     })
 }
@@ -168,6 +179,12 @@ fn act_of(changes: &[&Change]) -> Result<Act> {
 pub(super) fn changes_of(act: &Act) -> Result<Vec<Change>> {
     let changes = act.arguments.get("changes").cloned().unwrap_or(Value::Null);
     serde_json::from_value(changes).map_err(|error| Error::invalid("changes", format!("cannot be read: {error}")))
+}
+
+/// The digests of the policies that new mappings of a request bring into use.
+pub(super) fn policies_of(act: &Act) -> Vec<(String, String)> {
+    let named = act.arguments.get("policies").and_then(Value::as_object).into_iter().flatten();
+    named.map(|(name, digest)| (name.clone(), digest.as_str().unwrap_or_default().to_owned())).collect()
 }
 
 fn kept(cx: &mut Cx<'_, '_>, key: &str) -> Result<Option<String>> {

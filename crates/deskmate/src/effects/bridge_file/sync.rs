@@ -32,6 +32,8 @@ const CATCH_UP: u64 = 10_000;
 /// Messages or tasks that are compared together, and rows that are looked through for those that are gone.
 const PAGE: u32 = 20;
 const SWEEP_ROWS: u32 = 200;
+/// Rows of a comparison that are written together.
+const SHOW_ROWS: usize = 100;
 /// How long the file's writer lock is left alone between two writes.
 const WRITE_GAP: Duration = Duration::from_millis(300);
 /// When rows that could not be taken yet are looked at again.
@@ -406,10 +408,18 @@ impl Sync {
         }
         let begun = Instant::now();
         while begun.elapsed() < WORK_TIME {
-            let Some(repair) = &mut self.repair else { return Ok(()) };
+            let Some(repair) = &self.repair else { return Ok(()) };
             let Some(table) = repair.tables.first().copied() else { return self.end_repair() };
-            let after = repair.after.clone();
-            let (rows, next) = read(&self.app, move |tx| file::page(tx, table, &after, PAGE))?;
+            // Read in small steps, because others read as well, and written together, because each commit waits for the disk.
+            let (mut rows, mut next) = (Vec::new(), Some(repair.after.clone()));
+            while rows.len() < SHOW_ROWS
+                && begun.elapsed() < WORK_TIME
+                && let Some(after) = next
+            {
+                let (more, last) = read(&self.app, move |tx| file::page(tx, table, &after, PAGE))?;
+                rows.extend(more);
+                next = last;
+            }
             let written = self.show(rows)?;
             let Some(repair) = &mut self.repair else { return Ok(()) };
             repair.written += written;
