@@ -7,13 +7,15 @@ use serde_json::{Map, Value};
 use super::fields::Change;
 use crate::Result;
 use crate::call::{Cx, PageIn};
-use crate::limits::PAGE_MAX;
 use crate::policy::{Act, Decision, Mode};
 use crate::record::{Event, Kind};
 use crate::request::{self, Bound, New, Packet, Request, RequestKind, Requester, State};
 
 /// An agent asked again for what waits.
 pub(super) const ASKED_AGAIN: Kind = Kind { name: "edit.asked_again", says: "An agent asked again for a change that already waits for a person." };
+
+/// How many of an agent's newest pending requests are looked at for one about the same.
+const LOOKED_MAX: u32 = 20;
 
 /// What a held write is about.
 #[derive(Clone, Debug)]
@@ -111,7 +113,7 @@ fn waits(request: &Request, fields: Vec<String>) -> Held {
 
 /// The request of the same agent that waits to change the same fields of the same record.
 fn same_subject(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act) -> Result<Option<(Request, Bound)>> {
-    let page = PageIn { limit: PAGE_MAX, after: None };
+    let page = PageIn { limit: LOOKED_MAX, after: None };
     for request in request::of_requester(cx, &who.id, Some(State::Pending), &page)?.items {
         if request.kind != RequestKind::Edit || request.bound.is_none() {
             continue;

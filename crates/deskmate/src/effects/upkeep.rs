@@ -36,7 +36,7 @@ pub(super) struct Copies {
 }
 
 /// Keeps the desk tidy until the server stops.
-pub(super) async fn run(app: App, retention: Retention, copies: Copies, stop: CancellationToken) {
+pub(super) async fn run(app: App, retention: Retention, to: Copies, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut count = 0_u32;
@@ -52,10 +52,10 @@ pub(super) async fn run(app: App, retention: Retention, copies: Copies, stop: Ca
         if count.is_multiple_of(SWEEPS_PER_ROUND) {
             app.sweep_refusals().await;
             told("retention", prune(&app, retention, &mut rounds, &stop).await);
-            if let Some(path) = &copies.file {
+            if let Some(path) = &to.file {
                 copied = copy_checkpoint(&app, path, copied).await;
             }
-            if let Some(endpoint) = &copies.webhook {
+            if let Some(endpoint) = &to.webhook {
                 sent = send_checkpoint(&app, endpoint, sent).await;
             }
         }

@@ -30,7 +30,7 @@ struct Got {
 impl Got {
     fn header(&self, name: &str) -> &str {
         let line = self.head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
-        line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim()).unwrap_or_else(|| panic!("no {name} in {}", self.head))
+        line.and_then(|line| line.split_once(':')).map_or_else(|| panic!("no {name} in {}", self.head), |(_, value)| value.trim())
     }
 
     fn json(&self) -> Value {
@@ -95,7 +95,7 @@ impl Receiver {
 
     /// Waits for a number of requests.
     fn wait(&self, number: usize) -> Vec<Got> {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while self.got().len() < number {
             assert!(Instant::now() < deadline, "{} of {number} requests came", self.got().len());
             std::thread::sleep(Duration::from_millis(10));

@@ -85,10 +85,10 @@ async fn follow(app: App, channels: Vec<Channel>, begun: u64, stop: Cancellation
     loop {
         grown.mark_unchanged();
         match step(&app, &channels, next, kept).await {
-            Ok(step) => {
-                let more = step.next - next >= u64::from(LOOK);
-                next = step.next;
-                if step.told {
+            Ok(done) => {
+                let more = done.next - next >= u64::from(LOOK);
+                next = done.next;
+                if done.told {
                     kept = next;
                 }
                 if more {
