@@ -77,7 +77,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let home = Home::new(settings.home.clone());
     home.create()?;
     // A server that never ends by itself belongs to a service manager, and no newer program replaces it.
-    let lock = home.lock(linger.is_some())?;
+    let mut lock = home.lock(linger.is_some())?;
     start_log(&settings, args.background.then(|| background::open_log(&home)).transpose()?);
     let (key, fresh) = home.key_or_new()?;
     // This refuses a record that another key signed, so a lost key is not replaced by a new one.
@@ -91,13 +91,15 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let db = app.desk.db.clone();
-    let done = runtime.block_on(serve(app, settings, home, lock, standing, linger));
+    let done = runtime.block_on(serve(app, settings, home, &mut lock, standing, linger));
     runtime.shutdown_timeout(Duration::from_secs(2));
     db.close();
+    // Held until the store is closed: whoever gets the directory next finds it whole.
+    drop(lock);
     done
 }
 
-async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standing: Standing, linger: Option<Duration>) -> Result<(), Failure> {
+async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standing: Standing, linger: Option<Duration>) -> Result<(), Failure> {
     let activity = standing.activity.clone();
     let background = standing.background;
     let (mode, agents, claimed) =
@@ -108,6 +110,8 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
         .map_err(|error| Failure::Other(format!("cannot listen on {}: {error}; give another address with --listen", settings.listen)))?;
     let address = bound.address()?;
     let url = bound.url()?;
+    // Whoever learns where it listens may ask it to stop, so it listens for that first.
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     // All doors are bound before anybody is told that they are there.
     let (desk_socket, http_socket) = (http::bind_private(&home.socket())?, http::bind_private(&home.http_socket())?);
     app.listens(settings.proxy.as_deref().unwrap_or(&url).trim_end_matches('/'));
@@ -120,14 +124,12 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
     let router = http::router(app.clone(), allowed, standing, mcp);
     let mut doors = JoinSet::new();
-    doors.spawn(socket::serve(app.clone(), desk_socket, home.socket(), stop.clone()));
-    doors.spawn(http::serve_unix(http_socket, router.clone(), stop.clone()));
+    doors.spawn(socket::serve(app.clone(), desk_socket.open()?, home.socket(), stop.clone()));
+    doors.spawn(http::serve_unix(http_socket.open()?, router.clone(), stop.clone()));
     doors.spawn(http::serve_tcp(bound, router, stop.clone()));
     let outlets = Outlets::new(settings.notifications.clone());
     tokio::spawn(crate::worker::run(app.clone(), outlets.clone(), stop.clone()));
     let effects = Effects::start(&app, &settings, outlets, &stop);
-    // Whoever learns where it listens may ask it to stop, so it listens for that first.
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     lock.listening(&url)?;
     if background {
         tracing::info!(%url, "listening, started by a program");

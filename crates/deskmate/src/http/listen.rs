@@ -146,9 +146,24 @@ pub(crate) async fn serve_unix(listener: UnixListener, router: Router, stop: Can
 /// The longest path that a local socket can have, with room for the name under which it is bound first.
 const SOCKET_PATH_BYTES_MAX: usize = 103;
 
-/// Binds a socket for its owner only: under another name and renamed, so that it is never there with wider permissions
-/// or not at all. Whoever holds the data directory may replace a dead one.
-pub(crate) fn bind_private(path: &Path) -> io::Result<UnixListener> {
+/// A bound socket that nobody can find yet.
+pub(crate) struct Private {
+    listener: UnixListener,
+    fresh: PathBuf,
+    path: PathBuf,
+}
+
+impl Private {
+    /// Puts the socket in its place, where callers find it.
+    pub(crate) fn open(self) -> io::Result<UnixListener> {
+        std::fs::rename(&self.fresh, &self.path)?;
+        Ok(self.listener)
+    }
+}
+
+/// Binds a socket for its owner only: under another name, so that it is never there with wider permissions, and not
+/// before it is served. Whoever holds the data directory may replace a dead one.
+pub(crate) fn bind_private(path: &Path) -> io::Result<Private> {
     let told = |error: io::Error| {
         let long = path.as_os_str().len() > SOCKET_PATH_BYTES_MAX;
         let why = if long { format!("its path is longer than {SOCKET_PATH_BYTES_MAX} bytes: give a shorter --home") } else { error.to_string() };
@@ -160,6 +175,5 @@ pub(crate) fn bind_private(path: &Path) -> io::Result<UnixListener> {
     drop(std::fs::remove_file(&fresh));
     let listener = UnixListener::bind(&fresh).map_err(told)?;
     std::fs::set_permissions(&fresh, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    std::fs::rename(&fresh, path).map_err(told)?;
-    Ok(listener)
+    Ok(Private { listener, fresh, path: path.to_owned() })
 }
