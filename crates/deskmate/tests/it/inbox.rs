@@ -35,6 +35,11 @@ fn propose(desk: &Desk, token: &str, title: &str) -> String {
     as_agent(desk, token, "cowork_propose", &input)["proposal_id"].as_str().expect("a proposal").to_owned()
 }
 
+/// The end of an id, as the list shows it.
+fn end(id: &str) -> &str {
+    id.get(id.len() - 8..).expect("an id")
+}
+
 fn state(desk: &Desk, token: &str, request: &str) -> String {
     as_agent(desk, token, "cowork_get_request", &json!({ "request_id": request }))["request"]["state"].as_str().unwrap().to_owned()
 }
@@ -46,8 +51,8 @@ fn people_decide_one_command_at_a_time() {
     assert!(said(&inbox(&desk, &["list"])).contains("Nothing waits"));
     let (first, second, third) = (propose(&desk, &token, "one"), propose(&desk, &token, "two"), propose(&desk, &token, "three"));
     let list = said(&inbox(&desk, &["list"]));
-    assert!(list.contains("crm.deals") && list.contains(&first[first.len() - 8..]), "{list}");
-    let shown = said(&inbox(&desk, &["show", &first[first.len() - 8..]]));
+    assert!(list.contains("crm.deals") && list.contains(end(&first)), "{list}");
+    let shown = said(&inbox(&desk, &["show", end(&first)]));
     for expected in ["+ /amount: 7", "the contract says so", "90 % sure", "trust 0.30"] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
@@ -61,7 +66,7 @@ fn people_decide_one_command_at_a_time() {
     assert!(inbox(&desk, &["reject", &second, "--reason", "too much", "--type", "agent_wrong", "--severity", "low"]).status.success());
     assert_eq!(state(&desk, &token, &second), "rejected");
     assert!(inbox(&desk, &["ask", &third, "which contract?"]).status.success());
-    assert!(said(&inbox(&desk, &["--view", "asked", "list"])).contains(&third[third.len() - 8..]));
+    assert!(said(&inbox(&desk, &["--view", "asked", "list"])).contains(end(&third)));
     assert!(inbox(&desk, &["snooze", &first, "2h"]).status.success());
     assert!(said(&inbox(&desk, &["list"])).contains("Nothing waits"));
     let wrong = desk.command(&["inbox", "list", "--passphrase-stdin"]).stdin(Stdio::null()).output().unwrap();

@@ -28,7 +28,7 @@ both! {
             ok(desk, &owner, "bulk_approve", input)
         };
         assert_eq!(ids(&preview(json!({}))), [low.clone(), high.clone(), other.clone()]);
-        assert_eq!(ids(&preview(json!({ "filter_agent_id": "support" }))), [other.clone()]);
+        assert_eq!(ids(&preview(json!({ "filter_agent_id": "support" }))), std::slice::from_ref(&other));
         assert_eq!(ids(&preview(json!({ "filter_min_confidence": 0.8 }))), [high.clone(), other.clone()]);
         assert_eq!(ids(&preview(json!({ "filter_min_trust_score": 0.31 }))), Vec::<String>::new());
         assert_eq!(ids(&preview(json!({ "filter_domain": "elsewhere" }))), Vec::<String>::new());
