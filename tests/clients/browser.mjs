@@ -209,6 +209,34 @@ async function signingIn(browser, complaints, url) {
   await page.context().close();
 }
 
+// A request's page: an agent's text stays text, the buttons need the passphrase, and the agent learns what was decided.
+async function requests(page, url) {
+  const proposed = async (target) => {
+    const added = await page.evaluate((name) => import("/assets/sign-in.js").then((desk) => desk.call("desk_agent_add", { agent: name })), `crm-${target}`);
+    const body = { agent_id: `crm-${target}`, domain: "crm.deals", action: "update", target: "<b>deal</b>", proposed_change: '{"amount": 7}', confidence: 0.9, reasoning: "<img src=x onerror=alert(1)>" };
+    const answer = await fetch(`${url}/api/cowork_propose`, { method: "POST", headers: { "content-type": "application/json", authorization: `Bearer ${added.token}` }, body: JSON.stringify(body) });
+    return (await answer.json()).proposal_id;
+  };
+  const [first, second] = [await proposed("one"), await proposed("two")];
+  await page.goto(`${url}/requests/${first}`);
+  await page.getByText("+ /amount: 7").waitFor();
+  check((await page.locator("main b, main img").count()) === 0, "an agent's text is shown as text");
+  await screens(page, "request");
+  await page.getByLabel("Passphrase").fill("wrong passphrase");
+  await page.getByRole("button", { name: "Approve" }).click();
+  await page.getByText("nothing was decided").waitFor();
+  await page.getByLabel("Passphrase").fill(PASSPHRASE);
+  await page.getByRole("button", { name: "Approve" }).click();
+  await page.getByText(": approved").waitFor();
+  check(true, "a request is approved on its page");
+  await page.goto(`${url}/requests/${second}`);
+  await page.getByLabel("A word to the agent").fill("too much");
+  await page.getByLabel("Passphrase").fill(PASSPHRASE);
+  await page.getByRole("button", { name: "Reject" }).click();
+  await page.getByText(": rejected").waitFor();
+  check(true, "and another one rejected");
+}
+
 // The network log of a refused call is no fault of a page.
 const provoked = (complaint) => /the server responded with a status of (401|403|409|429)/.test(complaint) || /blocked by CORS|ERR_FAILED/.test(complaint);
 
@@ -224,6 +252,7 @@ try {
   listen(page, complaints);
   await claiming(page, link, url);
   await deciding(page, url, stranger.url);
+  await requests(page, url);
   await usedLink(page, link);
   const others = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS, headless: true, chromiumSandbox: false });
   try {

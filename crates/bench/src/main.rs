@@ -1,6 +1,7 @@
 //! Measures a desk. Build the server first: `cargo build --release -p deskmate`, then for example
 //! `cargo run --release -p bench -- load --clients 64 --seconds 10`.
 
+mod bridge;
 mod fill;
 mod floor;
 mod http;
@@ -58,6 +59,11 @@ enum Command {
         #[arg(long)]
         home: PathBuf,
     },
+    /// The bridge file of a store that `fill` made: copied, compared, and written by hand
+    Bridge {
+        #[arg(long)]
+        home: PathBuf,
+    },
     /// Everything, as a table
     All {
         #[arg(long, default_value_t = 1_000_000)]
@@ -101,6 +107,12 @@ fn main() {
             }
             let (idle, half, full) = large::memory(program, &home, 100_000);
             println!("resident memory: idle {idle} kB, after 50,000 calls {half} kB, after 100,000 calls {full} kB");
+        }
+        Command::Bridge { home } => {
+            let life = bridge::run(program, &home);
+            for (what, phase) in [("copying", life.copying), ("comparing", life.comparing), ("in step", life.in_step)] {
+                println!("{what}: {}", phase.line());
+            }
         }
         Command::All { messages, seconds, database_url, home } => {
             let temporary = tempfile::tempdir().expect("a temporary directory");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::load::{LoadArgs, Scenario};
-use crate::{fill, floor, large, load};
+use crate::{bridge, fill, floor, large, load};
 
 /// What `bench all` takes beside the binary.
 pub struct Plan<'a> {
@@ -80,6 +80,11 @@ fn stores(plan: &Plan<'_>, table: &mut Table) {
     let mb = |kb: u64| format!("{}.{} MB", kb / 1_000, kb % 1_000 / 100);
     table.add("resident memory, idle", "≤ 25 MB", mb(idle));
     table.add("the same after 50,000 and 100,000 calls", "flat", format!("{}, {}", mb(half), mb(full)));
+    let life = bridge::run(plan.program, big);
+    for (what, phase) in [("copied into a new bridge file", life.copying), ("compared with it at the start", life.comparing), ("in step with it", life.in_step)]
+    {
+        table.add(&format!("that store while it is {what}"), "reads p99 ≤ 5 ms, a row within 1 s", phase.line());
+    }
     match large::shim(plan.program, small.path()) {
         None => table.add("shim start to first answer", "p50 ≤ 15 ms", "not measured: this binary has no `mcp` command".to_owned()),
         Some((times, rss)) => {

@@ -5,25 +5,23 @@ use serde::{Deserialize, Serialize};
 
 use deskmate_db::Engine;
 
-use crate::call::{Access, Cx, Mode, Op, Role, Surface, Toolset};
+use crate::call::{Access, Cx, Mode, Op, Role, Toolset};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, TITLE_CHARS_MAX};
 use crate::record::{self, EventRow, Kind, Proof, Search};
 use crate::{Error, Result, check_text, format_time, identity, job};
 
 /// What the desk itself tells the record.
-pub(crate) const DESK_EVENTS: &[Kind] = &[record::ERASED, STARTED, SIGNER_ADDED, REFUSED];
+pub(crate) const DESK_EVENTS: &[Kind] = &[record::ERASED, STARTED, REFUSED];
 
 /// A server of this desk started.
 pub const STARTED: Kind = Kind { name: "desk.started", says: "A server of this desk started." };
-/// A node brought its own key for checkpoints.
-pub const SIGNER_ADDED: Kind = Kind { name: "record.signer_added", says: "A key that signs checkpoints was added." };
 /// Calls were refused.
 pub const REFUSED: Kind = Kind { name: "call.refused", says: "Calls of an actor were refused; many in a short time are counted in one event." };
 
 pub(crate) fn desk_operations() -> Vec<Op> {
     let record = vec![
         Op::read(Toolset::Desk, "status", status).access(Access::Public),
-        Op::write(Toolset::Desk, "new_claim_link", new_claim_link).access(Access::Public).shows_once(&["code"]),
+        Op::write(Toolset::Desk, "new_claim_link", new_claim_link).access(Access::Local).shows_once(&["code"]),
         Op::read(Toolset::Desk, "record_list", list).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_get", get).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_prove", prove).access(Access::Anyone),
@@ -51,6 +49,8 @@ struct Status {
     claimed: bool,
     /// `sqlite` or `postgres`.
     engine: String,
+    /// Whether an agent and domain that no mapping names is held (`strict`) or gets the default policy (`permissive`).
+    policy_mode: crate::policy::PolicyMode,
     /// How many events the record has.
     events: u64,
 }
@@ -61,11 +61,12 @@ fn status(cx: &mut Cx<'_, '_>, _: GetStatus) -> Result<Status> {
         agents: identity::agent_count(cx.tx)?,
         claimed: identity::is_claimed(cx.tx)?,
         engine: if cx.tx.engine() == Engine::Sqlite { "sqlite" } else { "postgres" }.to_owned(),
+        policy_mode: crate::policy::current(cx)?.parts().mode,
         events: record::size(cx.tx)?,
     })
 }
 
-/// Make a new link for the first owner, while the desk has none. Only the server's own terminal asks for it.
+/// Make a new link for the first owner, while the desk has none. Only the account that the server runs under can ask for it, over the server's local socket.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewClaimLink {}
@@ -80,9 +81,6 @@ struct ClaimLink {
 }
 
 fn new_claim_link(cx: &mut Cx<'_, '_>, _: NewClaimLink) -> Result<ClaimLink> {
-    if cx.surface != Surface::Cli {
-        return Err(Error::forbidden("only `deskmate claim` on a terminal makes this link"));
-    }
     let link = identity::issue_claim(cx)?;
     Ok(ClaimLink { code: link.code, expires_at: format_time(link.expires_at) })
 }
@@ -123,12 +121,13 @@ fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Events> {
     }
     let before =
         input.cursor.map(|cursor| cursor.parse::<u64>().map_err(|_| Error::invalid("cursor", "is not a cursor that this operation gave out"))).transpose()?;
-    // What an agent may see it did itself or is told of; where it names no other condition, its own acts have an index.
+    // Payloads are read only for what is shown. An agent that names no condition looks through what is not for it; after
+    // so many events the page ends, short or empty, with a cursor for going on.
     let mut search = Search { subject: input.subject, actor: input.actor, kind: input.kind, before, limit: PAGE_MAX };
     let mut events = Vec::new();
     let mut looked = 0;
     loop {
-        let page = record::search(cx.tx, &search)?;
+        let page = record::search_heads(cx.tx, &search)?;
         let read = u32::try_from(page.len()).unwrap_or(u32::MAX);
         looked += read;
         search.before = page.last().map(|event| event.seq);
@@ -139,18 +138,26 @@ fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Events> {
         };
         for event in page.into_iter().filter(fits) {
             if events.len() == limit as usize {
-                let next = events.last().map(|event: &EventRow| event.seq.to_string());
-                return Ok(Events { events, next_cursor: next });
+                let next = events.last().map(|event: &EventRow| event.seq);
+                return shown(cx, events, next);
             }
             events.push(event);
         }
         if read < PAGE_MAX {
-            return Ok(Events { events, next_cursor: None });
+            return shown(cx, events, None);
         }
         if looked >= SCAN_MAX {
-            return Ok(Events { events, next_cursor: search.before.map(|seq| seq.to_string()) });
+            return shown(cx, events, search.before);
         }
     }
+}
+
+/// The events with what was written, as many as one answer holds.
+fn shown(cx: &mut Cx<'_, '_>, events: Vec<EventRow>, next: Option<u64>) -> Result<Events> {
+    let found = events.len();
+    let events = record::fill(cx.tx, events)?;
+    let next = if events.len() < found { events.last().map(|event| event.seq) } else { next };
+    Ok(Events { events, next_cursor: next.map(|seq| seq.to_string()) })
 }
 
 /// Read one event of the record.
@@ -266,9 +273,16 @@ fn erase(cx: &mut Cx<'_, '_>, input: Erase) -> Result<Erased> {
         return Err(Error::invalid("reason", "must not be empty"));
     }
     let event = record::find_event(cx.tx, input.seq)?.ok_or_else(|| Error::not_found(format!("the record has no event {}", input.seq)))?;
-    crate::bridge::erase(cx.tx, &event)?;
+    identity::erase(cx.tx, &event)?;
+    let repeated = crate::bridge::erase(cx.tx, &event)?;
+    crate::request::erase(cx.tx, &event)?;
+    crate::cowork::erase(cx.tx, &event)?;
+    crate::notify::erase(cx.tx)?;
     // Kept answers may repeat the text; they are only for retries, which now get a new answer.
     cx.tx.execute("delete from idempotency where actor = $1", deskmate_db::args![format!("{}:{}", event.actor_kind, event.actor)])?;
     record::erase(cx, input.seq, &input.reason)?;
+    for seq in repeated {
+        record::erase(cx, seq, &input.reason)?;
+    }
     Ok(Erased { seq: input.seq })
 }

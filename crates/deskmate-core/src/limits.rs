@@ -12,6 +12,10 @@ pub const CONTENT_BYTES_MAX: usize = 256 * 1024;
 pub const NOTE_BYTES_MAX: usize = 16 * 1024;
 /// The input of any operation, as JSON.
 pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
+/// A document of policies, mappings and settings.
+pub const POLICY_BYTES_MAX: usize = 960 * 1024;
+/// Rows of another server that one call brings in.
+pub const IMPORT_ROWS_MAX: usize = 500;
 /// How deep the input may nest.
 pub const INPUT_DEPTH_MAX: usize = 64;
 /// A caller's key for doing something once.
@@ -32,6 +36,14 @@ pub const RECIPIENTS_MAX: usize = 200;
 pub const BLOCKERS_MAX: usize = 100;
 /// Tasks that may wait for one task.
 pub const DEPENDENTS_MAX: usize = 1_000;
+/// Fields of one record that one call names.
+pub const EDIT_FIELDS_MAX: usize = 20;
+/// Events that one notification names; further ones are counted.
+pub const NOTIFICATION_ITEMS_MAX: usize = 20;
+/// How much of a text that somebody wrote a notification shows.
+pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 200;
+/// Channels of the configuration.
+pub const NOTIFICATION_CHANNELS_MAX: usize = 20;
 /// Groups that one actor may be in.
 pub const GROUPS_OF_MEMBER_MAX: usize = 100;
 /// Messages that one call acknowledges.
@@ -72,6 +84,28 @@ pub const JOB_SLICE_MAX: u32 = 500;
 pub const REFUSALS_PER_MINUTE: u32 = 20;
 /// Unacknowledged messages that one recipient may have before senders are asked to wait.
 pub const UNREAD_MAX: i64 = 100_000;
+/// What an agent proposes to change, as JSON, and the context of a handoff.
+pub const CHANGE_BYTES_MAX: usize = 256 * 1024;
+/// Why an agent wants something, and what a person says to it.
+pub const REASONING_BYTES_MAX: usize = 32 * 1024;
+/// Items of a list that comes with a proposal or a handoff: criteria, things that were tried, open requests.
+pub const PACKET_ITEMS_MAX: usize = 100;
+/// Instructions that one call acknowledges.
+pub const INSTRUCTIONS_ACKNOWLEDGED_MAX: usize = 200;
+/// Requests that one bulk call decides.
+pub const BULK_MAX: usize = 500;
+/// Votes on one request that are looked at.
+pub const VOTES_MAX: u32 = 500;
+/// The longest that a standing approval holds, in hours.
+pub const STANDING_HOURS_MAX: u32 = 24;
+/// Changed fields of a request that are shown one by one; the whole change is shown beside them.
+pub const CHANGES_SHOWN_MAX: usize = 500;
+/// Earlier requests of a requester that are looked at for similar ones, and how many of those are shown.
+pub const SIMILAR_LOOKED_MAX: u32 = 200;
+/// See `SIMILAR_LOOKED_MAX`.
+pub const SIMILAR_SHOWN_MAX: usize = 10;
+/// Earlier acts on which a drafted rule is tried.
+pub const DRAFT_LOOKED_MAX: u32 = 500;
 /// A text with policies, mappings and settings.
 pub const POLICY_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Policies in force at once.

@@ -6,6 +6,8 @@ use deskmate_db::Migration;
 pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "the desk: record, identity, leases, jobs, bridge", sql: include_str!("schema/001_desk.sql") },
     Migration { version: 2, name: "cowork: policies, trust, requests, grants, handoffs", sql: include_str!("schema/002_cowork.sql") },
+    Migration { version: 3, name: "mailboxes: when the newest message came", sql: include_str!("schema/003_mailbox.sql") },
+    Migration { version: 4, name: "bridge: indexes for what waits by age and for a project's tasks", sql: include_str!("schema/004_bridge_indexes.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
@@ -38,9 +40,10 @@ pub const TABLES: &[(&str, &str)] = &[
     ("mapping", "agent, domain, policy"),
     ("setting", "section, domain"),
     ("trust", "agent, domain, verified"),
+    ("trust_verdict", "request"),
     ("meter", "agent, scope"),
-    ("meter_use", "agent, scope, number"),
-    ("budget_day", "agent, scope, day"),
+    ("meter_use", "agent, number"),
+    ("probe", "agent"),
     ("pause", "agent"),
     ("request", "id"),
     ("request_count", "requester"),
@@ -52,4 +55,7 @@ pub const TABLES: &[(&str, &str)] = &[
     ("instruction", "id"),
     ("field_edit", "subject, field"),
     ("standing_approval", "id"),
+    ("imported", "source, kind, foreign_id"),
+    ("notification", "id"),
+    ("notification_channel", "name"),
 ];

@@ -25,6 +25,9 @@ pub enum Engine {
 /// The channel is named after the schema, so that several desks can live in one database.
 const LISTEN: &str = "do $$ begin execute 'listen ' || quote_ident('deskmate_' || current_schema()); end $$";
 
+/// How many reads that work hard may wait.
+const SLOW_MAX: usize = 32;
+
 /// How a store is opened.
 pub struct Options {
     /// `sqlite:PATH` or `postgres://…`.
@@ -57,6 +60,7 @@ struct Inner {
     url: String,
     reads: Mutex<Option<Queue>>,
     writes: Mutex<Option<Queue>>,
+    slow: Mutex<Option<Queue>>,
     read_threads: Mutex<Vec<JoinHandle<()>>>,
     write_threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -64,7 +68,7 @@ struct Inner {
 impl Db {
     /// Opens the store and brings its schema up to date. `seal` is called at every commit, on PostgreSQL one for each thread.
     pub fn open(options: &Options, seal: &mut dyn FnMut(&mut Tx<'_>) -> Result<Box<dyn Seal>>) -> Result<Self> {
-        let (engine, reads, writes) = if let Some(path) = options.url.strip_prefix("sqlite:") {
+        let (engine, mut reads, writes, slow) = if let Some(path) = options.url.strip_prefix("sqlite:") {
             let path = PathBuf::from(path);
             migrate::refuse_newer_file(&path, options.migrations)?;
             let connection = sqlite::open_writer(&path)?;
@@ -73,7 +77,8 @@ impl Db {
             let seal = seal(&mut tx)?;
             let writes = sqlite::start_writer(connection, &path, options.queue_max, seal)?;
             let reads = sqlite::start_readers(&path, options.threads, options.queue_max)?;
-            (Engine::Sqlite, reads, writes)
+            let slow = sqlite::start_readers(&path, 1, SLOW_MAX)?;
+            (Engine::Sqlite, reads, writes, slow)
         } else if options.url.starts_with("postgres://") || options.url.starts_with("postgresql://") {
             let config = options.url.parse().map_err(Error::from)?;
             let mut session = postgres::Session::connect(&config)?;
@@ -87,15 +92,18 @@ impl Db {
             let next_seal = || seals.lock().ok().and_then(|mut seals| seals.pop()).unwrap_or_else(|| Box::new(NoSeal));
             let writes = postgres::start(&config, Mode::Write, options.threads, options.queue_max, &next_seal)?;
             let reads = postgres::start(&config, Mode::Read, options.threads, options.queue_max, &|| Box::new(NoSeal))?;
-            (Engine::Postgres, reads, writes)
+            let slow = postgres::start(&config, Mode::Read, 1, SLOW_MAX, &|| Box::new(NoSeal))?;
+            (Engine::Postgres, reads, writes, slow)
         } else {
             return Err(Error::new(Kind::Other, "the database URL must begin with sqlite: or postgres://"));
         };
+        reads.1.extend(slow.1);
         let inner = Inner {
             engine,
             url: options.url.clone(),
             reads: Mutex::new(Some(reads.0)),
             writes: Mutex::new(Some(writes.0)),
+            slow: Mutex::new(Some(slow.0)),
             read_threads: Mutex::new(reads.1),
             write_threads: Mutex::new(writes.1),
         };
@@ -120,6 +128,7 @@ impl Db {
             url: options.url.clone(),
             reads: Mutex::new(Some(reads.0)),
             writes: Mutex::new(None),
+            slow: Mutex::new(None),
             read_threads: Mutex::new(reads.1),
             write_threads: Mutex::default(),
         };
@@ -144,6 +153,17 @@ impl Db {
         E: From<Error> + Send + 'static,
     {
         received(send(&self.inner.reads, closure)?.await)
+    }
+
+    /// [`Db::read`] for a closure that works hard, such as checking a passphrase. One at a time, on a thread of its own,
+    /// so that however many are asked for, other reads do not wait; beyond a few that wait, further ones are refused.
+    pub async fn read_slowly<T, E, F>(&self, closure: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        received(send(&self.inner.slow, closure)?.await)
     }
 
     /// Runs a closure in a transaction and answers after the commit is on disk. It may run more than once.
@@ -187,9 +207,17 @@ impl Db {
         spawned.map(drop).map_err(|error| Error::new(Kind::Unavailable, format!("cannot start a thread: {error}")))
     }
 
+    /// Whether the store was closed on purpose: an error alone says nothing about that.
+    pub fn is_closed(&self) -> bool {
+        self.inner.reads.lock().map_or(true, |queue| queue.is_none())
+    }
+
     /// Finishes what waits, then closes the connections. Later calls are refused.
     pub fn close(&self) {
         // Readers first: SQLite folds its log into the file when the last connection that may write closes.
+        if let Ok(mut slow) = self.inner.slow.lock() {
+            *slow = None;
+        }
         for (queue, threads) in [(&self.inner.reads, &self.inner.read_threads), (&self.inner.writes, &self.inner.write_threads)] {
             if let Ok(mut queue) = queue.lock() {
                 *queue = None;

@@ -1,7 +1,7 @@
 //! Numbered, forward-only changes of the schema, run at start under a lock.
 //!
-//! A migration is one text for both engines. Four words stand for what they spell differently: `KEY` (an ascending
-//! integer primary key), `BYTES`, and lines that end in `-- sqlite` or `-- postgres` go to that engine only.
+//! A migration is one text for both engines. Two words stand for what they spell differently, `KEY` (an ascending
+//! integer primary key) and `BYTES`, and lines that end in `-- sqlite` or `-- postgres` go to that engine only.
 
 use std::path::Path;
 

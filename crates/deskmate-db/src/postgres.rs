@@ -19,7 +19,8 @@ use crate::value::{Param, Row, Value};
 use crate::work::{Committed, Seal, Verdict, Work};
 use crate::{Error, Kind, Result, Tx};
 
-/// How long a write keeps trying: against other writers, and against a server that is away.
+/// How long a call may wait and keep trying, from the moment when it was queued: against other writers, and against a
+/// server that is away.
 const RETRY_TIME_MAX: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const VERSION_MIN: i64 = 140_000;
@@ -44,7 +45,7 @@ impl Session {
         }
         // A scan of a small table takes a lock on all of it and conflicts with every writer, so indexes are preferred.
         client.batch_execute(
-            "set enable_seqscan = off; set client_min_messages = warning; set statement_timeout = '30s'; \
+            "set enable_seqscan = off; set enable_bitmapscan = off; set client_min_messages = warning; set statement_timeout = '30s'; \
              set idle_in_transaction_session_timeout = '60s'; set lock_timeout = '10s'; set jit = off;",
         )?;
         Ok(Self { client, statements: HashMap::new() })
@@ -213,12 +214,19 @@ struct Worker {
 
 impl Worker {
     fn run(&mut self, mut work: Box<dyn Work>) {
+        if work.is_abandoned() {
+            // Its caller gave up and was told nothing: what was never begun is not done behind its back.
+            return;
+        }
+        if work.age() > RETRY_TIME_MAX {
+            return work.answer(Err(Error::new(Kind::Unavailable, "the call waited too long for a connection")));
+        }
         let started = Instant::now();
         let mut attempt: u32 = 0;
         let outcome = loop {
             let outcome = self.attempt(&mut work);
             let again = matches!(&outcome, Err(error) if matches!(error.kind(), Kind::Busy | Kind::Unavailable));
-            if !again || started.elapsed() > RETRY_TIME_MAX {
+            if !again || work.age() > RETRY_TIME_MAX {
                 break outcome;
             }
             attempt += 1;

@@ -157,7 +157,7 @@ impl Writer {
         }
         let mut guard = Guard::None;
         while let Some(mut work) = next {
-            let ran = self.run_one(&mut work, guard);
+            let ran = self.run_one(&mut work, guard, &staged);
             batch.push(work);
             match ran? {
                 Ran::Done(more) => staged.extend(more),
@@ -182,19 +182,19 @@ impl Writer {
         self.connection.execute_batch("rollback; begin immediate")?;
         let mut staged = Vec::new();
         for work in batch {
-            if let Ran::Done(more) = self.run_one(work, Guard::Savepoint)? {
+            if let Ran::Done(more) = self.run_one(work, Guard::Savepoint, &staged)? {
                 staged.extend(more);
             }
         }
         Ok(staged)
     }
 
-    fn run_one(&mut self, work: &mut Box<dyn Work>, guard: Guard) -> Result<Ran> {
+    fn run_one(&mut self, work: &mut Box<dyn Work>, guard: Guard, earlier: &[crate::Staged]) -> Result<Ran> {
         let started = Instant::now();
         if guard == Guard::Savepoint {
             self.connection.prepare_cached("savepoint work")?.execute([])?;
         }
-        let mut tx = Tx::new(TxConnection::Sqlite(&self.connection));
+        let mut tx = Tx::after(TxConnection::Sqlite(&self.connection), earlier);
         let verdict = work.run(&mut tx);
         let (staged, wrote) = (tx.take_staged(), tx.wrote());
         self.still_open()?;

@@ -8,6 +8,7 @@ use crate::{Engine, Error, Kind, Result, sqlite};
 /// An open transaction. Statements are constants, so that they can be cached, read and checked.
 pub struct Tx<'c> {
     connection: Connection<'c>,
+    earlier: &'c [Staged],
     staged: Vec<Staged>,
     failure: Option<Error>,
     wrote: bool,
@@ -20,7 +21,12 @@ pub(crate) enum Connection<'c> {
 
 impl<'c> Tx<'c> {
     pub(crate) fn new(connection: Connection<'c>) -> Self {
-        Self { connection, staged: Vec::new(), failure: None, wrote: false }
+        Self::after(connection, &[])
+    }
+
+    /// A transaction that commits together with others which ran before it and staged these.
+    pub(crate) fn after(connection: Connection<'c>, earlier: &'c [Staged]) -> Self {
+        Self { connection, earlier, staged: Vec::new(), failure: None, wrote: false }
     }
 
     /// Which engine this is: only for the few statements that need two texts.
@@ -99,6 +105,11 @@ impl<'c> Tx<'c> {
     /// How many things are staged so far.
     pub fn staged(&self) -> usize {
         self.staged.len()
+    }
+
+    /// What waits for the commit, the newest first: of this transaction, and of those that are committed together with it.
+    pub fn waiting(&self) -> impl Iterator<Item = &Staged> {
+        self.staged.iter().rev().chain(self.earlier.iter().rev())
     }
 
     pub(crate) fn take_staged(&mut self) -> Vec<Staged> {

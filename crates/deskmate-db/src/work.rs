@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -49,6 +50,10 @@ pub(crate) enum Verdict {
 pub(crate) trait Work: Send {
     /// Runs the closure and keeps its answer.
     fn run(&mut self, tx: &mut Tx<'_>) -> Verdict;
+    /// For how long it has waited, from the moment when it was queued.
+    fn age(&self) -> Duration;
+    /// Whether nobody waits for the answer any more.
+    fn is_abandoned(&self) -> bool;
     /// Gives the caller the kept answer, or the reason why the changes were lost.
     fn answer(self: Box<Self>, outcome: Result<()>);
 }
@@ -56,13 +61,14 @@ pub(crate) trait Work: Send {
 pub(crate) struct Call<F, T, E> {
     closure: F,
     kept: Option<Result<T, E>>,
+    queued: Instant,
     reply: oneshot::Sender<Result<T, E>>,
 }
 
 impl<F, T, E> Call<F, T, E> {
     pub(crate) fn new(closure: F) -> (Self, oneshot::Receiver<Result<T, E>>) {
         let (reply, answer) = oneshot::channel();
-        (Self { closure, kept: None, reply }, answer)
+        (Self { closure, kept: None, queued: Instant::now(), reply }, answer)
     }
 }
 
@@ -78,6 +84,14 @@ where
         let verdict = if outcome.is_ok() { Verdict::Keep } else { Verdict::Undo(tx.take_failure()) };
         self.kept = Some(outcome);
         verdict
+    }
+
+    fn age(&self) -> Duration {
+        self.queued.elapsed()
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
     }
 
     fn answer(self: Box<Self>, outcome: Result<()>) {

@@ -13,8 +13,6 @@ use axum::middleware::Next;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 
-use crate::config::PolicyMode;
-
 /// How often a server with open connections looks again.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -116,7 +114,6 @@ impl HttpBody for Watched {
 pub(crate) struct Standing {
     pub(crate) activity: Activity,
     pub(crate) set_up: &'static str,
-    pub(crate) policy_mode: PolicyMode,
     pub(crate) background: bool,
 }
 

@@ -1,6 +1,6 @@
 //! A running desk: the store, the operations, and the loops behind them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deskmate_core::call::{Answer, Away, Call, Desk, Outcome, Registry, Surface};
@@ -32,6 +32,7 @@ pub(crate) struct App {
     staged: Arc<Notify>,
     key: Arc<SigningKey>,
     refusals: Arc<Refusals>,
+    url: Arc<OnceLock<String>>,
 }
 
 impl App {
@@ -57,10 +58,21 @@ impl App {
         let db = Db::open(&options, &mut seal)?;
         let world: Arc<dyn World> = Arc::new(Machine::new(newest));
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
-        refuse_foreign_key(&db, &keys)?;
+        let own = Arc::clone(&key);
+        db.read_blocking(move |tx| record::check_end(tx, &own))?;
         let desk =
             Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed, rulebooks: deskmate_core::policy::Cache::default() };
-        Ok(Self { desk, live, activity: Activity::new(), staged, key, refusals: Arc::default() })
+        Ok(Self { desk, live, activity: Activity::new(), staged, key, refusals: Arc::default(), url: Arc::default() })
+    }
+
+    /// Says where people reach this desk's pages.
+    pub(crate) fn listens(&self, url: &str) {
+        self.url.get_or_init(|| url.to_owned());
+    }
+
+    /// Where people reach this desk's pages, once it listens.
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.url.get().map(String::as_str)
     }
 
     /// Starts the loops that belong to a server.
@@ -70,12 +82,12 @@ impl App {
             let live = self.live.clone();
             let db = self.desk.db.clone();
             // Another node's news: look how far the record has come.
-            self.desk.db.listen(move || match db.read_blocking(record::size) {
-                Ok(size) => {
-                    live.grown(size);
-                    true
+            self.desk.db.listen(move || {
+                match db.read_blocking(record::size) {
+                    Ok(size) => live.grown(size),
+                    Err(error) => tracing::debug!(%error, "news of the record could not be read; it is tried again"),
                 }
-                Err(error) => error.code == deskmate_core::Code::Unavailable && !error.message.contains("closed"),
+                !db.is_closed()
             })?;
             tokio::spawn(self.clone().seal_loop());
         }
@@ -93,11 +105,18 @@ impl App {
         match &answer {
             Ok(answer) => tracing::debug!(actor = %answer.actor.id, verified = answer.actor.verified, operation, surface, micros, "done"),
             Err(error) => {
-                tracing::info!(operation, surface, code = ?error.code, message = %error.message, micros, "refused");
+                // What is wrong with an input is told by its field: the message may repeat what was given.
+                let message = if error.code == Code::Invalid { error.field.as_deref().unwrap_or_default() } else { &error.message };
+                tracing::info!(operation, surface, code = ?error.code, message, micros, "refused");
                 self.refusals.note(&self.desk, &call, error).await;
             }
         }
         answer.map_err(|error| self.disclose(error))
+    }
+
+    /// Tells what was only counted in minutes that are over.
+    pub(crate) async fn sweep_refusals(&self) {
+        self.refusals.sweep(&self.desk).await;
     }
 
     /// A fault of ours is told by a number that is also in the log, not by its text.
@@ -119,7 +138,7 @@ impl App {
         let asked = call.input.get("timeout_seconds").and_then(Value::as_u64).map_or(WAIT_MAX, Duration::from_secs);
         let deadline = Instant::now() + asked.min(WAIT_MAX);
         let mut topics = vec![self.live.topic(&first.actor.id)];
-        for (field, kind) in [("job", "job"), ("task_id", "task")] {
+        for (field, kind) in [("job", "job"), ("task_id", "task"), ("request", "request"), ("request_id", "request")] {
             if let Some(id) = call.input.get(field).and_then(Value::as_str) {
                 topics.push(self.live.topic(&format!("{kind}:{id}")));
             }
@@ -163,16 +182,6 @@ impl App {
             drop(tokio::time::timeout(SEAL_SWEEP, self.staged.notified()).await);
         }
     }
-}
-
-/// A server that signs with another key than the record's own would make the record unprovable, so it does not start.
-fn refuse_foreign_key(db: &Db, keys: &Keyring) -> Result<()> {
-    let Some(note) = db.read_blocking(record::newest_checkpoint)? else { return Ok(()) };
-    let opened = keys.open(&note).map(drop);
-    opened.map_err(|_| {
-        Error::new(Code::Unavailable, "the newest checkpoint of this record is not signed by the key in the data directory")
-            .hint("give every server of one desk the same record.key; if nobody changed it, restore a backup")
-    })
 }
 
 fn newest_time(tx: &mut Tx<'_>) -> deskmate_db::Result<i64> {

@@ -1,13 +1,19 @@
 //! Settings: flags, then environment, then `deskmate.yaml` in the data directory. This is the only reader of the
 //! environment and of that file. A setting that cannot be understood stops the start; nothing is guessed.
 
+mod notifications;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use deskmate_core::policy::{self, Document, FILE_KEYS, settings as judgement};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_saphyr::{Location, Spanned};
+
+pub(crate) use notifications::{Endpoint, Key, Outlet, Way};
 
 /// Where the desk listens unless told otherwise.
 pub(crate) const LISTEN: &str = "127.0.0.1:7373";
@@ -31,13 +37,16 @@ pub(crate) struct Settings {
     pub(crate) database_url: String,
     pub(crate) log_level: LogLevel,
     pub(crate) log_format: LogFormat,
-    pub(crate) policy_mode: PolicyMode,
+    /// The policy sections: a draft, which the store compares with what is in force. `None` where there is no file.
+    pub(crate) draft: Option<Document>,
     pub(crate) tls: Option<Tls>,
     pub(crate) proxy: Option<String>,
     pub(crate) hosts: Vec<String>,
     pub(crate) retention: Retention,
     pub(crate) bridge_file: BridgeFile,
     pub(crate) checkpoint_copy: Option<PathBuf>,
+    pub(crate) checkpoint_webhook: Option<Endpoint>,
+    pub(crate) notifications: Vec<Outlet>,
 }
 
 /// `deskmate.yaml`. Every key is optional.
@@ -52,8 +61,36 @@ pub(crate) struct File {
     database_url: Option<Spanned<String>>,
     /// What is logged, and how.
     log: Log,
-    /// Whether what no policy names is held (`strict`) or let through (`permissive`).
-    policy_mode: PolicyMode,
+    /// Named sets of rules. This and the sections below are a draft: what they loosen waits for an owner.
+    #[schemars(with = "Vec<policy::Policy>")]
+    policies: Option<IgnoredAny>,
+    /// Rules for every agent in every domain.
+    #[schemars(with = "Vec<policy::Rule>")]
+    rules: Option<IgnoredAny>,
+    /// Which policy holds for which agent in which domain.
+    #[schemars(with = "Vec<MappingEntry>")]
+    mappings: Option<IgnoredAny>,
+    /// How trust is earned and lost.
+    #[schemars(with = "judgement::TrustSettings")]
+    trust: Option<IgnoredAny>,
+    /// What agents may do at most, and how often.
+    #[schemars(with = "judgement::AuthoritySettings")]
+    authority: Option<IgnoredAny>,
+    /// What people's answers do.
+    #[schemars(with = "judgement::FeedbackSettings")]
+    feedback: Option<IgnoredAny>,
+    /// How work is handed to people.
+    #[schemars(with = "judgement::HandoffSettings")]
+    handoff: Option<IgnoredAny>,
+    /// When the governance report speaks up.
+    #[schemars(with = "judgement::GovernanceSettings")]
+    governance: Option<IgnoredAny>,
+    /// The same sections for single domains; a trailing `*` stands for any ending.
+    #[schemars(with = "std::collections::BTreeMap<String, policy::Settings>")]
+    domains: Option<IgnoredAny>,
+    /// Whether an agent and domain that no mapping names is held (`strict`) or gets the default policy (`permissive`).
+    #[schemars(with = "policy::PolicyMode")]
+    policy_mode: Option<IgnoredAny>,
     /// Certificate files, needed for listening beyond this machine unless a proxy does it.
     #[schemars(with = "Option<Tls>")]
     tls: Option<Spanned<Tls>>,
@@ -69,6 +106,25 @@ pub(crate) struct File {
     bridge: BridgeSection,
     /// Where signed checkpoints are copied to.
     checkpoints: Checkpoints,
+    /// Whom the desk tells that something waits.
+    notifications: notifications::Section,
+}
+
+/// Which policy holds for which agent in which domain, as it is written; a trailing `*` stands for any ending.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is used; the reader of policies reads it")]
+struct MappingEntry {
+    /// The agent; `agent` is understood as well.
+    agent_id: Option<String>,
+    /// The same.
+    agent: Option<String>,
+    /// The domain.
+    domain: String,
+    /// The policy's id; `policy` is understood as well.
+    policy_id: Option<String>,
+    /// The same.
+    policy: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -112,15 +168,6 @@ pub(crate) enum LogFormat {
     #[default]
     Text,
     Json,
-}
-
-/// What happens to what no policy names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum PolicyMode {
-    #[default]
-    Strict,
-    Permissive,
 }
 
 /// Certificate files.
@@ -180,6 +227,9 @@ pub(crate) enum BridgeFile {
 struct Checkpoints {
     /// A file outside the data directory to which each minute's checkpoint is appended.
     copy_to: Option<PathBuf>,
+    /// A receiver (Standard Webhooks) to which each minute's checkpoint is sent.
+    #[schemars(with = "Option<notifications::CheckpointWebhook>")]
+    webhook: Option<Spanned<notifications::CheckpointWebhook>>,
 }
 
 /// A setting that stops the start.
@@ -221,12 +271,24 @@ pub(crate) fn user_home() -> Option<PathBuf> {
 pub(crate) fn load(given: &Given) -> Result<Settings> {
     let home = home(given.home.clone())?;
     let path = home.join(FILE);
-    let file = match std::fs::read_to_string(&path) {
-        Ok(text) => parse(&path, &text)?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
+    let (file, draft) = match std::fs::read_to_string(&path) {
+        Ok(text) => (parse(&path, &text)?, Some(draft(&path, &text)?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (File::default(), None),
         Err(error) => return Err(ConfigError(format!("{}: {error}", path.display()))),
     };
-    settle(given, home, &path, file)
+    Ok(Settings { draft, ..settle(given, home, &path, file)? })
+}
+
+/// Checks a file's text as a start would, without its policy sections.
+pub(crate) fn check_file(path: &Path, text: &str) -> Result<()> {
+    let home = path.parent().unwrap_or(Path::new("/")).to_owned();
+    settle(&Given::default(), home, path, parse(path, text)?).map(drop)
+}
+
+/// Reads the policy sections of a file's text. Every problem is told, each with its line and column.
+pub(crate) fn draft(path: &Path, text: &str) -> Result<Document> {
+    let told = |problem: &policy::Problem| format!("{}:{problem}", path.display());
+    Document::parse_within(text, FILE_KEYS).map_err(|problems| ConfigError(problems.iter().map(told).collect::<Vec<_>>().join("\n")))
 }
 
 /// Reads the file's text. An error names file, line and what was expected.
@@ -234,7 +296,8 @@ fn parse(path: &Path, text: &str) -> Result<File> {
     if text.trim().is_empty() {
         return Ok(File::default());
     }
-    serde_saphyr::from_str(text).map_err(|error| ConfigError(format!("{}: {error}", path.display())))
+    // An error shows the lines around it, and one of them may hold a secret.
+    serde_saphyr::from_str(text).map_err(|error| ConfigError(format!("{}: {}", path.display(), notifications::without_secrets(&error.to_string()))))
 }
 
 /// The database that a file's text names, if it names one.
@@ -293,18 +356,22 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         checkpoints: kept(file.retention.checkpoints, Some(365 * DAY))?,
     };
     let bridge_file = bridge_file(&home, file.bridge.file);
+    let notifications = notifications::settle(file.notifications, &home, &at)?;
+    let checkpoint_webhook = file.checkpoints.webhook.map(|webhook| notifications::settle_checkpoints(webhook, &home, &at)).transpose()?;
     Ok(Settings {
         listen: listen_at,
         database_url: database.0,
         log_level,
         log_format: file.log.format,
-        policy_mode: file.policy_mode,
+        draft: None,
         tls: file.tls.map(|tls| tls.value),
         proxy,
         hosts,
         retention,
         bridge_file,
         checkpoint_copy: file.checkpoints.copy_to,
+        checkpoint_webhook,
+        notifications,
         home,
     })
 }
@@ -346,17 +413,17 @@ fn bridge_file(home: &Path, named: Option<String>) -> BridgeFile {
 }
 
 impl Settings {
-    /// Whether only this machine can reach the desk.
-    pub(crate) fn is_loopback(&self) -> bool {
-        self.listen.ip().is_loopback()
+    /// Whether others than this machine can reach the desk: by its address, or through a proxy in front of it.
+    pub(crate) fn is_reachable(&self) -> bool {
+        !self.listen.ip().is_loopback() || self.proxy.is_some()
     }
 
     /// Refuses to listen where others can reach the desk without protection.
     pub(crate) fn check_exposure(&self, closed: bool) -> Result<()> {
-        if self.is_loopback() {
+        if !self.is_reachable() {
             return Ok(());
         }
-        let listen = self.listen;
+        let listen = self.proxy.clone().unwrap_or_else(|| self.listen.to_string());
         if self.tls.is_none() && self.proxy.is_none() {
             return Err(ConfigError(format!(
                 "listening on {listen} is reachable from other machines, so it needs TLS: set tls.certificate and tls.key in {FILE}, \
@@ -366,7 +433,7 @@ impl Settings {
         if !closed {
             return Err(ConfigError(format!(
                 "listening on {listen} is reachable from other machines, and this desk is open (no agent is registered): \
-                 start it on {LISTEN} first and register an agent with `deskmate agent add NAME`"
+                 start it on {LISTEN} without a proxy first and register an agent with `deskmate agent add NAME`"
             )));
         }
         Ok(())
@@ -385,7 +452,18 @@ mod tests {
     fn load_text(text: &str) -> std::result::Result<Settings, String> {
         let path = Path::new("/desk/deskmate.yaml");
         let given = Given { home: Some("/desk".into()), ..Given::default() };
-        parse(path, text).and_then(|file| settle(&given, "/desk".into(), path, file)).map_err(|error| error.to_string())
+        let settings = parse(path, text).and_then(|file| Ok((draft(path, text)?, settle(&given, "/desk".into(), path, file)?)));
+        settings.map(|(draft, settings)| Settings { draft: Some(draft), ..settings }).map_err(|error| error.to_string())
+    }
+
+    /// A key that nobody reads would be a setting without effect, and one that is read twice would have two meanings.
+    #[test]
+    fn every_key_of_the_file_belongs_to_somebody() {
+        let sections = ["policies", "rules", "mappings", "trust", "authority", "feedback", "handoff", "governance", "domains", "policy_mode"];
+        let schema = schema();
+        let keys: std::collections::BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, sections.into_iter().chain(FILE_KEYS.iter().copied()).collect());
+        assert!(sections.iter().all(|name| !FILE_KEYS.contains(name)));
     }
 
     #[test]
@@ -393,7 +471,6 @@ mod tests {
         let settings = load_text("").unwrap();
         assert_eq!(settings.listen.to_string(), LISTEN);
         assert_eq!(settings.database_url, "sqlite:/desk/desk.db");
-        assert_eq!(settings.policy_mode, PolicyMode::Strict);
         assert_eq!(settings.retention.jobs, Some(7 * DAY));
     }
 
@@ -425,6 +502,11 @@ mod tests {
         assert!(proxied.check_exposure(false).unwrap_err().to_string().contains("open"));
         assert!(proxied.check_exposure(true).is_ok());
         assert_eq!(proxied.hosts, ["desk.example.org"]);
+        let behind = load_text("proxy: https://desk.example.org\n").unwrap();
+        assert!(behind.is_reachable(), "whoever reaches the proxy reaches the desk");
+        assert!(behind.check_exposure(false).unwrap_err().to_string().contains("open"));
+        assert!(behind.check_exposure(true).is_ok());
+        assert!(!load_text("").unwrap().is_reachable());
     }
 
     proptest::proptest! {

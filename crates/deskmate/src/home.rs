@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use deskmate_core::record::SigningKey;
 use serde::{Deserialize, Serialize};
 
+/// How long to wait before a lock or a file is looked at again.
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(10);
+
 /// What the holder of a data directory writes into its lock file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Holder {
@@ -31,6 +34,8 @@ pub(crate) enum HomeError {
     Io { path: PathBuf, error: std::io::Error },
     #[error("{path} is held by another server (process {pid}{at}): stop it with `deskmate stop`, or give this one its own --home")]
     Held { path: PathBuf, pid: u32, at: String },
+    #[error("there is no signing key at {path}: restore it from a backup, or give another --home; `deskmate up` makes one for a new desk")]
+    NoKey { path: PathBuf },
     #[error("{path}: {error}")]
     Key { path: PathBuf, error: Box<deskmate_core::Error> },
 }
@@ -83,14 +88,38 @@ impl Home {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.path).map_err(io(&self.path))
+        builder.create(&self.path).map_err(io(&self.path))?;
+        #[cfg(unix)]
+        self.close_to_others()?;
+        Ok(())
+    }
+
+    /// A directory that was there before may be open to others: from now on nobody else writes in it, and what an
+    /// older start left readable is closed. New files are made under a mask that keeps them for their owner.
+    #[cfg(unix)]
+    fn close_to_others(&self) -> Result<(), HomeError> {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&self.path).map_err(io(&self.path))?.permissions().mode();
+        if mode & 0o022 != 0 {
+            std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(mode & 0o7755)).map_err(io(&self.path))?;
+        }
+        for name in ["desk.db", "desk.db-wal", "desk.db-shm", "messages.db", "messages.db-wal", "messages.db-shm"] {
+            let file = self.path.join(name);
+            match std::fs::metadata(&file) {
+                Ok(found) if found.permissions().mode() & 0o077 != 0 => {
+                    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).map_err(io(&file))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Holds the directory, or says who does.
     pub(crate) fn lock(&self, background: bool) -> Result<Lock, HomeError> {
         let path = self.lock_file();
         let file = private().read(true).open(&path).map_err(io(&path))?;
-        match file.try_lock() {
+        match patiently(|| file.try_lock()) {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {
                 let holder = self.holder();
@@ -114,36 +143,68 @@ impl Home {
         }
     }
 
+    /// What the holder wrote; it may be writing at this moment.
     fn holder(&self) -> Option<Holder> {
-        serde_json::from_str(&std::fs::read_to_string(self.lock_file()).ok()?).ok()
+        let read = || serde_json::from_str(&std::fs::read_to_string(self.lock_file()).ok()?).ok();
+        read().or_else(|| {
+            std::thread::sleep(LOOK_AGAIN);
+            read()
+        })
     }
 
-    /// The key that signs checkpoints; made at the first start, readable by its owner only.
+    /// The key that signs checkpoints.
     pub(crate) fn signing_key(&self) -> Result<SigningKey, HomeError> {
         let path = self.key_file();
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let mut seed = [0_u8; 32];
-                let mut id = [0_u8; 16];
-                getrandom::fill(&mut seed)
-                    .and_then(|()| getrandom::fill(&mut id))
-                    .map_err(|error| HomeError::Io { path: path.clone(), error: error.into() })?;
-                let text = SigningKey::generate(&format!("deskmate/{}", uuid::Builder::from_random_bytes(id).into_uuid()), &seed);
-                write_private(&path, text.as_bytes()).map_err(io(&path))?;
-                text
-            }
-            Err(error) => return Err(HomeError::Io { path, error }),
-        };
+        let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => HomeError::NoKey { path: path.clone() },
+            _ => HomeError::Io { path: path.clone(), error },
+        })?;
         SigningKey::parse(&text).map_err(|error| HomeError::Key { path, error: Box::new(error) })
+    }
+
+    /// The key, or a new one where there is none yet. A new one counts only when [`Home::keep_key`] has written it,
+    /// which is for a desk that has signed nothing so far.
+    pub(crate) fn key_or_new(&self) -> Result<(SigningKey, Option<String>), HomeError> {
+        match self.signing_key() {
+            Err(HomeError::NoKey { path }) => {
+                let (mut seed, mut id) = ([0_u8; 32], [0_u8; 16]);
+                let drawn = getrandom::fill(&mut seed).and_then(|()| getrandom::fill(&mut id));
+                drawn.map_err(|error| HomeError::Io { path: path.clone(), error: error.into() })?;
+                let text = SigningKey::generate(&format!("deskmate/{}", uuid::Builder::from_random_bytes(id).into_uuid()), &seed);
+                let key = SigningKey::parse(&text).map_err(|error| HomeError::Key { path, error: Box::new(error) })?;
+                Ok((key, Some(text)))
+            }
+            known => Ok((known?, None)),
+        }
+    }
+
+    /// Writes a new key, readable by its owner only.
+    pub(crate) fn keep_key(&self, fresh: Option<&str>) -> Result<(), HomeError> {
+        let path = self.key_file();
+        fresh.map_or(Ok(()), |text| write_private(&path, text.as_bytes()).map_err(io(&path)))
     }
 }
 
-/// Writes a file that only its owner can read, and makes sure that it is on disk.
+/// Whoever asks whether a server runs holds the lock for a moment, shared; that is no server.
+fn patiently(mut lock: impl FnMut() -> Result<(), std::fs::TryLockError>) -> Result<(), std::fs::TryLockError> {
+    for _ in 0..20 {
+        match lock() {
+            Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(LOOK_AGAIN),
+            done => return done,
+        }
+    }
+    lock()
+}
+
+/// Writes a file that only its owner can read, and makes sure that it is on disk, whole or not at all.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = private().truncate(true).open(path)?;
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".new");
+    let mut file = private().truncate(true).open(&fresh)?;
     file.write_all(bytes)?;
-    file.sync_all()
+    file.sync_all()?;
+    std::fs::rename(&fresh, path)?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 fn private() -> OpenOptions {

@@ -5,22 +5,25 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use deskmate_core::call::Desk;
-use deskmate_core::record;
-use tokio::sync::{Notify, watch};
+use deskmate_core::record::{self, EventRow};
+use tokio::sync::{Notify, broadcast, watch};
 
 /// How many events one look takes.
 const LOOK: u32 = 500;
+/// How many events a slow follower may be behind before it is told only that it missed some.
+const NEWS_MAX: usize = 1_024;
 
 /// The size of the record, and who waits for news about what.
 #[derive(Clone)]
 pub(crate) struct Live {
     size: Arc<watch::Sender<u64>>,
     topics: Arc<Mutex<HashMap<String, Arc<Notify>>>>,
+    news: broadcast::Sender<Arc<EventRow>>,
 }
 
 impl Live {
     pub(crate) fn new() -> Self {
-        Self { size: Arc::new(watch::Sender::new(0)), topics: Arc::default() }
+        Self { size: Arc::new(watch::Sender::new(0)), topics: Arc::default(), news: broadcast::Sender::new(NEWS_MAX) }
     }
 
     /// The record has at least this size.
@@ -44,7 +47,12 @@ impl Live {
         Arc::clone(topics.entry(name.to_owned()).or_default())
     }
 
-    fn wake(&self, events: &[record::EventRow]) {
+    /// Every event from now on, without its payload. Whoever reads them decides by itself what concerns it.
+    pub(crate) fn news(&self) -> broadcast::Receiver<Arc<EventRow>> {
+        self.news.subscribe()
+    }
+
+    fn wake(&self, events: Vec<EventRow>) {
         let topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events {
             for name in event.audience.iter().chain([&event.actor, &event.subject]) {
@@ -52,11 +60,13 @@ impl Live {
                     notify.notify_waiters();
                 }
             }
+            // Nobody may be following.
+            drop(self.news.send(Arc::new(event)));
         }
     }
 
     fn nobody_waits(&self) -> bool {
-        self.topics.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.news.receiver_count() == 0 && self.topics.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Wakes whoever waits, for ever.
@@ -71,10 +81,10 @@ impl Live {
                     break;
                 }
                 let from = next;
-                match desk.db.read(move |tx| record::events_after(tx, from, LOOK)).await {
+                match desk.db.read(move |tx| record::heads_after(tx, from, LOOK)).await {
                     Ok(events) => {
-                        self.wake(&events);
                         next = events.last().map_or(size, |event| event.seq + 1);
+                        self.wake(events);
                     }
                     Err(error) => {
                         tracing::warn!(%error, "following the record failed; it is tried again");

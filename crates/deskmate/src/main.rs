@@ -8,6 +8,7 @@ mod config;
 mod effects;
 mod home;
 mod http;
+mod import;
 mod keep;
 mod live;
 mod mcp;
@@ -24,5 +25,8 @@ mod world;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Whatever a desk writes is its owner's alone, in whatever directory it lies.
+    #[cfg(unix)]
+    rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
     cli::run()
 }

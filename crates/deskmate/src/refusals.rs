@@ -9,6 +9,7 @@ use deskmate_core::desk::REFUSED;
 use deskmate_core::limits::REFUSALS_PER_MINUTE;
 use deskmate_core::record::Event;
 use deskmate_core::{Code, Error, hex};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 const MINUTE: i64 = 60_000_000;
@@ -34,25 +35,28 @@ impl Refusals {
         if !matches!(error.code, Code::Forbidden | Code::Unauthenticated) {
             return;
         }
-        let caller = caller(&call.credential);
-        let Some(untold) = self.count(&caller, desk.world.now()) else { return };
-        let (operation, code) = (call.operation.clone(), error.code);
-        let told = desk
-            .act(Surface::System, move |cx| {
-                let event = Event::new(REFUSED, format!("caller:{caller}"));
-                let known = plain(&operation);
-                cx.emit(event.fact("operation", known).fact("code", serde_json::json!(code)).fact("not_told_before", untold))
-            })
-            .await;
-        if let Err(error) = told {
-            tracing::warn!(%error, "a refusal could not be told to the record");
+        let Some(untold) = self.count(&window(&call.credential, error.code), desk.world.now()) else { return };
+        let facts = json!({ "operation": plain(&call.operation), "code": error.code });
+        tell(desk, caller(&call.credential), facts, untold).await;
+    }
+
+    /// Tells how many refusals of minutes that are over were not told, and forgets those minutes.
+    pub(crate) async fn sweep(&self, desk: &Desk) {
+        for (name, untold) in self.over(desk.world.now()) {
+            tell(desk, name, json!({}), untold).await;
         }
     }
 
-    /// How many refusals went untold before this one, or `None` if this one is only counted.
-    fn count(&self, caller: &str, now: i64) -> Option<u32> {
+    fn over(&self, now: i64) -> Vec<(String, u32)> {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = if windows.len() < CALLERS_MAX || windows.contains_key(caller) { caller } else { "others" };
+        let over = windows.extract_if(|_, window| now - window.since >= MINUTE);
+        over.filter(|(_, window)| window.untold > 0).map(|(name, window)| (name, window.untold)).collect()
+    }
+
+    /// How many refusals went untold before this one, or `None` if this one is only counted.
+    fn count(&self, name: &str, now: i64) -> Option<u32> {
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = if windows.len() < CALLERS_MAX || windows.contains_key(name) { name } else { "others" };
         let window = windows.entry(name.to_owned()).or_insert(Window { since: now, told: 0, untold: 0 });
         if now - window.since >= MINUTE {
             (window.since, window.told) = (now, 0);
@@ -63,6 +67,32 @@ impl Refusals {
         }
         window.told += 1;
         Some(std::mem::take(&mut window.untold))
+    }
+}
+
+async fn tell(desk: &Desk, caller: String, facts: Value, untold: u32) {
+    let told = desk
+        .act(Surface::System, move |cx| {
+            let mut event = Event::new(REFUSED, format!("caller:{caller}")).fact("not_told_before", untold);
+            for (name, value) in facts.as_object().into_iter().flatten() {
+                event = event.fact(name, value.clone());
+            }
+            cx.emit(event)
+        })
+        .await;
+    if let Err(error) = told {
+        tracing::warn!(%error, "a refusal could not be told to the record");
+    }
+}
+
+/// With whom a caller shares its count: somebody who is known has one of their own; what somebody made up, a token or a
+/// name, has not, because there is no end to those.
+fn window(credential: &Credential, code: Code) -> String {
+    match credential {
+        Credential::Secret { .. } if code == Code::Forbidden => caller(credential),
+        Credential::Secret { .. } => "unknown-credentials".to_owned(),
+        Credential::Named(_) => "names".to_owned(),
+        Credential::Nobody | Credential::Local | Credential::System => "nobody".to_owned(),
     }
 }
 
@@ -79,7 +109,7 @@ fn caller(credential: &Credential) -> String {
             format!("credential-{}", digest.get(..12).unwrap_or_default())
         }
         Credential::Named(Some(name)) => format!("name-{}", plain(name)),
-        Credential::Named(None) | Credential::Nobody => "nobody".to_owned(),
+        Credential::Named(None) | Credential::Nobody | Credential::Local => "nobody".to_owned(),
         Credential::System => "desk".to_owned(),
     }
 }
@@ -95,5 +125,26 @@ mod tests {
         assert_eq!(told, REFUSALS_PER_MINUTE as usize);
         assert_eq!(refusals.count("b", 0), Some(0), "another caller has its own count");
         assert_eq!(refusals.count("a", MINUTE), Some(1_000 - REFUSALS_PER_MINUTE), "the next minute tells how many were not told");
+    }
+
+    #[test]
+    fn invented_tokens_and_names_share_a_count() {
+        let secret = |n: u32| Credential::Secret { secret: format!("dma_{n}"), proved: false };
+        assert_eq!(window(&secret(1), Code::Unauthenticated), window(&secret(2), Code::Unauthenticated));
+        assert_ne!(window(&secret(1), Code::Forbidden), window(&secret(2), Code::Forbidden), "these are known");
+        let named = |name: &str| Credential::Named(Some(name.to_owned()));
+        assert_eq!(window(&named("a"), Code::Forbidden), window(&named("b"), Code::Forbidden));
+    }
+
+    #[test]
+    fn minutes_that_are_over_are_told_and_forgotten() {
+        let refusals = Refusals::default();
+        for _ in 0..REFUSALS_PER_MINUTE + 7 {
+            refusals.count("a", 0);
+        }
+        refusals.count("b", 0);
+        assert_eq!(refusals.over(MINUTE - 1), Vec::new());
+        assert_eq!(refusals.over(MINUTE), vec![("a".to_owned(), 7)]);
+        assert!(refusals.windows.lock().unwrap().is_empty());
     }
 }

@@ -4,8 +4,7 @@
 //! so a wrong token shows at once and not at the first tool call.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,10 +61,8 @@ struct Welcome<'w> {
     error: Option<&'w Error>,
 }
 
-/// Takes callers on the socket at `path` until `stop` is cancelled. Only the server that holds the lock on the data
-/// directory may call this: it replaces a socket that a dead server left behind.
-pub(crate) async fn serve(app: App, path: &Path, stop: CancellationToken) -> io::Result<()> {
-    let listener = bind(path)?;
+/// Takes callers on the socket that was bound at `path` until `stop` is cancelled, and removes it.
+pub(crate) async fn serve(app: App, listener: UnixListener, path: PathBuf, stop: CancellationToken) -> io::Result<()> {
     let shelf = Shelf::new(app);
     let places = Arc::new(Semaphore::new(CALLERS_MAX));
     loop {
@@ -97,18 +94,6 @@ pub(crate) async fn serve(app: App, path: &Path, stop: CancellationToken) -> io:
     // A server that took over meanwhile has its own socket under this name only after this one gave up the lock.
     drop(std::fs::remove_file(path));
     Ok(())
-}
-
-/// Binds under another name and renames, so that the socket is never there with wider permissions or not at all.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    let mut fresh = path.as_os_str().to_owned();
-    fresh.push(".new");
-    let fresh = PathBuf::from(fresh);
-    drop(std::fs::remove_file(&fresh));
-    let listener = UnixListener::bind(&fresh)?;
-    std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o600))?;
-    std::fs::rename(&fresh, path)?;
-    Ok(listener)
 }
 
 /// One caller, from its hello to the end of its stream.

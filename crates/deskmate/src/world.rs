@@ -30,7 +30,7 @@ impl Machine {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one reader of the wall clock")]
-fn wall() -> i64 {
+pub(crate) fn wall() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

@@ -102,15 +102,30 @@ impl TestDesk {
         Self { desk, world, key, _schema: schema, _directory: directory }
     }
 
-    /// Calls an operation and seals what it told.
+    /// Stops the desk and starts it again on what it left on disk.
+    pub fn restart(&mut self) {
+        let mut options = Options::new(self.desk.db.url().to_owned(), MIGRATIONS);
+        options.threads = 2;
+        self.desk.db.close();
+        self.desk.db = open(&options, &self.key);
+        self.desk.rulebooks = deskmate_core::policy::Cache::default();
+    }
+
+    /// Calls an operation and seals what it told. People's sessions come over REST, everybody else over MCP.
     pub fn call(&self, caller: &Caller, operation: &str, input: Value) -> Result<Value> {
+        let is_session = matches!(caller, Caller::Secret(secret) if secret.starts_with("dms_"));
+        self.call_on(if is_session { Surface::Rest } else { Surface::Mcp }, caller, operation, input)
+    }
+
+    /// Calls an operation over a surface.
+    pub fn call_on(&self, surface: Surface, caller: &Caller, operation: &str, input: Value) -> Result<Value> {
         let credential = match caller {
             Caller::Agent(name) => Credential::Named(Some((*name).to_owned())),
             Caller::Secret(secret) => Credential::Secret { secret: secret.clone(), proved: true },
             Caller::Nobody => Credential::Nobody,
             Caller::System => Credential::System,
         };
-        let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input };
+        let call = Call { credential, surface, operation: operation.to_owned(), input };
         let answer = wait(self.desk.call(call))?;
         self.seal();
         match answer.outcome {

@@ -20,6 +20,11 @@ impl TestWorld {
     pub fn pass(&self, time: std::time::Duration) {
         self.now.fetch_add(i64::try_from(time.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
     }
+
+    /// Sets the clock back, as another machine's clock may be behind.
+    pub fn step_back(&self, time: std::time::Duration) {
+        self.now.fetch_sub(i64::try_from(time.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
 }
 
 impl World for TestWorld {

@@ -69,6 +69,22 @@ fn page(desk: &TestDesk, table: Table) -> Vec<FileRow> {
 const ID: &str = "6B29FC40-CA47-1067-B31D-00DD010662DA";
 
 both! {
+    fn a_new_row_never_acts_for_a_registered_agent(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.register(&owner, "code");
+        let mut read = message(ID, "cowork", "code", "hello");
+        if let Columns::Message(columns) = &mut read.columns {
+            columns.read = true;
+        }
+        settle(desk, &[read, task("t1", "cowork", "code", "completed", Some("done")), message("m2", "cowork", "other", "hello")]);
+        let acknowledged = events(desk, "message.acknowledged");
+        assert_eq!((acknowledged.len(), acknowledged[0]["actor_kind"].as_str()), (1, Some("system")), "{acknowledged:?}");
+        for kind in ["message.acknowledged", "task.updated"] {
+            assert!(events(desk, kind).iter().all(|event| event["actor"] != "code"), "{kind}");
+        }
+        assert!(page(desk, Table::Tasks).iter().any(|row| matches!(&row.columns, Columns::Task(task) if task.status == "completed")));
+    }
+
     fn a_row_enters_once_and_unverified(desk: &TestDesk) {
         let row = message(ID, "cowork", "code", "hello");
         assert!(kept(&settle(desk, std::slice::from_ref(&row))));

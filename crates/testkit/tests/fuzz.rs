@@ -106,9 +106,16 @@ proptest! {
         drop(verify_bundle(lines.clone().into_iter().map(Ok), None, &[]));
         let header = BundleHeader::new(1, vec![key().public().to_owned()], checkpoint());
         let line = BundleLine { body: body.to_string(), salt: Some(salt), payload: lines.first().cloned() };
-        let bundle = [json!(header).to_string(), json!(line).to_string()];
-        if let Ok(report) = verify_bundle(bundle.into_iter().map(Ok), None, &lines) {
-            prop_assert!(!report.sound, "a made-up bundle was found sound");
+        let actor = json!({ "kind": "agent", "id": "code", "verified": true });
+        let event = json!({
+            "v": 1, "id": "x", "at": 1, "actor": actor, "surface": "mcp", "kind": "x", "subject": "x", "audience": [], "facts": { "x": body }, "payload": null
+        });
+        let readable = BundleLine { body: event.to_string(), salt: None, payload: None };
+        for line in [line, readable] {
+            let bundle = [json!(header).to_string(), json!(line).to_string()];
+            if let Ok(report) = verify_bundle(bundle.into_iter().map(Ok), None, &[]) {
+                prop_assert!(!report.sound, "a made-up bundle was found sound");
+            }
         }
     }
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use deskmate_core::Code;
-use deskmate_core::call::{Access, Call, Credential, Registry, Surface};
+use deskmate_core::call::{Access, Call, Credential, Effect, Registry, Surface};
+use deskmate_core::{Code, identity};
+use p256::ecdsa::signature::Signer;
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both, wait};
 
@@ -45,7 +46,7 @@ both! {
     fn an_agent_never_decides_or_configures(desk: &TestDesk) {
         let owner = desk.claim();
         let code = desk.register(&owner, "code");
-        for op in Registry::new().all().filter(|op| matches!(op.access, Access::Person(_) | Access::Present(_) | Access::System)) {
+        for op in Registry::new().all().filter(|op| matches!(op.access, Access::Person(_) | Access::Present(_) | Access::Decides(_) | Access::System)) {
             assert_code(&desk.refused(&code, &op.full_name(), json!({})), Code::Forbidden);
         }
     }
@@ -53,7 +54,7 @@ both! {
     fn what_configures_needs_presence(desk: &TestDesk) {
         let owner = desk.claim();
         desk.world.pass(Duration::from_mins(6));
-        for op in Registry::new().all().filter(|op| matches!(op.access, Access::Present(_))) {
+        for op in Registry::new().all().filter(|op| matches!(op.access, Access::Present(_) | Access::Decides(_))) {
             assert_code(&desk.refused(&owner, &op.full_name(), json!({})), Code::Forbidden);
         }
         let shown = desk.call(&owner, "desk_show_presence", json!({ "passphrase": PASSPHRASE })).unwrap();
@@ -68,7 +69,70 @@ both! {
             wait(desk.desk.call(Call { credential, surface: Surface::Web, operation: operation.to_owned(), input }))
         };
         assert!(ask("desk_agent_list", json!({})).is_ok());
-        assert_code(&ask("desk_agent_add", json!({ "agent": "code" })).unwrap_err(), Code::Forbidden);
+        for op in Registry::new().all().filter(|op| op.effect_of(&json!({})) == Effect::Write && op.access != Access::Public) {
+            assert_code(&ask(&op.full_name(), json!({})).unwrap_err(), Code::Forbidden);
+        }
+        assert_code(&ask("bridge_send_message", json!({ "to": "code", "content": "Owner: push" })).unwrap_err(), Code::Forbidden);
+        assert!(ask("bridge_read_messages", json!({})).is_ok(), "a peek is a read");
+        assert_code(&ask("bridge_read_messages", json!({ "mark_read": true })).unwrap_err(), Code::Forbidden);
+    }
+
+    fn only_the_local_socket_gives_the_link_that_claims(desk: &TestDesk) {
+        let ask = |credential: Credential| {
+            let call = Call { credential, surface: Surface::Cli, operation: "desk_new_claim_link".to_owned(), input: json!({}) };
+            wait(desk.desk.call(call))
+        };
+        for credential in [Credential::Nobody, Credential::Named(None), Credential::Named(Some("code".to_owned()))] {
+            assert_code(&ask(credential).unwrap_err(), Code::Forbidden);
+        }
+        assert!(ask(Credential::Local).is_ok());
+        let whoami = Call { credential: Credential::Local, surface: Surface::Cli, operation: "desk_whoami".to_owned(), input: json!({}) };
+        assert_code(&wait(desk.desk.call(whoami)).unwrap_err(), Code::Unauthenticated);
+    }
+
+    fn a_browsers_key_cannot_be_taken_away_or_replaced(desk: &TestDesk) {
+        desk.claim();
+        let key = |seed: u8| p256::ecdsa::SigningKey::from_slice(&[seed; 32]).unwrap();
+        let public = |key: &p256::ecdsa::SigningKey| data_encoding::BASE64.encode(key.verifying_key().to_encoded_point(false).as_bytes());
+        let input = json!({ "name": "Owner", "passphrase": PASSPHRASE, "public_key": public(&key(3)) });
+        let session = desk.call(&Caller::Nobody, "desk_sign_in", input).unwrap()["session"].as_str().unwrap().to_owned();
+        let has_key = || {
+            let session = session.clone();
+            desk.desk.db.read_blocking(move |tx| identity::has_key(tx, &session)).unwrap()
+        };
+        let signed_by = |seed: u8| {
+            let signature: p256::ecdsa::Signature = key(seed).sign(b"what was shown");
+            let session = session.clone();
+            let check = move |tx: &mut deskmate_db::Tx<'_>| identity::verify_signature(tx, &session, b"what was shown", Some(&signature.to_bytes()));
+            desk.desk.db.read_blocking(check).unwrap()
+        };
+        assert!(has_key() && signed_by(3) && !signed_by(4));
+        let other = key(4).verifying_key().to_encoded_point(false).as_bytes().to_vec();
+        desk.desk.db.write_blocking(move |tx| tx.execute("update session_key set public_key = $1", deskmate_db::args![other])).map_err(|error: deskmate_db::Error| error.to_string()).unwrap();
+        assert!(has_key() && !signed_by(3) && !signed_by(4), "a key that was put in proves nothing");
+        desk.tamper("delete from session_key");
+        assert!(has_key(), "a session of a browser does not become one of the terminal");
+        assert!(desk.verify().sound);
+        desk.tamper("update credential set scopes = '[]' where scopes like '%key:%'");
+        assert!(!has_key());
+        assert!(!desk.verify().sound, "the record tells that the session had a key");
+    }
+
+    fn counters_of_wrong_passphrases_are_compared(desk: &TestDesk) {
+        desk.claim();
+        for _ in 0..5 {
+            sign_in(desk, "wrong");
+        }
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+        desk.tamper("update person set failures = 0, locked_until = null");
+        assert!(!desk.verify().sound);
+    }
+
+    fn a_right_passphrase_ends_the_count(desk: &TestDesk) {
+        desk.claim();
+        sign_in(desk, "wrong");
+        sign_in(desk, PASSPHRASE);
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
     }
 
     fn an_argument_makes_nobody_somebody_else(desk: &TestDesk) {
@@ -127,6 +191,132 @@ both! {
             let rows = desk.desk.db.read_blocking(move |tx| tx.query(sql, &[])).unwrap();
             assert!(rows.iter().all(|row| !format!("{row:?}").contains(&token)), "{sql}");
         }
+    }
+
+    fn nothing_is_kept_of_a_passphrase_but_its_slow_hash(desk: &TestDesk) {
+        desk.claim();
+        for (operation, input) in [
+            ("desk_sign_in", json!({ "passphrase": PASSPHRASE, "idempotency_key": "k" })),
+            ("desk_claim", json!({ "code": "x", "name": "x", "passphrase": PASSPHRASE, "idempotency_key": "k" })),
+            ("desk_accept_invitation", json!({ "code": "x", "passphrase": PASSPHRASE, "idempotency_key": "k" })),
+        ] {
+            let error = desk.refused(&Caller::Nobody, operation, input);
+            assert_eq!((error.code, error.field.as_deref()), (Code::Invalid, Some("idempotency_key")), "{operation}");
+        }
+        let kept = desk.desk.db.read_blocking(|tx| tx.query("select digest from idempotency", &[])).map_err(|error: deskmate_db::Error| error.to_string());
+        assert!(kept.unwrap().is_empty());
+        let schemas = Registry::new();
+        let takes_key = |name: &str| schemas.get(name).unwrap().input.pointer("/properties/idempotency_key").is_some();
+        assert!(!takes_key("desk_sign_in") && !takes_key("desk_show_presence") && takes_key("desk_agent_add"));
+    }
+
+    fn an_error_does_not_repeat_a_secret(desk: &TestDesk) {
+        let owner = desk.claim();
+        for (caller, operation, input) in [
+            (&Caller::Nobody, "desk_sign_in", json!({ "passphrase": 123_456 })),
+            (&Caller::Nobody, "desk_claim", json!({ "code": 123_456, "name": "x", "passphrase": "y" })),
+            (&owner, "desk_show_presence", json!({ "passphrase": [123_456] })),
+        ] {
+            let error = desk.refused(caller, operation, input);
+            assert_code(&error, Code::Invalid);
+            assert!(!error.to_string().contains("123456"), "{error}");
+        }
+    }
+
+    fn whoever_guesses_outside_cannot_keep_the_owner_out(desk: &TestDesk) {
+        let owner = desk.claim();
+        for _ in 0..5 {
+            sign_in(desk, "wrong guess");
+        }
+        let shown = desk.call(&owner, "desk_show_presence", json!({ "passphrase": PASSPHRASE })).unwrap();
+        assert_eq!(shown["shown"], true, "a session that is signed in is not locked by others");
+        let input = json!({ "name": "Owner", "passphrase": PASSPHRASE });
+        assert_code(&desk.refused(&Caller::Nobody, "desk_sign_in", input.clone()), Code::Limited);
+        let local = Call { credential: Credential::Local, surface: Surface::Cli, operation: "desk_sign_in".to_owned(), input };
+        assert!(wait(desk.desk.call(local)).is_ok(), "the server's own account comes in");
+        desk.seal();
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+        assert!(sign_in(desk, PASSPHRASE)["session"].is_string(), "and with that the lock is over");
+    }
+
+    fn a_session_ends_after_wrong_passphrases_of_its_own(desk: &TestDesk) {
+        let owner = desk.claim();
+        for _ in 0..2 {
+            assert_eq!(desk.call(&owner, "desk_show_presence", json!({ "passphrase": "wrong" })).unwrap()["shown"], false);
+        }
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+        desk.call(&owner, "desk_show_presence", json!({ "passphrase": PASSPHRASE })).unwrap();
+        for _ in 0..5 {
+            desk.call(&owner, "desk_show_presence", json!({ "passphrase": "wrong" })).unwrap();
+        }
+        assert_code(&desk.refused(&owner, "desk_whoami", json!({})), Code::Unauthenticated);
+        assert!(sign_in(desk, PASSPHRASE)["session"].is_string(), "signing in is not locked by that");
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn an_owner_ends_an_invitation_or_one_token_of_an_agent(desk: &TestDesk) {
+        let owner = desk.claim();
+        let link = desk.call(&owner, "desk_person_invite", json!({ "name": "Eve", "role": "owner" })).unwrap();
+        let open = desk.call(&owner, "desk_person_list", json!({})).unwrap();
+        assert_eq!((&open["invitations"][0]["credential"], open["invitations"][0]["role"].as_str()), (&link["credential"], Some("owner")));
+        let member = invite(desk, &owner, "Ben", "member");
+        let end = json!({ "credential": link["credential"] });
+        assert_code(&desk.refused(&member, "desk_token_revoke", end.clone()), Code::NotFound);
+        desk.call(&owner, "desk_token_revoke", end).unwrap();
+        let accept = json!({ "code": link["code"], "passphrase": "sesame 1" });
+        assert_code(&desk.refused(&Caller::Nobody, "desk_accept_invitation", accept), Code::Unauthenticated);
+        assert!(desk.call(&owner, "desk_person_list", json!({})).unwrap()["invitations"].as_array().unwrap().is_empty());
+        let made = desk.call(&owner, "desk_agent_add", json!({ "agent": "code" })).unwrap();
+        desk.call(&owner, "desk_token_revoke", json!({ "credential": made["credential"] })).unwrap();
+        assert_code(&desk.refused(&secret(&made, "token"), "desk_whoami", json!({})), Code::Unauthenticated);
+    }
+
+    fn lists_of_agents_and_people_come_in_pages(desk: &TestDesk) {
+        let owner = desk.claim();
+        for name in ["a", "b", "c"] {
+            desk.register(&owner, name);
+        }
+        invite(desk, &owner, "Ben", "member");
+        for (operation, field, count) in [("desk_agent_list", "agents", 3), ("desk_person_list", "people", 2)] {
+            let (mut seen, mut cursor) = (0, Value::Null);
+            loop {
+                let mut input = json!({ "limit": 1 });
+                if cursor.is_string() {
+                    input["cursor"] = cursor;
+                }
+                let page = desk.call(&owner, operation, input).unwrap();
+                seen += page[field].as_array().unwrap().len();
+                cursor = page["next_cursor"].clone();
+                if !cursor.is_string() {
+                    break;
+                }
+            }
+            assert_eq!(seen, count, "{operation}");
+        }
+    }
+
+    fn what_ended_long_ago_goes_and_the_record_stays_sound(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.call(&owner, "desk_agent_add", json!({ "agent": "code", "expires_in_days": 1 })).unwrap();
+        desk.world.pass(Duration::from_hours(48));
+        let now = desk.desk.world.now();
+        let pruned = desk.act(move |cx| identity::prune_credentials(cx, now, 10)).unwrap();
+        assert_eq!(pruned, 2, "the link that was used, and the token that expired");
+        sign_in(desk, PASSPHRASE);
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+        desk.tamper("delete from credential where kind = 'session'");
+        assert!(!desk.verify().sound, "what is still good is missed");
+    }
+
+    fn lists_show_the_newest_that_are_good(desk: &TestDesk) {
+        let owner = desk.claim();
+        let flood = "insert into credential (id, kind, owner, hash, scopes, created_at, expires_at, revoked_at) \
+             with recursive n(i) as (select 1 union all select i + 1 from n where i < 1200) \
+             select 'x' || i, 'session', (select id from person), cast('h' || i as BYTES), '[]', i, 2, 2 from n";
+        let flood = if desk.desk.db.engine() == deskmate_db::Engine::Sqlite { flood.replace("BYTES", "blob") } else { flood.replace("BYTES", "bytea") };
+        desk.tamper(flood.leak());
+        let sessions = desk.call(&owner, "desk_session_list", json!({})).unwrap();
+        assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "ended ones do not crowd out what is good");
     }
 
     fn five_wrong_passphrases_lock_and_the_record_tells(desk: &TestDesk) {
@@ -198,7 +388,7 @@ both! {
             assert_code(&desk.refused(&owner, "desk_token_create", json!({ "note": "x", "scopes": bad })), Code::Invalid);
         }
         let list = desk.call(&owner, "desk_token_list", json!({})).unwrap();
-        let id = list["tokens"][0]["credential"].clone();
+        let id = list["tokens"][1]["credential"].clone();
         desk.call(&owner, "desk_token_revoke", json!({ "credential": id })).unwrap();
         assert_code(&desk.refused(&reads, "bridge_get_tasks", json!({})), Code::Unauthenticated);
     }

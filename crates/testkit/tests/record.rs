@@ -1,10 +1,13 @@
 //! The record: what was sealed stays provable, and whoever changes a stored row is found.
 
-use deskmate_core::record::{self, Keyring, Verifier};
+use std::sync::Arc;
+
+use deskmate_core::record::{self, BundleHeader, BundleLine, Frontier, Keyring, Sealer, SigningKey, Verifier};
 use deskmate_core::{Code, Error};
-use deskmate_db::Tx;
+use deskmate_db::{Engine, Tx, args};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
+use tlog_tiles::record_hash;
 
 /// A desk with a few dozen events.
 fn busy(desk: &TestDesk) -> Caller {
@@ -23,6 +26,32 @@ fn first_bad(desk: &TestDesk) -> Option<u64> {
 
 fn size(desk: &TestDesk) -> u64 {
     desk.desk.db.read_blocking(record::size).unwrap()
+}
+
+fn newest_checkpoint(desk: &TestDesk) -> String {
+    desk.desk.db.read_blocking(record::newest_checkpoint).unwrap().unwrap()
+}
+
+/// Rewrites every event and the whole tree over them, as somebody with the store in hand and without the key can, and
+/// puts back an older checkpoint that was really signed.
+fn forge(desk: &TestDesk, older: String) {
+    let rewrite = move |tx: &mut Tx<'_>| -> Result<(), deskmate_db::Error> {
+        let mut frontier = Frontier::default();
+        let mut position = 0_i64;
+        for row in tx.query("select seq, body from event order by seq", &[])? {
+            let body = row.get::<String>(1)?.replace("\"surface\":\"mcp\"", "\"surface\":\"web\"");
+            tx.execute("update event set body = $2 where seq = $1", args![row.get::<i64>(0)?, body])?;
+            let mut nodes = Vec::new();
+            frontier.append(record_hash(body.as_bytes()), |node| nodes.push(node));
+            for node in nodes {
+                tx.execute("update record_hash set hash = $2 where position = $1", args![position, node.0])?;
+                position += 1;
+            }
+        }
+        tx.execute("update desk set value = $1 where key = 'checkpoint'", args![older])?;
+        Ok(())
+    };
+    desk.desk.db.write_blocking(rewrite).unwrap();
 }
 
 both! {
@@ -78,10 +107,75 @@ both! {
         assert_eq!(first_bad(desk), Some(3));
     }
 
-    fn a_forged_tree_does_not_help_without_the_key(desk: &TestDesk) {
+    fn a_changed_node_is_found(desk: &TestDesk) {
         busy(desk);
         desk.tamper("update record_hash set hash = (select hash from record_hash where position = 0) where position = 4");
         assert!(first_bad(desk).is_some());
+    }
+
+    fn a_forged_tree_does_not_help_without_the_key(desk: &TestDesk) {
+        let owner = desk.claim();
+        let (older, vouched) = (newest_checkpoint(desk), size(desk));
+        desk.register(&owner, "code");
+        let newest = newest_checkpoint(desk);
+        forge(desk, older);
+        assert_eq!(first_bad(desk), Some(vouched), "an older checkpoint vouches for nothing behind it");
+        forge(desk, newest);
+        first_bad(desk);
+    }
+
+    fn a_sealer_does_not_go_on_from_a_forged_record(desk: &TestDesk) {
+        let owner = desk.claim();
+        let older = newest_checkpoint(desk);
+        desk.register(&owner, "code");
+        let key = Arc::new(SigningKey::parse(&SigningKey::generate("deskmate/test", &[7; 32])).unwrap());
+        let other = Arc::new(SigningKey::parse(&SigningKey::generate("deskmate/test", &[8; 32])).unwrap());
+        let start = |key: &Arc<SigningKey>| {
+            let key = Arc::clone(key);
+            desk.desk.db.read_blocking(move |tx| Sealer::new(tx, Arc::clone(&key), Box::new(|_| {})).map(drop))
+        };
+        start(&key).unwrap();
+        assert_code(&start(&other).unwrap_err(), Code::Unavailable);
+        forge(desk, older);
+        assert_code(&start(&key).unwrap_err(), Code::Unavailable);
+        if desk.desk.db.engine() == Engine::Postgres {
+            let staged = "insert into event_staged (id, at, actor_kind, actor, kind, subject, body) values ('x', 1, 'system', 'desk', 'x', 'x', '{}')";
+            desk.tamper(staged);
+            let sealed = desk.desk.db.write_blocking(move |tx| record::seal_staged(tx, &key));
+            assert_code(&sealed.unwrap_err(), Code::Unavailable);
+        }
+    }
+
+    fn a_bundle_with_a_checkpoint_over_less_is_not_sound(desk: &TestDesk) {
+        busy(desk);
+        let lines = desk.desk.db.read_blocking(|tx| -> Result<Vec<String>, Error> {
+            let rows = tx.query("select body from event order by seq", &[])?;
+            rows.iter().map(|row| Ok(row.get(0)?)).collect()
+        }).unwrap();
+        let verify = |checkpoint: &str, lines: &[String]| {
+            let header = BundleHeader::new(lines.len() as u64, Vec::new(), checkpoint.to_owned());
+            let lines = lines.iter().map(|body| json!(BundleLine { body: body.clone(), salt: None, payload: None }));
+            let bundle: Vec<String> = std::iter::once(json!(header)).chain(lines).map(|line| line.to_string()).collect();
+            record::verify_bundle(bundle.into_iter().map(Ok), Some(desk.desk.keys.as_ref().clone()), &[]).unwrap()
+        };
+        let about = |report: &record::Report| report.findings.iter().filter(|finding| finding.what.contains("checkpoint")).count();
+        assert_eq!(about(&verify(&newest_checkpoint(desk), &lines)), 0, "payloads are missing, but the checkpoint fits");
+        let more = [lines.clone(), vec![lines[0].clone()]].concat();
+        assert_eq!(about(&verify(&newest_checkpoint(desk), &more)), 1, "an invented entry behind the checkpoint");
+    }
+
+    fn what_waits_for_the_sealer_counts(desk: &TestDesk) {
+        let owner = desk.claim();
+        let Caller::Secret(secret) = owner else { unreachable!() };
+        let call = deskmate_core::call::Call {
+            credential: deskmate_core::call::Credential::Secret { secret, proved: true },
+            surface: deskmate_core::call::Surface::Mcp,
+            operation: "desk_agent_add".to_owned(),
+            input: json!({ "agent": "code" }),
+        };
+        testkit::wait(desk.desk.call(call)).unwrap();
+        let report = desk.verify();
+        assert!(report.sound, "{:?}", report.findings);
     }
 
     fn an_agent_that_was_slipped_in_is_found(desk: &TestDesk) {
@@ -101,7 +195,7 @@ both! {
 
     fn a_rollback_shows_against_a_checkpoint_kept_elsewhere(desk: &TestDesk) {
         busy(desk);
-        let kept = desk.desk.db.read_blocking(record::newest_checkpoint).unwrap().unwrap();
+        let kept = newest_checkpoint(desk);
         let keys = desk.desk.keys.clone();
         let older = size(desk) - 3;
         let verify = move |tx: &mut Tx<'_>| -> Result<_, Error> {
@@ -137,15 +231,69 @@ both! {
 
     fn an_erased_payload_is_gone_and_every_proof_stands(desk: &TestDesk) {
         let owner = busy(desk);
-        let events = desk.call(&owner, "desk_record_list", json!({ "kind": "person.added" })).unwrap();
+        desk.call(&owner, "desk_agent_add", json!({ "agent": "noted", "note": "for Eve" })).unwrap();
+        let events = desk.call(&owner, "desk_record_list", json!({ "subject": "agent:noted" })).unwrap();
         let seq = events["events"][0]["seq"].as_u64().unwrap();
-        assert_eq!(events["events"][0]["payload"]["name"], "Owner");
+        assert_eq!(events["events"][0]["payload"]["note"], "for Eve");
         desk.call(&owner, "desk_record_erase", json!({ "seq": seq, "reason": "asked for" })).unwrap();
         let event = desk.call(&owner, "desk_record_get", json!({ "seq": seq })).unwrap();
         assert_eq!(event.get("payload"), None::<&Value>);
+        let agents = desk.call(&owner, "desk_agent_list", json!({})).unwrap();
+        assert!(!agents.to_string().contains("Eve"), "{agents}");
         desk.call(&owner, "desk_record_prove", json!({ "seq": seq })).unwrap();
         assert!(desk.verify().sound, "{:?}", desk.verify().findings);
         assert_code(&desk.refused(&owner, "desk_record_erase", json!({ "seq": seq, "reason": "again" })), Code::NotFound);
+    }
+
+    fn the_name_of_somebody_who_left_can_be_erased(desk: &TestDesk) {
+        let owner = desk.claim();
+        let link = desk.call(&owner, "desk_person_invite", json!({ "name": "Eve", "role": "member" })).unwrap();
+        let joined = desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": link["code"], "passphrase": "sesame 1" })).unwrap();
+        let events = desk.call(&owner, "desk_record_list", json!({ "kind": "person.added" })).unwrap();
+        let erase = json!({ "seq": events["events"][0]["seq"], "reason": "asked for" });
+        assert_code(&desk.refused(&owner, "desk_record_erase", erase.clone()), Code::Conflict);
+        desk.call(&owner, "desk_person_change", json!({ "person": joined["person"], "active": false })).unwrap();
+        desk.call(&owner, "desk_record_erase", erase).unwrap();
+        let people = desk.call(&owner, "desk_person_list", json!({})).unwrap();
+        assert!(!people["people"].to_string().contains("Eve"), "{people}");
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn erased_paths_are_gone_from_their_release_too(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.agent("code", "bridge_reserve_paths", json!({ "paths": ["secret/plan.md"] })).unwrap();
+        desk.agent("code", "bridge_release_paths", json!({ "paths": ["secret/plan.md"] })).unwrap();
+        let events = desk.call(&owner, "desk_record_list", json!({ "kind": "paths.reserved" })).unwrap();
+        assert!(events.to_string().contains("secret"));
+        desk.call(&owner, "desk_record_erase", json!({ "seq": events["events"][0]["seq"], "reason": "asked for" })).unwrap();
+        let all = desk.call(&owner, "desk_record_list", json!({ "limit": 200 })).unwrap();
+        assert!(!all.to_string().contains("secret"), "{all}");
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn a_page_of_the_record_is_bounded_by_bytes(desk: &TestDesk) {
+        let owner = desk.claim();
+        let content = "x".repeat(200 * 1024);
+        for _ in 0..5 {
+            desk.agent("code", "bridge_send_message", json!({ "to": "cowork", "content": content })).unwrap();
+        }
+        let (mut seen, mut cursor, mut pages) = (Vec::new(), Value::Null, 0);
+        loop {
+            let mut input = json!({ "kind": "message.sent", "limit": 200 });
+            if cursor.is_string() {
+                input["cursor"] = cursor;
+            }
+            let page = desk.call(&owner, "desk_record_list", input).unwrap();
+            assert!(page.to_string().len() < 600 * 1024);
+            pages += 1;
+            seen.extend(page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()));
+            cursor = page["next_cursor"].clone();
+            if !cursor.is_string() {
+                break;
+            }
+        }
+        assert_eq!(seen.len(), 5);
+        assert!(pages > 2 && seen.windows(2).all(|pair| pair[0] > pair[1]), "{seen:?}");
     }
 
     fn an_agent_sees_only_what_concerns_it(desk: &TestDesk) {

@@ -57,6 +57,46 @@ macro_rules! both_stores {
     };
 }
 
+/// A write that is begun by nobody: polled once, so that it is queued, and dropped.
+fn queue_and_give_up(db: &Db, n: i64) {
+    let mut given_up = Box::pin(db.write(move |tx| -> Result<u64> { tx.execute("insert into item (n, name, flag) values ($1, 'given up', true)", args![n]) }));
+    let polled = given_up.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+    assert!(polled.is_pending());
+}
+
+#[test]
+fn a_write_whose_caller_gave_up_before_it_began_is_not_done() {
+    let Some(Backend::Postgres(server)) = Backend::postgres() else { return };
+    let schema = PgSchema::new(&server);
+    let mut options = Options::new(schema.url(), MIGRATIONS);
+    options.threads = 1;
+    let db = Db::open(&options, &mut |_| Ok(Box::new(NoSeal))).unwrap();
+    let (busy, started) = (db.clone(), Arc::new(std::sync::Barrier::new(2)));
+    let there = Arc::clone(&started);
+    let slow = std::thread::spawn(move || {
+        busy.write_blocking(move |_| -> Result<()> {
+            there.wait();
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            Ok(())
+        })
+    });
+    started.wait();
+    queue_and_give_up(&db, 1);
+    slow.join().unwrap().unwrap();
+    insert(&db, 2, "kept").unwrap();
+    let count: i64 = db.read_blocking(|tx| -> Result<i64> { tx.one("select count(*) from item", &[])?.get(0) }).unwrap();
+    assert_eq!(count, 1);
+}
+
+#[test]
+fn a_store_is_closed_only_on_purpose() {
+    let store = store(Backend::Sqlite);
+    let failed: Result<u64> = store.db.read_blocking(|tx| tx.execute("select * from nowhere", &[]));
+    assert!(failed.is_err() && !store.db.is_closed());
+    store.db.close();
+    assert!(store.db.is_closed());
+}
+
 fn insert(db: &Db, n: i64, name: &'static str) -> Result<u64> {
     db.write_blocking(move |tx| tx.execute("insert into item (n, name, flag) values ($1, $2, false)", args![n, name]))
 }

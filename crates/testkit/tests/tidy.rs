@@ -169,7 +169,7 @@ fn decisions_are_numbered_without_gaps() {
 
 #[test]
 fn every_table_is_copied_with_the_store() {
-    let schema = read(&root().join("crates/deskmate-core/src/schema/001_desk.sql"));
+    let schema: String = files("crates/deskmate-core/src/schema", &[".sql"]).iter().map(|path| read(path)).collect();
     let tables: BTreeSet<&str> = schema.lines().filter_map(|line| line.strip_prefix("create table ")).filter_map(|rest| rest.split(' ').next()).collect();
     let copied: BTreeSet<&str> = deskmate_core::TABLES.iter().map(|(table, _)| *table).chain(["event_staged"]).collect();
     assert_eq!(tables, copied);

@@ -107,9 +107,9 @@ fn next_ready(cx: &mut Cx<'_, '_>, me: &str, project: &str) -> Result<Option<Tas
     }
 }
 
-const NEXT_PENDING: &str = "select t.rank, t.created_at, t.id from task t where t.recipient = $1 and t.project = $2 \
+pub(super) const NEXT_PENDING: &str = "select t.rank, t.created_at, t.id from task t where t.recipient = $1 and t.project = $2 \
      and t.state = 'pending' and t.open_blockers = 0 order by t.rank, t.created_at, t.id limit 1";
-const NEXT_LOST: &str = "select t.rank, t.created_at, t.id from task t left join lease l on l.subject = 'task:' || t.id \
+pub(super) const NEXT_LOST: &str = "select t.rank, t.created_at, t.id from task t left join lease l on l.subject = 'task:' || t.id \
      where t.recipient = $1 and t.project = $2 and t.state = 'in_progress' and t.open_blockers = 0 and coalesce(l.expires_at, 0) <= $3 \
      order by t.rank, t.created_at, t.id limit 1";
 
@@ -211,12 +211,10 @@ pub fn sweep_tasks(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
     Ok(swept)
 }
 
+pub(super) const LOST: &str = "select t.id from task t left join lease l on l.subject = 'task:' || t.id \
+     where t.state = 'in_progress' and coalesce(l.expires_at, 0) <= $1 order by t.recipient, t.project, t.rank, t.created_at, t.id limit $2";
+
 fn lost(tx: &mut Tx<'_>, now: i64, limit: u32) -> Result<Vec<String>> {
-    let rows = tx.query(
-        "select t.id from task t left join lease l on l.subject = 'task:' || t.id \
-         where t.state = 'in_progress' and coalesce(l.expires_at, 0) <= $1 \
-         order by t.recipient, t.project, t.rank, t.created_at, t.id limit $2",
-        args![now, limit],
-    )?;
+    let rows = tx.query(LOST, args![now, limit])?;
     Ok(rows.iter().map(|row| row.get(0)).collect::<deskmate_db::Result<_>>()?)
 }

@@ -3,32 +3,73 @@
 use deskmate_db::{Tx, args};
 use serde_json::Value;
 
-use super::{notes, reservations, send, tasks, update};
+use super::{edits, notes, reservations, send, tasks, update};
 use crate::Result;
-use crate::record::EventRow;
+use crate::record::{EventRow, find_event};
 
-/// Erases what an event's payload repeats in rows, and the kept answers of those who may have read it.
-pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
+/// Erases what an event's payload repeats in rows, and the kept answers of those who may have read it. Answers with the
+/// later events whose payloads repeat it.
+pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<Vec<u64>> {
     let fact = |name: &str| event.facts.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = event.kind.as_str();
     if kind == send::SENT.name {
         tx.execute("update message set content = null where id = $1", args![fact("message")])?;
-    } else if kind == tasks::CREATED.name {
-        tx.execute("update task set title = null, description = null, erased = true where id = $1", args![fact("task")])?;
+    } else if kind == tasks::CREATED.name || kind == edits::TASK_EDITED.name {
+        // What was written in its place later is another event's to erase.
+        let said = |field: &str| event.payload.as_ref().and_then(|payload| payload.get(field)).and_then(Value::as_str);
+        if let Some(title) = said("title") {
+            tx.execute("update task set title = null, erased = true where id = $1 and title = $2", args![fact("task"), title])?;
+        }
+        if let Some(description) = said("description") {
+            tx.execute("update task set description = null, erased = true where id = $1 and description = $2", args![fact("task"), description])?;
+        }
     } else if kind == update::UPDATED.name {
         // A later result stands in its place, and is another event's to erase.
         let result = event.payload.as_ref().and_then(|payload| payload.get("result")).and_then(Value::as_str);
         if let Some(result) = result {
             tx.execute("update task set result = null, erased = true where id = $1 and result = $2", args![fact("task"), result])?;
+            forget_answers(tx, event)?;
+            return kept_as_notes(tx, &event.subject, result);
         }
     } else if kind == notes::NOTED.name {
         tx.execute("update task_note set note = null where id = $1", args![fact("note")])?;
     } else if kind == reservations::RESERVED.name {
         tx.execute("update reservation set paths = null, reason = null where id = $1", args![fact("reservation")])?;
+        forget_answers(tx, event)?;
+        return released(tx, &event.subject);
     } else {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    forget_answers(tx, event)
+    forget_answers(tx, event)?;
+    Ok(Vec::new())
+}
+
+/// Erases the notes as which a person's result was kept when an agent wrote its own. Answers with their events.
+fn kept_as_notes(tx: &mut Tx<'_>, subject: &str, result: &str) -> Result<Vec<u64>> {
+    let rows = tx.query(
+        "select e.seq from event e join event_payload p on p.seq = e.seq where e.subject = $1 and e.kind = $2 and p.payload is not null order by e.seq",
+        args![subject, notes::NOTED.name],
+    )?;
+    let mut kept = Vec::new();
+    for row in &rows {
+        let seq = u64::try_from(row.get::<i64>(0)?).unwrap_or(0);
+        let Some(event) = find_event(tx, seq)? else { continue };
+        let repeats = event.payload.as_ref().and_then(|payload| payload.get("note")).and_then(Value::as_str) == Some(result);
+        if let (true, Some(note)) = (repeats && event.facts.contains_key("kept_of"), event.facts.get("note").and_then(Value::as_str)) {
+            tx.execute("update task_note set note = null where id = $1", args![note])?;
+            kept.push(seq);
+        }
+    }
+    Ok(kept)
+}
+
+/// The events that tell of the release of a reservation: they name its paths again.
+fn released(tx: &mut Tx<'_>, subject: &str) -> Result<Vec<u64>> {
+    let rows = tx.query(
+        "select e.seq from event e join event_payload p on p.seq = e.seq where e.subject = $1 and e.kind = $2 and p.payload is not null order by e.seq",
+        args![subject, reservations::RELEASED.name],
+    )?;
+    rows.iter().map(|row| Ok(u64::try_from(row.get::<i64>(0)?).unwrap_or(0))).collect()
 }
 
 /// Answers are kept for retries, and some repeat what was read.

@@ -4,9 +4,10 @@ use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::party::{find_actor, me, members_of};
+use super::party::{GROUP_PREFIX, find_actor, me, members_of};
 use super::rows::{fitting, size_of_all};
 use crate::call::{Cx, Page, PageIn};
+use crate::edit::{self, Change, EDITED, Held, Target};
 use crate::identity::check_name;
 use crate::limits::{GROUPS_OF_MEMBER_MAX, RECIPIENTS_MAX};
 use crate::record::{Event, Kind};
@@ -15,8 +16,12 @@ use crate::{Error, Result, format_time};
 /// A group was made or its members changed.
 pub(super) const SET: Kind = Kind { name: "group.set", says: "A group was made, or its members were replaced." };
 
+/// The scope of work that groups belong to.
+const DOMAIN: &str = "bridge.groups";
+
 /// Make a group, or replace its members. Messages and tasks for `group:NAME` reach all of them. Only who made a group,
-/// or a person, may change it.
+/// or a person, may change it. Members that a person set are not replaced by an agent: that waits for a person, and the
+/// answer says so in `held`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SetGroup {
@@ -37,6 +42,12 @@ pub(super) struct GroupOut {
     owner: String,
     /// When its members were last set.
     updated_at: String,
+    /// The fields that a person set. An agent's change of them waits for a person.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set_by_people: Vec<String>,
+    /// Your change, where it waits for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<Held>,
 }
 
 pub(super) fn set(cx: &mut Cx<'_, '_>, input: SetGroup) -> Result<GroupOut> {
@@ -45,9 +56,8 @@ pub(super) fn set(cx: &mut Cx<'_, '_>, input: SetGroup) -> Result<GroupOut> {
     if input.members.len() > RECIPIENTS_MAX {
         return Err(Error::invalid("members", format!("are {}; at most {RECIPIENTS_MAX} are allowed", input.members.len())));
     }
-    let (now, kind) = (cx.now(), cx.actor.kind.name());
-    let owner: Option<String> = cx.tx.optional("select owner from actor_group where name = $1", args![input.name])?.map(|row| row.get(0)).transpose()?;
-    match &owner {
+    let found = find(cx, &input.name)?;
+    match found.as_ref().map(|(owner, _)| owner) {
         Some(owner) if *owner != me && cx.actor.is_agent() => {
             return Err(Error::forbidden(format!("the group {} was made by {owner}; only {owner} or a person may change it", input.name)));
         }
@@ -55,22 +65,91 @@ pub(super) fn set(cx: &mut Cx<'_, '_>, input: SetGroup) -> Result<GroupOut> {
         None => check_free(cx, &input.name)?,
     }
     let before = members_of(cx, &input.name)?;
-    let mut members = Vec::with_capacity(input.members.len());
-    for name in &input.members {
+    let members = resolve(cx, &input.members)?;
+    let subject = subject(&input.name);
+    let split = edit::split(cx, &subject, vec![Change::new("members", before.clone(), members.clone())])?;
+    let mut updated_at = cx.now();
+    let mut shown = members.clone();
+    if split.held.is_empty() {
+        // An agent that gives the members that are there already sets nothing.
+        let sets = !split.free.is_empty();
+        write(cx, &input.name, &me, &before, members, sets)?;
+    } else if let Some((_, at)) = &found {
+        (updated_at, shown) = (*at, before);
+    }
+    let target = Target { subject: subject.clone(), domain: DOMAIN, tool: "bridge_set_group", noun: "group" };
+    let held = edit::hold(cx, &target, split.held)?;
+    let set_by_people = edit::set_by_people(cx.tx, &subject)?;
+    let owner = found.map_or(me, |(owner, _)| owner);
+    Ok(GroupOut { name: input.name, members: shown, owner, updated_at: format_time(updated_at), set_by_people, held })
+}
+
+/// Who made a group, and when it was last set.
+fn find(cx: &mut Cx<'_, '_>, name: &str) -> Result<Option<(String, i64)>> {
+    let row = cx.tx.optional("select owner, updated_at from actor_group where name = $1", args![name])?;
+    row.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
+}
+
+fn subject(name: &str) -> String {
+    format!("{GROUP_PREFIX}{name}")
+}
+
+/// The actors whom a list of names means, each once.
+fn resolve(cx: &mut Cx<'_, '_>, names: &[String]) -> Result<Vec<String>> {
+    let mut members = Vec::with_capacity(names.len());
+    for name in names {
         members.push(find_actor(cx, "members", name)?);
     }
     members.sort();
     members.dedup();
+    Ok(members)
+}
+
+/// Makes a group or replaces its members, and tells the record.
+fn write(cx: &mut Cx<'_, '_>, name: &str, owner: &str, before: &[String], members: Vec<String>, sets: bool) -> Result<()> {
+    let (now, kind) = (cx.now(), cx.actor.kind.name());
     cx.tx.execute(
         "insert into actor_group (name, owner_kind, owner, created_at, updated_at) values ($1, $2, $3, $4, $4) \
          on conflict (name) do update set updated_at = excluded.updated_at",
-        args![input.name, kind, me, now],
+        args![name, kind, owner, now],
     )?;
-    replace(cx, &input.name, &before, &members)?;
-    let concerned = before.into_iter().chain(members.iter().cloned()).collect::<std::collections::BTreeSet<_>>();
-    let event = Event::new(SET, format!("group:{}", input.name)).fact("group", input.name.as_str()).fact("members", members.clone());
-    cx.emit(event.audience(concerned))?;
-    Ok(GroupOut { name: input.name, members, owner: owner.unwrap_or(me), updated_at: format_time(now) })
+    replace(cx, name, before, &members)?;
+    let set: &[&str] = if sets { &["members"] } else { &[] };
+    edit::mark(cx, &subject(name), set)?;
+    let concerned = before.iter().cloned().chain(members.iter().cloned()).collect::<std::collections::BTreeSet<_>>();
+    let event = Event::new(SET, subject(name)).fact("group", name).fact("members", members).fact(EDITED, set.to_vec());
+    cx.emit(event.audience(concerned))
+}
+
+/// Checks that a held change still fits the group as it was shown, and writes it where a person approved it.
+pub(crate) fn accept_group_edit(cx: &mut Cx<'_, '_>, name: &str, changes: &[Change], approved: bool) -> Result<()> {
+    let (owner, _) = find(cx, name)?.ok_or_else(|| Error::not_found("the group is gone"))?;
+    let before = members_of(cx, name)?;
+    edit::check_shown(changes, |field| (field == "members").then(|| before.clone().into()))?;
+    for change in changes {
+        let names: Vec<String> = serde_json::from_value(change.to.clone()).map_err(|error| Error::invalid("members", error.to_string()))?;
+        if names.len() > RECIPIENTS_MAX {
+            return Err(Error::invalid("members", format!("are {}; at most {RECIPIENTS_MAX} are allowed", names.len())));
+        }
+        let members = resolve(cx, &names)?;
+        check_room(cx, &before, &members)?;
+        if approved {
+            write(cx, name, &owner, &before, members, true)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses members who are in as many groups as one can be.
+fn check_room(cx: &mut Cx<'_, '_>, before: &[String], after: &[String]) -> Result<()> {
+    let bound = i64::try_from(GROUPS_OF_MEMBER_MAX).unwrap_or(i64::MAX);
+    for new in after.iter().filter(|member| !before.contains(member)) {
+        let full = cx.tx.optional("select name from member where member = $1 order by name limit 1 offset $2", args![new, bound - 1])?;
+        if full.is_some() {
+            return Err(Error::invalid("members", format!("{new} is in {GROUPS_OF_MEMBER_MAX} groups already")));
+        }
+    }
+    Ok(())
 }
 
 /// A group must not take a name under which somebody is reached: their mail would go to the group.
@@ -96,12 +175,8 @@ fn replace(cx: &mut Cx<'_, '_>, name: &str, before: &[String], after: &[String])
     for gone in before.iter().filter(|member| !after.contains(member)) {
         cx.tx.execute("delete from member where name = $1 and member = $2", args![name, gone])?;
     }
-    let bound = i64::try_from(GROUPS_OF_MEMBER_MAX).unwrap_or(i64::MAX);
+    check_room(cx, before, after)?;
     for new in after.iter().filter(|member| !before.contains(member)) {
-        let full = cx.tx.optional("select name from member where member = $1 order by name limit 1 offset $2", args![new, bound - 1])?;
-        if full.is_some() {
-            return Err(Error::invalid("members", format!("{new} is in {GROUPS_OF_MEMBER_MAX} groups already")));
-        }
         cx.tx.execute("insert into member (name, member, created_at) values ($1, $2, $3)", args![name, new, now])?;
     }
     Ok(())
@@ -135,7 +210,8 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListGroups) -> Result<Groups> {
     for row in rows {
         let name: String = row.get(0)?;
         let members = members_of(cx, &name)?;
-        groups.push(GroupOut { name, members, owner: row.get(1)?, updated_at: format_time(row.get(2)?) });
+        let set_by_people = edit::set_by_people(cx.tx, &subject(&name))?;
+        groups.push(GroupOut { name, members, owner: row.get(1)?, updated_at: format_time(row.get(2)?), set_by_people, held: None });
     }
     let sizes: Vec<i64> = groups.iter().map(|group| size_of_all(&group.members) + 256).collect();
     let page = PageIn { limit: fitting(&sizes).min(page.limit), after: None };

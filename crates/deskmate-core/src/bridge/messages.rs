@@ -118,24 +118,26 @@ macro_rules! listing {
 }
 pub(super) use listing;
 
-const WAITING: Listing = listing!(
+pub(super) const WAITING: Listing = listing!(
     "d.acknowledged_at",
     "from delivery d join message m on m.id = d.message left join person p on p.id = m.sender \
      where d.recipient = $1 and d.project = $2 and d.acknowledged_at is null and (d.rank, d.created_at, d.message) > ($3, $4, $5) \
      order by d.rank, d.created_at, d.message limit $6"
 );
-const WAITING_AFTER: Listing = listing!(
+pub(super) const WAITING_AFTER: Listing = listing!(
     "d.acknowledged_at",
     "from delivery d join message m on m.id = d.message left join person p on p.id = m.sender \
      where d.recipient = $1 and d.project = $2 and d.acknowledged_at is null and (d.created_at, d.message) > ($3, $4) \
      order by d.created_at, d.message limit $5"
 );
-const THREAD: Listing = listing!(
+pub(super) const THREAD: Listing = listing!(
     "d.acknowledged_at",
     "from message m left join person p on p.id = m.sender left join delivery d on d.message = m.id and d.recipient = $1 \
-     where m.thread = $2 and ($3 or m.sender = $1 or d.recipient is not null) and (m.created_at, m.id) > ($4, $5) \
-     order by m.created_at, m.id limit $6"
+     where m.thread = $2 and ($3 or m.sender = $1 or d.recipient is not null) and (m.created_at, m.id) > ($4, $5) and (m.created_at, m.id) <= ($6, $7) \
+     order by m.created_at, m.id limit $8"
 );
+/// How many messages of a conversation one call looks through for those that its caller sent or got.
+const THREAD_LOOK: u32 = 2_000;
 
 /// Reads as many rows of a list as one answer may hold.
 pub(super) fn fetch(
@@ -205,16 +207,15 @@ fn waiting(cx: &mut Cx<'_, '_>, me: &str, project: &str, page: &PageIn) -> Resul
 /// How many other projects an answer names at most.
 const ELSEWHERE_MAX: usize = 20;
 
+pub(super) const NEXT_PROJECT: &str = "select project from delivery where recipient = $1 and acknowledged_at is null and project > $2 \
+     order by project, rank, created_at, message limit 1";
+
 /// The other projects in which messages wait: one step of the index for each, however many messages they hold.
 fn projects_waiting(tx: &mut Tx<'_>, me: &str, except: &str) -> Result<Vec<String>> {
     let mut projects = Vec::new();
     let mut last = String::new();
     while projects.len() < ELSEWHERE_MAX {
-        let row = tx.optional(
-            "select project from delivery where recipient = $1 and acknowledged_at is null and project > $2 \
-             order by project, rank, created_at, message limit 1",
-            deskmate_db::args![me, last],
-        )?;
+        let row = tx.optional(NEXT_PROJECT, deskmate_db::args![me, last])?;
         let Some(row) = row else { break };
         last = row.get(0)?;
         if last != except {
@@ -284,7 +285,8 @@ pub(super) fn find_visible(cx: &mut Cx<'_, '_>, field: &str, id: &str, me: &str)
     }
 }
 
-/// Read a conversation, oldest first: those of its messages that you sent or got. People see all of it.
+/// Read a conversation, oldest first: those of its messages that you sent or got. People see all of it. In a long
+/// conversation a page may be short or empty and still have a next one: go on while there is a `next_cursor`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GetThread {
@@ -303,9 +305,18 @@ pub(super) fn thread(cx: &mut Cx<'_, '_>, input: GetThread) -> Result<Messages> 
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
     let (created_at, id) = page.after.clone().unwrap_or_default();
     let all = sees_all(cx);
-    let params = deskmate_db::args![me, thread, all, created_at, id];
-    let messages = fetch(cx.tx, &THREAD, params, &page, |row| (row.created_at, row.id.clone()))?;
-    if messages.items.is_empty() && page.after.is_none() {
+    let bound = cx.tx.optional(
+        "select created_at, id from message where thread = $1 and (created_at, id) > ($2, $3) order by created_at, id limit 1 offset $4",
+        deskmate_db::args![thread, created_at, id, THREAD_LOOK - 1],
+    )?;
+    let bound: Option<(i64, String)> = bound.map(|row| Ok::<_, Error>((row.get(0)?, row.get(1)?))).transpose()?;
+    let (until, last) = bound.clone().unwrap_or((i64::MAX, String::new()));
+    let params = deskmate_db::args![me, thread, all, created_at, id, until, last];
+    let mut messages = fetch(cx.tx, &THREAD, params, &page, |row| (row.created_at, row.id.clone()))?;
+    if messages.next_cursor.is_none() {
+        messages.next_cursor = bound.map(|(created_at, id)| Page::<()>::cursor(created_at, &id));
+    }
+    if messages.items.is_empty() && messages.next_cursor.is_none() && page.after.is_none() {
         return Err(Error::not_found(format!("there is no thread {thread} for you")));
     }
     Ok(Messages::new(messages, Vec::new()))
@@ -320,6 +331,9 @@ pub(super) struct WaitForMessages {
     timeout_seconds: Option<u32>,
     /// Which project; `default` if not given.
     project: Option<String>,
+    /// Whether a message in any other project ends the waiting too; the answer then names that project in `elsewhere`.
+    #[serde(default)]
+    any_project: bool,
     /// The id of a message to you: only newer ones count.
     after: Option<String>,
     /// How many messages; 50 if not given, at most 200.
@@ -338,8 +352,9 @@ pub(super) fn wait(cx: &mut Cx<'_, '_>, input: WaitForMessages) -> Result<Wait<M
             fetch(cx.tx, &WAITING_AFTER, params, &page, |row| (row.created_at, row.id.clone()))?
         }
     };
-    let nothing = messages.items.is_empty();
-    let mut answer = Messages::new(messages, projects_waiting(cx.tx, &me, &project)?);
+    let elsewhere = projects_waiting(cx.tx, &me, &project)?;
+    let nothing = messages.items.is_empty() && (!input.any_project || elsewhere.is_empty());
+    let mut answer = Messages::new(messages, elsewhere);
     if input.after.is_some() {
         answer.next_cursor = None;
     }

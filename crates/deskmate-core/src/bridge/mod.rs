@@ -2,10 +2,11 @@
 //! paths. The sender is always who the credential says, reading changes nothing, and whatever somebody wrote reaches
 //! its reader marked as data.
 //!
-//! May use: the call, the record, identity and leases. Tables: `message`, `delivery`, `mailbox`, `actor_group`,
+//! May use: the call, the record, identity, leases and edits. Tables: `message`, `delivery`, `mailbox`, `actor_group`,
 //! `member`, `task`, `task_blocker`, `task_note`, `reservation`, and those of the [`file`].
 
 mod claim;
+mod edits;
 mod erase;
 pub mod file;
 mod groups;
@@ -13,6 +14,7 @@ mod messages;
 mod notes;
 mod party;
 mod paths;
+mod plans;
 mod reservations;
 mod retention;
 mod rows;
@@ -27,9 +29,13 @@ use crate::call::{Op, Toolset};
 use crate::record::Kind;
 
 pub use claim::sweep_tasks;
+pub(crate) use edits::accept_task_edit;
 pub(crate) use erase::erase;
+pub(crate) use groups::accept_group_edit;
+#[doc(hidden)]
+pub use plans::indexed;
 pub use reservations::sweep_reservations;
-pub use retention::{Slice, prune_messages, prune_tasks};
+pub use retention::{Slice, prune_messages, prune_reservations, prune_tasks};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[
@@ -41,6 +47,7 @@ pub const EVENTS: &[Kind] = &[
     claim::LEASE_EXPIRED,
     update::UPDATED,
     update::UNBLOCKED,
+    edits::TASK_EDITED,
     notes::NOTED,
     reservations::RESERVED,
     reservations::RELEASED,

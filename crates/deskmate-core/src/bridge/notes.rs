@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::party::{me, trust};
-use super::rows::fitting;
+use super::rows::{TaskRow, fitting};
 use super::task_out::{find_visible, parties};
-use crate::call::{Cx, Page, PageIn};
+use crate::call::{Actor, Cx, Page, PageIn};
 use crate::limits::NOTE_BYTES_MAX;
 use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, format_time};
@@ -87,14 +87,25 @@ pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddTaskNote) -> Result<NoteAdded> 
     Ok(NoteAdded { note_id: id, task_id: task.id, created_at: format_time(now) })
 }
 
+/// Keeps what somebody wrote elsewhere on a task as their note, because it is about to be replaced there.
+pub(super) fn keep(cx: &mut Cx<'_, '_>, task: &TaskRow, writer: &Actor, text: &str) -> Result<()> {
+    let (id, now) = (cx.new_id(), cx.now());
+    cx.tx.execute(
+        "insert into task_note (id, task, actor_kind, actor, verified, note, percent, created_at) values ($1, $2, $3, $4, $5, $6, null, $7)",
+        args![id, task.id, writer.kind.name(), writer.id, writer.verified, text, now],
+    )?;
+    let audience = parties(cx, task)?;
+    let event = Event::new(NOTED, task.subject()).fact("task", task.id.as_str()).fact("note", id.as_str()).fact("kept_of", writer.id.as_str());
+    cx.emit(event.payload(json!({ "note": text })).audience(audience))
+}
+
+pub(super) const OF_TASK: &str = "select id, actor, actor_kind, verified, note, percent, created_at from task_note \
+     where task = $1 and (created_at, id) < ($2, $3) order by created_at desc, id desc limit $4";
+
 /// The notes on a task, newest first.
 pub(super) fn notes_of(tx: &mut Tx<'_>, task: &str, page: &PageIn) -> Result<Page<NoteOut>> {
     let (created_at, id) = page.after.clone().unwrap_or((i64::MAX, String::new()));
-    let rows = tx.query(
-        "select id, actor, actor_kind, verified, note, percent, created_at from task_note \
-         where task = $1 and (created_at, id) < ($2, $3) order by created_at desc, id desc limit $4",
-        args![task, created_at, id, page.look_ahead()],
-    )?;
+    let rows = tx.query(OF_TASK, args![task, created_at, id, page.look_ahead()])?;
     let notes = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
     let sizes: Vec<i64> = notes.iter().map(|(_, note)| note.note.as_ref().map_or(0, |text| i64::try_from(text.len()).unwrap_or(i64::MAX)) + 256).collect();
     let limit = fitting(&sizes).min(page.limit);

@@ -85,12 +85,34 @@ impl Pattern {
     /// Whether this glob can match a plain path or something beneath it.
     fn meets(&self, path: &str) -> bool {
         // Most pairs differ before the first wildcard, which is cheaper to see than to match.
-        lies_in(self.start(), path) || (path.starts_with(self.start()) && self.matches(path))
+        lies_in(self.start(), path) || (path.starts_with(self.start()) && self.matches(path)) || (may_be_directory(path) && self.reaches_into(path))
+    }
+
+    /// Whether this glob can match something beneath a directory. Where that cannot be told part by part, it can.
+    fn reaches_into(&self, directory: &str) -> bool {
+        if self.lower.split('{').skip(1).any(|group| group.split('}').next().is_some_and(|group| group.contains('/'))) {
+            return true;
+        }
+        let mut parts = self.lower.split('/');
+        for name in directory.split('/') {
+            match parts.next() {
+                None => return false,
+                Some(part) if part.contains("**") => return true,
+                Some(part) if !matcher(part).map_or(true, |matcher| matcher.is_match(name)) => return false,
+                Some(_) => {}
+            }
+        }
+        parts.next().is_some()
     }
 
     fn matches(&self, path: &str) -> bool {
         self.matcher.get_or_init(|| matcher(&self.lower).ok()).as_ref().is_none_or(|matcher| matcher.is_match(path))
     }
+}
+
+/// Whether a plain path may name a directory: one with a suffix is taken for a file.
+fn may_be_directory(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| !name.trim_start_matches('.').contains('.'))
 }
 
 /// Whether a path is another one or lies beneath it.
@@ -142,10 +164,24 @@ mod tests {
             ("src/*.rs", "src/main.rs"),
             ("**/*.rs", "SRC/a/main.rs"),
             ("{src,docs}/a", "docs/a"),
+            ("src", "**/*.rs"),
+            ("src", "*/main.rs"),
+            ("src/app", "src/*/main.rs"),
+            (".github", "**/*.yml"),
+            ("src", "{src/a,docs}/*.rs"),
         ] {
             assert!(overlap(a, b) && overlap(b, a), "{a} {b}");
         }
-        for (a, b) in [("src/main.rs", "src/main.rs2"), ("src/*.rs", "docs/*.rs"), ("src/*.rs", "src/readme.md"), ("src", "src2"), ("src/*", "src/a/b")] {
+        for (a, b) in [
+            ("src/main.rs", "src/main.rs2"),
+            ("src/*.rs", "docs/*.rs"),
+            ("src/*.rs", "src/readme.md"),
+            ("src", "src2"),
+            ("src/*", "src/a/b"),
+            ("docs", "src/**/*.rs"),
+            ("readme.md", "**/*.rs"),
+            ("src", "*.rs"),
+        ] {
             assert!(!overlap(a, b) && !overlap(b, a), "{a} {b}");
         }
     }

@@ -66,7 +66,9 @@ macro_rules! held {
     };
 }
 
-const HELD: &str = held!("and r.released_at is null and r.project = $2 and (r.created_at, r.id) > ($3, $4) order by r.created_at, r.id limit $5");
+pub(super) const HELD: &str = held!("and r.released_at is null and r.project = $2 and (r.created_at, r.id) > ($3, $4) order by r.created_at, r.id limit $5");
+pub(super) const EXPIRED_NOW: &str = "select r.id, r.holder from reservation r left join lease l on l.subject = 'paths:' || r.id \
+     where r.released_at is null and coalesce(l.expires_at, 0) <= $1 order by r.project, r.created_at, r.id limit $2";
 const HELD_BY_ID: &str = held!("and r.id = $2");
 
 impl Held {
@@ -389,11 +391,7 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListReservations) -> Result<Reser
 /// makes it seen by whoever waits. Answers how many there were.
 pub fn sweep_reservations(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
     let now = cx.now();
-    let rows = cx.tx.query(
-        "select r.id, r.holder from reservation r left join lease l on l.subject = 'paths:' || r.id \
-         where r.released_at is null and coalesce(l.expires_at, 0) <= $1 order by r.project, r.created_at, r.id limit $2",
-        args![now, limit],
-    )?;
+    let rows = cx.tx.query(EXPIRED_NOW, args![now, limit])?;
     let mut swept = 0;
     for row in rows {
         let (id, holder): (String, String) = (row.get(0)?, row.get(1)?);

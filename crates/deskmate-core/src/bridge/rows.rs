@@ -4,7 +4,7 @@ use deskmate_db::{Row, Tx, args};
 
 use super::state::State;
 use crate::limits::{PAGE_BYTES_MAX, UNREAD_MAX};
-use crate::{Error, Result};
+use crate::{Error, Result, edit};
 
 /// A stored message.
 pub(super) struct MessageRow {
@@ -95,16 +95,25 @@ pub(super) fn insert_message(tx: &mut Tx<'_>, row: &MessageRow) -> Result<()> {
     Ok(())
 }
 
-/// Puts a message into one recipient's mailbox, unless that is full.
-pub(super) fn deliver(tx: &mut Tx<'_>, message: &MessageRow, recipient: &str) -> Result<()> {
-    let counted = tx.execute(
-        "insert into mailbox (recipient, unread) values ($1, 1) on conflict (recipient) do update set unread = mailbox.unread + 1 where mailbox.unread < $2",
-        args![recipient, UNREAD_MAX],
+/// Makes room for a message in one recipient's mailbox, unless that is full. Answers when it comes there: at the given
+/// moment, or right after the newest message, which another server with another clock may have brought. Whoever comes
+/// next waits for this transaction, so what is committed later is always later here.
+pub(super) fn enter_mailbox(tx: &mut Tx<'_>, recipient: &str, at: i64) -> Result<i64> {
+    let entered = tx.optional(
+        "insert into mailbox (recipient, unread, newest) values ($1, 1, $3) on conflict (recipient) do update set unread = mailbox.unread + 1, \
+         newest = case when mailbox.newest >= excluded.newest then mailbox.newest + 1 else excluded.newest end \
+         where mailbox.unread < $2 returning newest",
+        args![recipient, UNREAD_MAX, at],
     )?;
-    if counted == 0 {
+    let Some(entered) = entered else {
         let full = Error::limited(format!("{recipient} has {UNREAD_MAX} messages that it did not acknowledge"), 60_000);
         return Err(full.hint("wait until it reads its messages"));
-    }
+    };
+    Ok(entered.get(0)?)
+}
+
+/// Delivers a message to a recipient whose mailbox has room for it.
+pub(super) fn deliver(tx: &mut Tx<'_>, message: &MessageRow, recipient: &str) -> Result<()> {
     tx.execute(
         "insert into delivery (message, recipient, project, rank, created_at) values ($1, $2, $3, $4, $5)",
         args![message.id, recipient, message.project, message.rank, message.created_at],
@@ -112,13 +121,18 @@ pub(super) fn deliver(tx: &mut Tx<'_>, message: &MessageRow, recipient: &str) ->
     Ok(())
 }
 
+/// A message came into a mailbox later than the mailbox took it for, because it came into another one even later.
+pub(super) fn move_newest(tx: &mut Tx<'_>, recipient: &str, at: i64) -> Result<()> {
+    tx.execute("update mailbox set newest = $2 where recipient = $1 and newest < $2", args![recipient, at])?;
+    Ok(())
+}
+
+/// Written with `coalesce`, so that no planner walks the index of waiting messages to find this one by its key.
+pub(super) const ACKNOWLEDGE: &str = "update delivery set acknowledged_at = $3 where message = $1 and recipient = $2 and coalesce(acknowledged_at, 0) = 0";
+
 /// Marks a message as acknowledged by one recipient. `false`: it was before, or was never sent to them.
 pub(super) fn acknowledge(tx: &mut Tx<'_>, message: &str, recipient: &str, now: i64) -> Result<bool> {
-    // Written with `coalesce`, so that no planner walks the index of waiting messages to find this one by its key.
-    let changed = tx.execute(
-        "update delivery set acknowledged_at = $3 where message = $1 and recipient = $2 and coalesce(acknowledged_at, 0) = 0",
-        args![message, recipient, now],
-    )?;
+    let changed = tx.execute(ACKNOWLEDGE, args![message, recipient, now])?;
     if changed > 0 {
         tx.execute("update mailbox set unread = unread - 1 where recipient = $1 and unread > 0", args![recipient])?;
     }
@@ -175,11 +189,14 @@ pub(super) struct TaskRow {
     pub(super) finished_at: Option<i64>,
     /// Holder, fence and end of the newest lease.
     pub(super) lease: Option<(String, i64, i64)>,
+    /// The fields that a person set last.
+    pub(super) set_by_people: Vec<String>,
 }
 
 const TASK: &str = "select t.id, t.project, t.sender_kind, t.sender, t.verified, t.origin, t.recipient, t.title, t.description, t.state, t.rank, \
      t.open_blockers, t.deadline, t.thread, t.result, t.worker, t.erased, t.attempt, t.version, t.created_at, t.updated_at, t.finished_at, \
-     p.name, l.holder, l.fence, l.expires_at, t.result_kind, t.result_by, t.result_verified \
+     p.name, l.holder, l.fence, l.expires_at, t.result_kind, t.result_by, t.result_verified, \
+     (select count(*) from field_edit f where f.subject = 'task:' || t.id and f.set_by_kind = 'person') \
      from task t left join person p on p.id = t.sender left join lease l on l.subject = 'task:' || t.id where t.id = $1";
 
 impl TaskRow {
@@ -220,6 +237,7 @@ impl TaskRow {
             finished_at: row.get(21)?,
             sender_name: row.get(22)?,
             lease,
+            set_by_people: Vec::new(),
         })
     }
 
@@ -253,7 +271,13 @@ pub(super) fn subject(task: &str) -> String {
 
 /// A task by its id.
 pub(super) fn find_task(tx: &mut Tx<'_>, id: &str) -> Result<Option<TaskRow>> {
-    tx.optional(TASK, args![id])?.map(|row| TaskRow::read(&row)).transpose()
+    let Some(row) = tx.optional(TASK, args![id])? else { return Ok(None) };
+    let mut task = TaskRow::read(&row)?;
+    // Most tasks have none, and then there is nothing more to ask.
+    if row.get::<i64>(29)? > 0 {
+        task.set_by_people = edit::set_by_people(tx, &task.subject())?;
+    }
+    Ok(Some(task))
 }
 
 /// Writes a task.
@@ -303,7 +327,7 @@ pub(super) fn update_task(tx: &mut Tx<'_>, row: &mut TaskRow, now: i64) -> Resul
     row.finished_at = row.stored.is_final().then_some(now);
     let changed = tx.execute(
         "update task set state = $3, open_blockers = $4, result = $5, worker = $6, attempt = $7, version = $8, updated_at = $9, finished_at = $10, \
-         result_kind = $11, result_by = $12, result_verified = $13 \
+         result_kind = $11, result_by = $12, result_verified = $13, title = $14, description = $15, rank = $16, deadline = $17, recipient = $18 \
          where id = $1 and version = $2",
         args![
             row.id,
@@ -318,7 +342,12 @@ pub(super) fn update_task(tx: &mut Tx<'_>, row: &mut TaskRow, now: i64) -> Resul
             row.finished_at,
             kind,
             by,
-            verified
+            verified,
+            row.title,
+            row.description,
+            row.rank,
+            row.deadline,
+            row.recipient
         ],
     )?;
     if changed == 0 {

@@ -96,8 +96,17 @@ pub(super) fn send(cx: &mut Cx<'_, '_>, input: SendMessage) -> Result<Sent> {
     post(cx, message, recipients)
 }
 
-/// Writes a message, delivers it and tells the record.
-pub(super) fn post(cx: &mut Cx<'_, '_>, message: MessageRow, recipients: Vec<String>) -> Result<Sent> {
+/// Writes a message, delivers it and tells the record. Its time is later than that of everything that its recipients
+/// have got.
+pub(super) fn post(cx: &mut Cx<'_, '_>, mut message: MessageRow, recipients: Vec<String>) -> Result<Sent> {
+    let mut entered = Vec::with_capacity(recipients.len());
+    for recipient in &recipients {
+        message.created_at = rows::enter_mailbox(cx.tx, recipient, message.created_at)?;
+        entered.push(message.created_at);
+    }
+    for (recipient, _) in recipients.iter().zip(entered).filter(|(_, entered)| *entered < message.created_at) {
+        rows::move_newest(cx.tx, recipient, message.created_at)?;
+    }
     rows::insert_message(cx.tx, &message)?;
     for recipient in &recipients {
         rows::deliver(cx.tx, &message, recipient)?;

@@ -100,7 +100,7 @@ pub(super) struct SentMessages {
 }
 
 // Who acknowledged it is in the receipts.
-const SENT: Listing = listing!(
+pub(super) const SENT: Listing = listing!(
     "cast(null as bigint)",
     "from message m left join person p on p.id = m.sender \
      where m.sender = $1 and m.project = $2 and (m.created_at, m.id) < ($3, $4) order by m.created_at desc, m.id desc limit $5"

@@ -7,6 +7,7 @@ use super::party::{self, GROUP_PREFIX, Priority, is_member, members_of, sees_all
 use super::rows::{self, TaskRow};
 use super::state::State;
 use crate::call::Cx;
+use crate::edit::Held;
 use crate::{Error, Result, format_time};
 
 /// Who works on a task, and until when without a sign of life.
@@ -23,6 +24,12 @@ pub(super) struct LeaseOut {
 /// A task.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct TaskOut {
+    /// The fields that a person set. They come before what agents say, and an agent's change of them waits for a person.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set_by_people: Vec<String>,
+    /// The part of your change that waits for a person, because it concerns what a person set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<Held>,
     /// The task's id.
     task_id: String,
     /// The project it belongs to.
@@ -128,7 +135,14 @@ impl TaskOut {
             created_at: format_time(row.created_at),
             updated_at: format_time(row.updated_at),
             finished_at: row.finished_at.map(format_time),
+            set_by_people: row.set_by_people,
+            held: None,
         }
+    }
+
+    /// Says what of a change waits for a person.
+    pub(super) fn with_held(self, held: Option<Held>) -> Self {
+        Self { held, ..self }
     }
 }
 

@@ -5,12 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::edits::given;
 use super::notes::{NoteOut, notes_of};
 use super::party::{self, Addressee, GROUP_PREFIX, NOTICE, Priority, addresses_of, check_said, find_addressee, me, sees_all};
 use super::rows::{self, TaskRow, fitting};
 use super::state::State;
 use super::task_out::{TaskOut, find_visible, parties};
 use crate::call::{Cx, Page, PageIn};
+use crate::edit::{self, EDITED, FieldOut};
 use crate::identity::check_name;
 use crate::limits::{BLOCKERS_MAX, CONTENT_BYTES_MAX, DEPENDENTS_MAX, TITLE_CHARS_MAX};
 use crate::record::{Event, Kind};
@@ -60,7 +62,7 @@ pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateTask) -> Result<TaskOut> 
     let (id, now) = (cx.new_id(), cx.now());
     let blockers = find_blockers(cx, &input.depends_on, &me)?;
     let open = blockers.iter().filter(|blocker| blocker.stored != State::Completed).count();
-    let task = TaskRow {
+    let mut task = TaskRow {
         id,
         project,
         sender_kind: cx.actor.kind.name().to_owned(),
@@ -86,8 +88,14 @@ pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateTask) -> Result<TaskOut> 
         updated_at: now,
         finished_at: None,
         lease: None,
+        set_by_people: Vec::new(),
     };
     rows::insert_task(cx.tx, &task)?;
+    if cx.actor.is_person() {
+        let fields = given(&task, input.priority.is_some());
+        edit::mark(cx, &task.subject(), &fields)?;
+        task.set_by_people = fields.into_iter().map(str::to_owned).collect();
+    }
     for blocker in &blockers {
         cx.tx.execute("insert into task_blocker (task, blocker) values ($1, $2)", args![task.id, blocker.id])?;
     }
@@ -108,6 +116,9 @@ pub(super) fn tell_created(cx: &mut Cx<'_, '_>, task: &TaskRow, blockers: &[Task
         .audience(audience);
     if let Some(deadline) = task.deadline {
         event = event.fact("deadline", deadline);
+    }
+    if !task.set_by_people.is_empty() {
+        event = event.fact(EDITED, task.set_by_people.clone());
     }
     cx.emit(event)
 }
@@ -257,35 +268,36 @@ impl Part {
 }
 
 /// The statements of a list: a whole state, and work in progress by the end of its lease.
-struct List {
-    whole: &'static str,
-    leased: &'static str,
+pub(super) struct List {
+    pub(super) whole: &'static str,
+    pub(super) leased: &'static str,
 }
 
-/// Both statements from their conditions on the owner.
+/// Both statements from their conditions on the owner, which end with the project.
 macro_rules! task_list {
     ($whole:literal, $leased:literal) => {
         List {
             whole: concat!(
                 "select t.created_at, t.id, coalesce(octet_length(t.description), 0) + coalesce(octet_length(t.result), 0) + 1024 from task t where ",
                 $whole,
-                "t.project = $1 and t.state = $2 and (t.created_at, t.id) < ($3, $4) and t.open_blockers <= $5 \
+                " = $1 and t.state = $2 and (t.created_at, t.id) < ($3, $4) and t.open_blockers <= $5 \
                  order by t.created_at desc, t.id desc limit $6"
             ),
             leased: concat!(
                 "select t.created_at, t.id, coalesce(octet_length(t.description), 0) + coalesce(octet_length(t.result), 0) + 1024 \
                  from task t left join lease l on l.subject = 'task:' || t.id where ",
                 $leased,
-                "t.project = $1 and t.state = 'in_progress' and (t.created_at, t.id) < ($2, $3) \
+                " = $1 and t.state = 'in_progress' and (t.created_at, t.id) < ($2, $3) \
                  and coalesce(l.expires_at, 0) between $4 and $5 and t.open_blockers <= $6 order by t.created_at desc, t.id desc limit $7"
             ),
         }
     };
 }
 
-const ASSIGNED: List = task_list!("t.recipient = $7 and ", "t.recipient = $8 and ");
-const CREATED_BY: List = task_list!("t.sender = $7 and ", "t.sender = $8 and ");
-const EVERYBODYS: List = task_list!("", "");
+pub(super) const ASSIGNED: List = task_list!("t.recipient = $7 and t.project", "t.recipient = $8 and t.project");
+pub(super) const CREATED_BY: List = task_list!("t.sender = $7 and t.project", "t.sender = $8 and t.project");
+// Written as its index is.
+pub(super) const EVERYBODYS: List = task_list!("(t.project || '')", "(t.project || '')");
 
 /// Look at one task: its state and result, who works on it, what it waits for, and the notes on it.
 #[derive(Deserialize, JsonSchema)]
@@ -320,6 +332,8 @@ pub(super) struct TaskDetail {
     notice: &'static str,
     /// The task.
     task: TaskOut,
+    /// Who set which field last, people first. Fields that are as the sender gave them are not named.
+    edits: Vec<FieldOut>,
     /// What it waits for.
     blockers: Vec<BlockerOut>,
     /// The notes on it, newest first.
@@ -333,9 +347,10 @@ pub(super) fn get(cx: &mut Cx<'_, '_>, input: GetTask) -> Result<TaskDetail> {
     let (me, now) = (me(cx)?, cx.now());
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
     let task = find_visible(cx, "task_id", &input.task_id, &me)?;
+    let edits = edit::fields(cx.tx, &task.subject())?;
     let blockers = blockers_of(cx.tx, &task.id, now)?;
     let notes = notes_of(cx.tx, &task.id, &page)?;
-    Ok(TaskDetail { notice: NOTICE, task: TaskOut::new(task, now), blockers, notes: notes.items, next_cursor: notes.next_cursor })
+    Ok(TaskDetail { notice: NOTICE, task: TaskOut::new(task, now), edits, blockers, notes: notes.items, next_cursor: notes.next_cursor })
 }
 
 fn blockers_of(tx: &mut Tx<'_>, task: &str, now: i64) -> Result<Vec<BlockerOut>> {

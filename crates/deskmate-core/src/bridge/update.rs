@@ -6,11 +6,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::claim::{held_by, take};
-use super::party::{self, GROUP_PREFIX, lease_time, me, sees_all};
+use super::edits::{Edits, edit_task};
+use super::notes::keep;
+use super::party::{self, GROUP_PREFIX, Priority, lease_time, me, sees_all};
 use super::rows::{self, TaskRow, subject};
 use super::state::State;
 use super::task_out::{TaskOut, concerned, find_visible, is_recipient, parties};
-use crate::call::Cx;
+use crate::call::{Actor, ActorKind, Cx};
 use crate::limits::{CONTENT_BYTES_MAX, DEPENDENTS_MAX};
 use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, lease};
@@ -20,22 +22,34 @@ pub(super) const UPDATED: Kind = Kind { name: "task.updated", says: "The state o
 /// A task waits for less.
 pub(super) const UNBLOCKED: Kind = Kind { name: "task.unblocked", says: "A task no longer waits for another one." };
 
-/// Change the state of a task. Claim it first (or set `in_progress`, which claims it); then `completed`, `failed` or
-/// `input_needed` with a `result`, or `pending` to give it back. Its recipient may set `rejected` instead of claiming;
-/// its sender may set `cancelled`. Final states stay: a refusal names the states that may follow.
+/// Change the state of a task, or what it says. Claim it first (or set `in_progress`, which claims it); then `completed`,
+/// `failed` or `input_needed` with a `result`, or `pending` to give it back. Its recipient may set `rejected` instead of
+/// claiming; its sender may set `cancelled`. Final states stay: a refusal names the states that may follow. Its sender and
+/// people may also change `title`, `description`, `priority`, `deadline` and `to`. What a person set, an agent does not
+/// overwrite: that part waits for a person, and the answer says so in `held`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UpdateTask {
     /// The task's id.
     task_id: String,
-    /// The new state.
-    status: State,
+    /// The new state; it may be left out where only what the task says is changed.
+    status: Option<State>,
     /// The result, the error, the question or the reason.
     result: Option<String>,
     /// The fence that the claim gave you: the change is refused if the lease was lost meanwhile.
     fence: Option<i64>,
     /// With `in_progress`: how long the claim stands without a sign of life; 600 if not given.
     lease_seconds: Option<u32>,
+    /// A new title.
+    title: Option<String>,
+    /// A new description.
+    description: Option<String>,
+    /// A new priority.
+    priority: Option<Priority>,
+    /// A new deadline, for example `2026-11-15T09:30:00Z`; an empty text takes it away.
+    deadline: Option<String>,
+    /// Somebody else whom it is given to: an agent, a person, or `group:NAME`. Not while somebody works on it.
+    to: Option<String>,
 }
 
 pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateTask) -> Result<TaskOut> {
@@ -44,16 +58,27 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateTask) -> Result<TaskOut> 
         check_text("result", result, CONTENT_BYTES_MAX)?;
     }
     let ttl = lease_time(input.lease_seconds)?;
+    let edits = Edits { title: input.title, description: input.description, priority: input.priority, deadline: input.deadline, recipient: input.to };
     let mut task = find_visible(cx, "task_id", &input.task_id, &me)?;
-    if input.status == State::InProgress {
-        if input.result.is_some() {
-            return Err(Error::invalid("result", "does not fit in_progress").hint("add_task_note tells how far it is"));
-        }
-        return Ok(TaskOut::new(take(cx, task, &me, ttl)?, now));
+    if input.status == Some(State::InProgress) && input.result.is_some() {
+        return Err(Error::invalid("result", "does not fit in_progress").hint("add_task_note tells how far it is"));
     }
-    check_may(cx, &task, &me, input.status, input.fence)?;
-    change(cx, &mut task, input.status, input.result)?;
-    Ok(TaskOut::new(task, now))
+    let mut held = None;
+    if !edits.is_empty() {
+        held = edit_task(cx, &mut task, &me, edits)?;
+    } else if input.status.is_none() {
+        return Err(Error::invalid("status", "say what changes: the status, or one of title, description, priority, deadline and to"));
+    }
+    match input.status {
+        None if input.result.is_some() => return Err(Error::invalid("status", "a result comes with the status that it belongs to")),
+        None => {}
+        Some(State::InProgress) => task = take(cx, task, &me, ttl)?,
+        Some(status) => {
+            check_may(cx, &task, &me, status, input.fence)?;
+            change(cx, &mut task, status, input.result)?;
+        }
+    }
+    Ok(TaskOut::new(task, now).with_held(held))
 }
 
 /// Brings a task into another state, with the result where there is one, and tells the record.
@@ -62,6 +87,7 @@ pub(super) fn change(cx: &mut Cx<'_, '_>, task: &mut TaskRow, to: State, result:
     let from = task.state(now);
     task.stored = to;
     if result.is_some() {
+        keep_persons_result(cx, task)?;
         task.result.clone_from(&result);
         task.result_by = Some((cx.actor.kind.name().to_owned(), cx.actor.id.clone(), cx.actor.verified));
     }
@@ -76,6 +102,16 @@ pub(super) fn change(cx: &mut Cx<'_, '_>, task: &mut TaskRow, to: State, result:
         release_dependents(cx, &task.id)?;
     }
     Ok(())
+}
+
+/// What a person wrote as a result, such as an answer to a question, stays as their note when an agent writes its own.
+pub(super) fn keep_persons_result(cx: &mut Cx<'_, '_>, task: &TaskRow) -> Result<()> {
+    match (&task.result, &task.result_by) {
+        (Some(result), Some((kind, person, verified))) if kind == ActorKind::Person.name() && cx.actor.is_agent() => {
+            keep(cx, task, &Actor { verified: *verified, ..Actor::person(person.as_str()) }, result)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Tells the record of a task's new state or result.

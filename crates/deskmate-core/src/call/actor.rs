@@ -78,6 +78,8 @@ pub enum Presence {
     Shown,
     /// Only something that could lie on a disk was given.
     NotShown,
+    /// A session's secret came without what proves the session: a cookie alone, which only reads.
+    Unproved,
 }
 
 /// Who acts. Made from a credential, never from an argument.
@@ -93,21 +95,45 @@ pub struct Actor {
     pub role: Option<Role>,
     /// Whether a person is there now.
     pub presence: Presence,
+    /// When the person last gave the passphrase, while that counts.
+    pub presence_since: Option<i64>,
     /// What a personal token may call; `None` is everything that the role allows.
     pub scopes: Option<Vec<String>>,
     /// The id of the credential.
     pub credential: Option<String>,
 }
 
+/// What stands in the place of a credential's id where the local socket is all there is.
+const LOCAL: &str = "local socket";
+
 impl Actor {
     /// The desk itself.
     pub fn system() -> Self {
-        Self { kind: ActorKind::System, id: "desk".to_owned(), verified: true, role: None, presence: Presence::NotShown, scopes: None, credential: None }
+        Self {
+            kind: ActorKind::System,
+            id: "desk".to_owned(),
+            verified: true,
+            role: None,
+            presence: Presence::NotShown,
+            presence_since: None,
+            scopes: None,
+            credential: None,
+        }
+    }
+
+    /// Somebody who is known by the server's own local socket only.
+    pub(crate) fn local() -> Self {
+        Self { credential: Some(LOCAL.to_owned()), ..Self::system() }
+    }
+
+    /// Whether the call came over the server's own local socket, from its own account.
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_system() && self.credential.as_deref() == Some(LOCAL)
     }
 
     /// An agent.
     pub fn agent(id: impl Into<String>, verified: bool) -> Self {
-        Self { kind: ActorKind::Agent, id: id.into(), verified, role: None, presence: Presence::NotShown, scopes: None, credential: None }
+        Self { kind: ActorKind::Agent, id: id.into(), verified, role: None, presence: Presence::NotShown, presence_since: None, scopes: None, credential: None }
     }
 
     /// A person whose passphrase or link was just checked.
@@ -176,6 +202,8 @@ pub enum Credential {
     },
     /// Nothing but a name. Good only in open mode, and only from this machine.
     Named(Option<String>),
+    /// Nothing but the server's own local socket, opened by the account that the server runs under.
+    Local,
     /// Nothing at all: enough for operations that bring their own proof, such as signing in.
     Nobody,
     /// The desk itself; never built from anything that came from outside.
@@ -188,12 +216,17 @@ pub enum Credential {
 pub enum Access {
     /// Whoever brings what the input asks for, such as a passphrase or a link's code.
     Public,
+    /// Whoever can open the server's own local socket. No argument and no header stands for it.
+    Local,
     /// Agents, people from member on, and the desk itself.
     Anyone,
     /// People from this role on; a session or a personal token is enough.
     Person(Role),
     /// People from this role on who show that they are there. Deciding and configuring.
     Present(Role),
+    /// People from this role on who decide: they show that they are there, or their personal token is one that policy
+    /// names. Whether it does depends on the domain, so the operation looks itself.
+    Decides(Role),
     /// Only the desk itself.
     System,
 }
@@ -203,9 +236,13 @@ impl Access {
     pub fn describe(self) -> String {
         match self {
             Self::Public => "whoever brings what the input asks for".to_owned(),
+            Self::Local => "whoever can open the server's local socket".to_owned(),
             Self::Anyone => "agents and people".to_owned(),
             Self::Person(role) => format!("people ({} or more)", role.name()),
             Self::Present(role) => format!("people ({} or more) who show their presence", role.name()),
+            Self::Decides(role) => {
+                format!("people ({} or more) who show their presence, and personal tokens that policy names; over MCP only those tokens", role.name())
+            }
             Self::System => "the desk itself".to_owned(),
         }
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::limits::INPUT_DEPTH_MAX;
+use crate::limits::{INPUT_BYTES_MAX, INPUT_DEPTH_MAX};
 use crate::{Error, Result};
 
 /// The largest integer that every JSON reader agrees on.
@@ -35,6 +35,24 @@ pub(crate) fn check_value(value: &Value, depth: usize) -> Result<()> {
             check_value(field, depth + 1)
         }),
         _ => Ok(()),
+    }
+}
+
+/// Refuses an input that is larger than any surface should take.
+pub(crate) fn check_size(value: &Value) -> Result<()> {
+    if bytes_of(value) > INPUT_BYTES_MAX {
+        return Err(Error::invalid("input", format!("is larger than {INPUT_BYTES_MAX} bytes")));
+    }
+    Ok(())
+}
+
+/// How long a value is as JSON, at the least.
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| bytes_of(item) + 1).sum::<usize>() + 1,
+        Value::Object(fields) => fields.iter().map(|(key, field)| key.len() + bytes_of(field) + 4).sum::<usize>() + 1,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
     }
 }
 

@@ -12,6 +12,7 @@ mod registry;
 
 pub use actor::{Access, Actor, ActorKind, Credential, Presence, Role, Surface};
 pub use cx::Cx;
+pub(crate) use decode::check_value;
 pub use decode::parse_strict;
 pub use idempotency::prune_keys;
 pub use op::{Effect, Hints, Need, Op, Outcome, Toolset, Wait, Without};

@@ -133,7 +133,10 @@ pub struct Op {
     prepare: Option<Arc<Prepare>>,
     writes_when: Option<fn(&Value) -> bool>,
     secrets: &'static [&'static str],
+    secret_input: &'static [&'static str],
     needs: Option<Need>,
+    names_caller: bool,
+    untold_when: Option<fn(&Value) -> bool>,
 }
 
 impl Op {
@@ -216,7 +219,10 @@ impl Op {
             prepare: None,
             writes_when: None,
             secrets: &[],
+            secret_input: &[],
             needs: None,
+            names_caller: false,
+            untold_when: None,
         }
     }
 
@@ -232,6 +238,63 @@ impl Op {
     pub fn shows_once(mut self, secrets: &'static [&'static str]) -> Self {
         self.secrets = secrets;
         self
+    }
+
+    /// Names the fields of the input that are secrets. Nothing that is derived from them is kept, so such an operation
+    /// takes no idempotency key, and no error repeats them.
+    #[must_use]
+    pub fn takes_secrets(mut self, secrets: &'static [&'static str]) -> Self {
+        self.secret_input = secrets;
+        if let Some(properties) = self.input.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.remove("idempotency_key");
+        }
+        self
+    }
+
+    /// Shows the arguments `agent_id` and `agent_token` with which existing clients say who they are. They do not reach
+    /// the operation, unless it has a use of its own for an `agent_id`: the credential decides, and what differs from it
+    /// is refused.
+    #[must_use]
+    pub fn names_caller(mut self) -> Self {
+        if let Some(properties) = self.input.get_mut("properties").and_then(Value::as_object_mut) {
+            let id = "Your agent id. Who you are comes from your credential, and another id is refused; in open mode this names you.";
+            self.names_caller = !properties.contains_key("agent_id");
+            properties.entry("agent_id").or_insert_with(|| json!({ "type": "string", "description": id }));
+            let token = "Your token, for clients that can send it in no better way than as an argument. It is checked and never kept.";
+            properties.insert("agent_token".to_owned(), json!({ "type": "string", "description": token }));
+        }
+        self
+    }
+
+    /// Whether a call may bring a key for doing it once.
+    pub(crate) fn takes_key(&self) -> bool {
+        self.effect == Effect::Write && self.secret_input.is_empty()
+    }
+
+    /// An error about a secret field, without what was given there.
+    fn veil(&self, error: Error) -> Error {
+        match error.field.as_deref().filter(|field| self.secret_input.contains(field)) {
+            Some(field) if error.message.starts_with("invalid ") => Error::invalid(field, "must be a text"),
+            _ => error,
+        }
+    }
+
+    /// Whether `agent_id` is shown but only says who calls.
+    pub(crate) fn shows_caller(&self) -> bool {
+        self.names_caller
+    }
+
+    /// Tells answers that changed nothing, such as "too many in this hour". They need no event, and are not kept for a
+    /// repeated call, which may fare better.
+    #[must_use]
+    pub fn untold_when(mut self, says_so: fn(&Value) -> bool) -> Self {
+        self.untold_when = Some(says_so);
+        self
+    }
+
+    /// Whether an answer changed nothing.
+    pub(crate) fn is_untold(&self, answer: &Value) -> bool {
+        self.untold_when.is_some_and(|says_so| says_so(answer))
     }
 
     /// Says what of outside it needs, and what happens without it.
@@ -302,12 +365,12 @@ impl Op {
     }
 
     pub(crate) fn run(&self, cx: &mut Cx<'_, '_>, input: Value, prepared: Option<&Prepared>) -> Result<Outcome> {
-        (self.run)(cx, input, prepared)
+        (self.run)(cx, input, prepared).map_err(|error| self.veil(error))
     }
 
     /// The slow first step, if there is one.
     pub(crate) fn prepare(&self, cx: &mut Cx<'_, '_>, input: &Value) -> Result<Option<Prepared>> {
-        self.prepare.as_ref().map(|prepare| prepare(cx, input)).transpose()
+        self.prepare.as_ref().map(|prepare| prepare(cx, input).map_err(|error| self.veil(error))).transpose()
     }
 
     pub(crate) fn is_prepared(&self) -> bool {

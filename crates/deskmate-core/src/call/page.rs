@@ -59,7 +59,12 @@ impl<T> Page<T> {
         let more = items.len() > limit;
         items.truncate(limit);
         let last = if more { items.last().map(key) } else { None };
-        let next_cursor = last.map(|(time, id)| BASE64URL_NOPAD.encode(format!("{time} {id}").as_bytes()));
+        let next_cursor = last.map(|(time, id)| Self::cursor(time, &id));
         Self { items, next_cursor }
+    }
+
+    /// The cursor that says where a page ended.
+    pub(crate) fn cursor(time: i64, id: &str) -> String {
+        BASE64URL_NOPAD.encode(format!("{time} {id}").as_bytes())
     }
 }

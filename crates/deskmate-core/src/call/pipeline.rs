@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::actor::{Access, Actor, Credential, Presence, Surface};
 use super::cx::Cx;
-use super::decode::check_value;
+use super::decode::{check_size, check_value};
 use super::idempotency::Key;
 use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
@@ -99,6 +99,7 @@ impl Desk {
             return Err(Error::not_found(format!("there is no operation {}", call.operation)).hint("`deskmate call --list` shows all"));
         };
         check_value(&call.input, 0)?;
+        check_size(&call.input)?;
         let missing = match op.need().filter(|need| self.away.is_away(need.outside)) {
             None => None,
             Some(Need { outside, without: Without::Closed { next_step } }) => {
@@ -123,7 +124,7 @@ impl Desk {
         }
         let prepared = if op.is_prepared() {
             let (desk, op, call) = (self.clone(), op.clone(), call.clone());
-            self.db.read(move |tx| desk.prepare(tx, &op, &call)).await?
+            self.db.read_slowly(move |tx| desk.prepare(tx, &op, &call)).await?
         } else {
             None
         };
@@ -148,18 +149,30 @@ impl Desk {
     /// Who calls, and the input without what only says who calls.
     fn enter(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<(Actor, Value)> {
         let mut input = call.input.clone();
-        let claims = identity::Claims::take(&op.input, &mut input)?;
+        let claims = identity::Claims::take(op, &mut input)?;
         let actor = match (&call.credential, op.access) {
             (Credential::Nobody | Credential::Named(_), Access::Public) => Actor::system(),
+            (Credential::Local, Access::Public | Access::Local) => Actor::local(),
+            (Credential::Nobody | Credential::Named(_), Access::Local) => return Err(not_local(op)),
             _ => identity::authenticate(tx, &call.credential, &claims, self.world.now(), self.open_allowed)?,
         };
         authorise(op, op.effect_of(&input), &actor)?;
         Ok((actor, input))
     }
 
+    /// Who a credential is, if that actor may call an operation that only looks: for surfaces that read on without a call.
+    pub fn admit(&self, tx: &mut Tx<'_>, credential: &Credential, operation: &str) -> Result<Actor> {
+        let op = self.registry.get(operation).ok_or_else(|| Error::not_found(format!("there is no operation {operation}")))?;
+        let actor = identity::authenticate(tx, credential, &identity::Claims::default(), self.world.now(), self.open_allowed)?;
+        authorise(op, Effect::Read, &actor)?;
+        Ok(actor)
+    }
+
     fn prepare(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<Prepared>> {
         let (actor, mut input) = self.enter(tx, op, call)?;
-        Key::take(&mut input)?;
+        if op.takes_key() {
+            Key::take(&mut input)?;
+        }
         op.prepare(&mut self.cx(tx, actor, call.surface), &input)
     }
 
@@ -168,7 +181,7 @@ impl Desk {
         let mut cx = self.cx(tx, actor, call.surface);
         let effect = op.effect_of(&input);
         // A key on a call that only reads asks for nothing: reading twice is the same as reading once.
-        let key = if op.effect == Effect::Write { Key::take(&mut input)? } else { None };
+        let key = if op.takes_key() { Key::take(&mut input)? } else { None };
         if effect == Effect::Read {
             let outcome = op.run(&mut cx, input, None)?;
             return Ok(Answer { outcome, actor: cx.actor });
@@ -182,10 +195,11 @@ impl Desk {
         let before = cx.tx.staged();
         let outcome = op.run(&mut cx, input, prepared)?;
         if let Outcome::Done(answer) = &outcome {
-            if cx.tx.staged() == before && !op.hints.idempotent {
+            let untold = cx.tx.staged() == before;
+            if untold && !op.hints.idempotent && !op.is_untold(answer) {
                 return Err(Error::new(Code::Internal, format!("{name} changed something and told the record nothing")));
             }
-            if let Some(key) = &key {
+            if let Some(key) = key.as_ref().filter(|_| !untold || !op.is_untold(answer)) {
                 key.keep(&mut cx, &name, &op.keepable(answer))?;
             }
         }
@@ -195,7 +209,7 @@ impl Desk {
 
 /// Checks the operation's authorisation row.
 fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
-    let ways = "people decide with `deskmate` on a terminal or in their signed-in browser";
+    let ways = crate::request::WAYS;
     if let Some(scopes) = &actor.scopes {
         let effect = if effect == Effect::Read { "read" } else { "write" };
         let toolset = op.toolset.name();
@@ -207,22 +221,36 @@ fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
             return Err(Error::forbidden(format!("this token's scopes do not cover {}", op.full_name())));
         }
     }
+    if actor.presence == Presence::Unproved && effect == Effect::Write && op.access != Access::Public {
+        return Err(Error::forbidden("a session's cookie alone only reads: what changes something is signed by the browser that signed in").hint(ways));
+    }
     match op.access {
         Access::Public => Ok(()),
         Access::System if actor.is_system() => Ok(()),
         Access::System => Err(Error::forbidden("only the desk itself does this")),
         _ if actor.is_system() => Ok(()),
+        Access::Local => Err(not_local(op)),
         Access::Anyone if actor.is_agent() => Ok(()),
-        Access::Anyone => need_role(actor, super::Role::Member.min(if effect == Effect::Read { super::Role::Viewer } else { super::Role::Member })),
-        Access::Person(_) | Access::Present(_) if actor.is_agent() => {
+        Access::Anyone => need_role(actor, if effect == Effect::Read { super::Role::Viewer } else { super::Role::Member }),
+        Access::Person(_) | Access::Present(_) | Access::Decides(_) if actor.is_agent() => {
             Err(Error::forbidden(format!("{} needs a person's credential, and this is an agent's", op.full_name())).hint(ways))
         }
         Access::Person(role) => need_role(actor, role),
-        Access::Present(role) => {
+        Access::Present(role) | Access::Decides(role) => {
             need_role(actor, role)?;
-            if actor.presence == Presence::Shown { Ok(()) } else { Err(Error::forbidden("this needs you to show that you are there").hint(ways)) }
+            let named_later = matches!(op.access, Access::Decides(_)) && actor.scopes.is_some();
+            if actor.presence == Presence::Shown || named_later {
+                Ok(())
+            } else {
+                Err(Error::forbidden("this needs you to show that you are there").hint(ways))
+            }
         }
     }
+}
+
+fn not_local(op: &Op) -> Error {
+    Error::forbidden(format!("{} is only for the account that the server runs under, over the server's local socket", op.full_name()))
+        .hint("`deskmate claim` on a terminal of that account asks for it")
 }
 
 fn need_role(actor: &Actor, role: super::Role) -> Result<()> {

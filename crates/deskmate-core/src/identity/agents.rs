@@ -6,16 +6,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::authenticate::check_agent_name;
-use super::rows::{self, CREDENTIALS_OF, CredentialRow};
+use super::rows::{self, CredentialRow};
 use super::token::SecretKind;
-use crate::call::Cx;
-use crate::limits::TITLE_CHARS_MAX;
+use crate::call::{Cx, Page, PageIn};
+use crate::edit::{self, EDITED, Held, Target};
+use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
 use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, format_time};
 
 /// An agent was registered.
 pub(super) const REGISTERED: Kind =
     Kind { name: "agent.registered", says: "An agent was registered or registered again; from the first one on the desk is closed." };
+/// What an agent is for was described anew.
+pub(super) const DESCRIBED: Kind = Kind { name: "agent.described", says: "What an agent is for was described anew, by a person or by itself." };
 /// An agent was revoked.
 pub(super) const REVOKED: Kind = Kind { name: "agent.revoked", says: "An agent was revoked; its tokens no longer work." };
 
@@ -53,23 +56,108 @@ pub(super) struct AgentToken {
 pub(super) fn add(cx: &mut Cx<'_, '_>, input: Add) -> Result<AgentToken> {
     check_agent_name(cx.tx, "agent", &input.agent)?;
     check_text("note", &input.note, TITLE_CHARS_MAX)?;
-    let now = cx.now();
     let state: Option<String> = cx.tx.optional("select state from agent where id = $1", args![input.agent])?.map(|row| row.get(0)).transpose()?;
     if state.as_deref() == Some("active") {
         return Err(Error::conflict(format!("the agent {} is registered already", input.agent)).hint("`deskmate agent rotate` gives it a new token"));
     }
+    enter(cx, &input.agent, &input.note, state.is_some())?;
+    new_token(cx, input.agent, input.expires_in_days)
+}
+
+/// Writes the agent's row and tells the record.
+pub(super) fn enter(cx: &mut Cx<'_, '_>, agent: &str, note: &str, again: bool) -> Result<()> {
+    let now = cx.now();
     cx.tx.execute(
         "insert into agent (id, state, note, created_at, updated_at) values ($1, 'active', $2, $3, $3) \
          on conflict (id) do update set state = 'active', note = excluded.note, updated_at = excluded.updated_at",
-        args![input.agent, input.note, now],
+        args![agent, note, now],
     )?;
-    cx.emit(
-        Event::new(REGISTERED, format!("agent:{}", input.agent))
-            .fact("agent", input.agent.as_str())
-            .payload(json!({ "note": input.note }))
-            .audience([input.agent.as_str()]),
-    )?;
-    new_token(cx, input.agent, input.expires_in_days)
+    // A person who says what an agent is for has set its note; also who takes it away when it is registered again.
+    let set: &[&str] = if note.is_empty() && !again { &[] } else { &["note"] };
+    edit::mark(cx, &subject(agent), set)?;
+    let event = Event::new(REGISTERED, subject(agent)).fact("agent", agent).fact(EDITED, set.to_vec());
+    cx.emit(event.payload(json!({ "note": note })).audience([agent]))
+}
+
+fn subject(agent: &str) -> String {
+    format!("agent:{agent}")
+}
+
+/// The scope of work that agents' settings belong to.
+const DOMAIN: &str = "desk.agents";
+
+/// Say what an agent is for. People may for every agent, an agent for itself; a note that a person wrote is not replaced
+/// by the agent: its change waits for a person, and the answer says so in `held`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    /// The agent's name.
+    agent: String,
+    /// What it is for.
+    note: String,
+}
+
+/// An agent's settings.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Changed {
+    /// The agent's name.
+    agent: String,
+    /// What it is for.
+    note: String,
+    /// The settings that a person set. The agent's own change of them waits for a person.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set_by_people: Vec<String>,
+    /// Your change, where it waits for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<Held>,
+}
+
+pub(super) fn change(cx: &mut Cx<'_, '_>, input: Change) -> Result<Changed> {
+    if cx.actor.is_agent() && (cx.actor.id != input.agent || !cx.actor.verified) {
+        return Err(Error::forbidden("an agent may describe only itself, and only with its token"));
+    }
+    check_text("note", &input.note, TITLE_CHARS_MAX)?;
+    let before = note_of(cx, &input.agent)?;
+    let subject = subject(&input.agent);
+    let split = edit::split(cx, &subject, vec![edit::Change::new("note", before.as_str(), input.note.as_str())])?;
+    let mut note = before;
+    if split.held.is_empty() {
+        describe(cx, &input.agent, &input.note, !split.free.is_empty())?;
+        note = input.note;
+    }
+    let target = Target { subject: subject.clone(), domain: DOMAIN, tool: "desk_agent_change", noun: "agent" };
+    let held = edit::hold(cx, &target, split.held)?;
+    Ok(Changed { set_by_people: edit::set_by_people(cx.tx, &subject)?, agent: input.agent, note, held })
+}
+
+fn note_of(cx: &mut Cx<'_, '_>, agent: &str) -> Result<String> {
+    need_active(cx, agent)?;
+    let row = cx.tx.optional("select note from agent where id = $1", args![agent])?;
+    Ok(row.map(|row| row.get(0)).transpose()?.unwrap_or_default())
+}
+
+/// Writes what an agent is for, and tells the record.
+fn describe(cx: &mut Cx<'_, '_>, agent: &str, note: &str, sets: bool) -> Result<()> {
+    let now = cx.now();
+    cx.tx.execute("update agent set note = $2, updated_at = $3 where id = $1", args![agent, note, now])?;
+    let set: &[&str] = if sets { &["note"] } else { &[] };
+    edit::mark(cx, &subject(agent), set)?;
+    let event = Event::new(DESCRIBED, subject(agent)).fact("agent", agent).fact(EDITED, set.to_vec());
+    cx.emit(event.payload(json!({ "note": note })).audience([agent]))
+}
+
+/// Checks that a held change still fits the agent as it was shown, and writes it where a person approved it.
+pub(crate) fn accept_agent_edit(cx: &mut Cx<'_, '_>, agent: &str, changes: &[edit::Change], approved: bool) -> Result<()> {
+    let before = note_of(cx, agent)?;
+    edit::check_shown(changes, |field| (field == "note").then(|| before.clone().into()))?;
+    for change in changes {
+        let note = change.to.as_str().ok_or_else(|| Error::invalid("note", "must be a text"))?;
+        check_text("note", note, TITLE_CHARS_MAX)?;
+        if approved {
+            describe(cx, agent, note, true)?;
+        }
+    }
+    Ok(())
 }
 
 fn new_token(cx: &mut Cx<'_, '_>, agent: String, days: Option<u32>) -> Result<AgentToken> {
@@ -82,15 +170,23 @@ fn new_token(cx: &mut Cx<'_, '_>, agent: String, days: Option<u32>) -> Result<Ag
     Ok(AgentToken { agent, token: secret.reveal().to_owned(), credential, expires_at: format_time(cx.now() + ttl) })
 }
 
-/// List the registered agents.
+/// List the registered agents by name.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {}
+pub(super) struct List {
+    /// How many; 200 if not given, which is also the most.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
 
 /// The registered agents.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Agents {
     agents: Vec<AgentOut>,
+    /// Give this as `cursor` for the next page. Absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -106,30 +202,37 @@ struct AgentOut {
     /// Until when its newest good token is good.
     #[serde(skip_serializing_if = "Option::is_none")]
     token_expires_at: Option<String>,
+    /// The settings that a person set. The agent's own change of them waits for a person.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set_by_people: Vec<String>,
 }
 
-pub(super) fn list(cx: &mut Cx<'_, '_>, _: List) -> Result<Agents> {
-    let rows = cx.tx.query("select id, state, note, created_at from agent order by id limit 10000", &[])?;
-    let mut agents = Vec::with_capacity(rows.len());
-    for row in rows {
+pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Agents> {
+    let page = PageIn::new(input.limit.or(Some(PAGE_MAX)), input.cursor.as_deref())?;
+    let (_, after) = page.after.clone().unwrap_or_default();
+    let rows = cx.tx.query("select id, state, note, created_at from agent where id > $1 order by id limit $2", args![after, page.look_ahead()])?;
+    let page = Page::cut(rows, &page, |row| (0, row.get(0).unwrap_or_default()));
+    let mut agents = Vec::with_capacity(page.items.len());
+    for row in page.items {
         let agent: String = row.get(0)?;
         let good = good_tokens(cx, &agent)?;
+        let set_by_people = edit::set_by_people(cx.tx, &subject(&agent))?;
         agents.push(AgentOut {
             agent,
             state: row.get(1)?,
             note: row.get(2)?,
             created_at: format_time(row.get(3)?),
             token_expires_at: good.iter().map(|token| token.expires_at).max().map(format_time),
+            set_by_people,
         });
     }
-    Ok(Agents { agents })
+    Ok(Agents { agents, next_cursor: page.next_cursor })
 }
 
 fn good_tokens(cx: &mut Cx<'_, '_>, agent: &str) -> Result<Vec<CredentialRow>> {
-    let now = cx.now();
-    let rows = cx.tx.query(CREDENTIALS_OF, args![agent, SecretKind::Agent.name()])?;
-    let all = rows.iter().map(CredentialRow::read).collect::<Result<Vec<_>>>()?;
-    Ok(all.into_iter().filter(|token| token.is_good(now)).collect())
+    let mut good = rows::good_of(cx, agent, SecretKind::Agent)?;
+    good.extend(rows::good_of(cx, agent, SecretKind::Imported)?);
+    Ok(good)
 }
 
 /// Give an agent a new token. The old ones stop working now, or after `grace_minutes`.

@@ -5,8 +5,9 @@ use serde_json::Value;
 use subtle::ConstantTimeEq;
 
 use super::rows::{CREDENTIAL, CredentialRow, PERSON, PersonRow};
+use super::sessions::PRESENT_TTL;
 use super::token::{Secret, SecretKind};
-use crate::call::{Actor, ActorKind, Credential, Mode, Presence, Role};
+use crate::call::{Actor, ActorKind, Credential, Mode, Op, Presence, Role};
 use crate::limits::NAME_CHARS_MAX;
 use crate::{Code, Error, Result};
 
@@ -18,18 +19,17 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Takes `agent_id` and `agent_token` out of an input whose operation does not declare them.
-    pub fn take(schema: &Value, input: &mut Value) -> Result<Self> {
-        let declared = |name: &str| schema.pointer(&format!("/properties/{name}")).is_some();
+    /// Takes `agent_id` and `agent_token` out of an input. An operation that has a use of its own for an `agent_id` keeps
+    /// it, and it counts as a claim all the same.
+    pub fn take(op: &Op, input: &mut Value) -> Result<Self> {
+        let own = op.input.pointer("/properties/agent_id").is_some() && !op.shows_caller();
         let mut claims = Self::default();
         let Some(fields) = input.as_object_mut() else {
             return Err(Error::invalid("input", "must be a JSON object"));
         };
         for (name, slot) in [("agent_id", &mut claims.agent_id), ("agent_token", &mut claims.token)] {
-            if declared(name) {
-                continue;
-            }
-            match fields.remove(name) {
+            let given = if own && name == "agent_id" { fields.get(name).cloned() } else { fields.remove(name) };
+            match given {
                 None | Some(Value::Null) => {}
                 Some(Value::String(text)) => *slot = Some(text),
                 Some(_) => return Err(Error::invalid(name, "must be a text")),
@@ -46,6 +46,7 @@ pub fn authenticate(tx: &mut Tx<'_>, credential: &Credential, claims: &Claims, n
         (Credential::Secret { secret, proved }, _) => by_secret(tx, secret, *proved, now)?,
         (_, Some(token)) => by_secret(tx, token, false, now)?,
         (Credential::Named(name), None) => by_name(tx, name.as_deref(), claims, open_allowed)?,
+        (Credential::Local, None) => by_name(tx, None, claims, open_allowed)?,
         (Credential::Nobody, None) => return Err(unauthenticated("no credential was given")),
     };
     if let Some(claimed) = &claims.agent_id
@@ -62,7 +63,7 @@ fn unauthenticated(message: &str) -> Error {
 }
 
 fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Actor> {
-    let secret = Secret::parse(text)?;
+    let secret = Secret::parse(text).or_else(|error| Secret::foreign(text).ok_or(error))?;
     let refused = || unauthenticated("this credential is unknown, expired or revoked");
     let hash = secret.hash();
     let row = tx.optional(CREDENTIAL, args![hash])?.ok_or_else(refused)?;
@@ -73,7 +74,7 @@ fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Acto
         return Err(refused());
     }
     match secret.kind() {
-        SecretKind::Agent => {
+        SecretKind::Agent | SecretKind::Imported => {
             let state: Option<String> = tx.optional("select state from agent where id = $1", args![found.owner])?.map(|row| row.get(0)).transpose()?;
             if state.as_deref() != Some("active") {
                 return Err(refused());
@@ -93,7 +94,12 @@ fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Acto
                 id: person.id,
                 verified: true,
                 role: Some(Role::from_name(&person.role)),
-                presence: if present { Presence::Shown } else { Presence::NotShown },
+                presence: match (session, proved) {
+                    (true, false) => Presence::Unproved,
+                    _ if present => Presence::Shown,
+                    _ => Presence::NotShown,
+                },
+                presence_since: found.present_until.filter(|_| present).map(|until| until - PRESENT_TTL),
                 scopes,
                 credential: Some(found.id),
             })

@@ -7,7 +7,9 @@
 
 mod agents;
 mod authenticate;
+mod erase;
 mod factor;
+mod imported;
 mod people;
 mod projection;
 mod rows;
@@ -17,8 +19,13 @@ mod token;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
+pub(crate) use imported::bring_in;
+
+pub(crate) use agents::accept_agent_edit;
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
+pub(crate) use erase::erase;
 pub use projection::IdentityProjection;
+pub use rows::prune_credentials;
 pub use sessions::{Link, has_key, is_claimed, issue_claim, verify_signature};
 pub use token::{Secret, SecretKind};
 
@@ -26,6 +33,7 @@ pub use token::{Secret, SecretKind};
 pub const EVENTS: &[Kind] = &[
     agents::REGISTERED,
     agents::REVOKED,
+    agents::DESCRIBED,
     rows::ISSUED,
     rows::REVOKED,
     people::ADDED,
@@ -42,6 +50,7 @@ pub(crate) fn operations() -> Vec<Op> {
     vec![
         Op::write(Toolset::Desk, "agent_add", agents::add).access(owner).shows_once(&["token"]),
         Op::read(Toolset::Desk, "agent_list", agents::list),
+        Op::write(Toolset::Desk, "agent_change", agents::change).access(Access::Anyone),
         Op::write(Toolset::Desk, "agent_rotate", agents::rotate).access(owner).shows_once(&["token"]),
         Op::write(Toolset::Desk, "agent_revoke", agents::revoke).access(owner).destructive(),
         Op::write(Toolset::Desk, "person_invite", people::invite).access(owner).shows_once(&["code"]),
@@ -50,10 +59,21 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(Toolset::Desk, "token_create", people::create_token).access(Access::Present(Role::Viewer)).shows_once(&["token"]),
         Op::read(Toolset::Desk, "token_list", people::list_tokens),
         Op::write(Toolset::Desk, "token_revoke", people::revoke_token).access(Access::Person(Role::Viewer)).destructive(),
-        Op::prepared(Toolset::Desk, "claim", sessions::hash_factor_of_claim, sessions::claim).access(Access::Public).shows_once(&["session"]),
-        Op::prepared(Toolset::Desk, "accept_invitation", sessions::hash_factor_of_invited, sessions::accept).access(Access::Public).shows_once(&["session"]),
-        Op::prepared(Toolset::Desk, "sign_in", sessions::check_factor, sessions::sign_in).access(Access::Public).shows_once(&["session"]),
-        Op::prepared(Toolset::Desk, "show_presence", sessions::check_own_factor, sessions::show_presence).access(Access::Person(Role::Viewer)),
+        Op::prepared(Toolset::Desk, "claim", sessions::hash_factor_of_claim, sessions::claim)
+            .access(Access::Public)
+            .shows_once(&["session"])
+            .takes_secrets(&["code", "passphrase"]),
+        Op::prepared(Toolset::Desk, "accept_invitation", sessions::hash_factor_of_invited, sessions::accept)
+            .access(Access::Public)
+            .shows_once(&["session"])
+            .takes_secrets(&["code", "passphrase"]),
+        Op::prepared(Toolset::Desk, "sign_in", sessions::check_factor, sessions::sign_in)
+            .access(Access::Public)
+            .shows_once(&["session"])
+            .takes_secrets(&["passphrase"]),
+        Op::prepared(Toolset::Desk, "show_presence", sessions::check_own_factor, sessions::show_presence)
+            .access(Access::Person(Role::Viewer))
+            .takes_secrets(&["passphrase"]),
         Op::write(Toolset::Desk, "sign_out", sessions::sign_out).access(Access::Person(Role::Viewer)),
         Op::read(Toolset::Desk, "session_list", sessions::list),
         Op::write(Toolset::Desk, "session_revoke", sessions::revoke).access(Access::Person(Role::Viewer)).destructive(),

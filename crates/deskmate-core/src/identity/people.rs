@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::rows::{self, CREDENTIAL_BY_ID, CREDENTIALS_OF, CredentialRow, PEOPLE, PERSON, PersonRow};
+use super::rows::{self, CREDENTIAL_BY_ID, CredentialRow, PEOPLE, PERSON, PersonRow};
 use super::token::SecretKind;
-use crate::call::{Cx, Role};
-use crate::limits::{NAME_CHARS_MAX, TITLE_CHARS_MAX};
+use crate::call::{Cx, Page, PageIn, Role};
+use crate::limits::{NAME_CHARS_MAX, PAGE_MAX, TITLE_CHARS_MAX};
 use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, format_time};
 
@@ -39,6 +39,8 @@ pub(super) struct Invite {
 pub(super) struct Invitation {
     /// How the person is called here.
     name: String,
+    /// The id under which it can be revoked.
+    credential: String,
     /// The code of the link. It is shown only here.
     code: String,
     /// Until when it works.
@@ -53,8 +55,8 @@ pub(super) fn invite(cx: &mut Cx<'_, '_>, input: Invite) -> Result<Invitation> {
     }
     let ttl = i64::from(days) * DAY;
     let scopes = [vec![input.role.name().to_owned()], input.domains].concat();
-    let (_, secret) = rows::issue(cx, SecretKind::Invitation, &input.name, &scopes, ttl)?;
-    Ok(Invitation { name: input.name, code: secret.reveal().to_owned(), expires_at: format_time(cx.now() + ttl) })
+    let (credential, secret) = rows::issue(cx, SecretKind::Invitation, &input.name, &scopes, ttl)?;
+    Ok(Invitation { name: input.name, credential, code: secret.reveal().to_owned(), expires_at: format_time(cx.now() + ttl) })
 }
 
 /// A name that a person can take: not empty, and free.
@@ -94,15 +96,37 @@ pub(super) fn factor_digest(factor: &str) -> String {
     crate::hex(&sha2::Sha256::digest(factor.as_bytes()))
 }
 
-/// List the people of this desk.
+/// List the people of this desk, and the invitations that still work.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {}
+pub(super) struct List {
+    /// How many people; 200 if not given, which is also the most.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
 
 /// The people of this desk.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct People {
     people: Vec<PersonOut>,
+    /// Invitations that still work.
+    invitations: Vec<InvitationOut>,
+    /// Give this as `cursor` for the next page. Absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct InvitationOut {
+    /// The id under which it can be revoked.
+    credential: String,
+    /// How the person will be called.
+    name: String,
+    /// What they will be allowed to do.
+    role: String,
+    /// Until when it works.
+    expires_at: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -124,10 +148,14 @@ struct PersonOut {
     locked_until: Option<String>,
 }
 
-pub(super) fn list(cx: &mut Cx<'_, '_>, _: List) -> Result<People> {
+pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<People> {
     let now = cx.now();
-    let rows = cx.tx.query(PEOPLE, &[])?;
-    let people = rows.iter().map(PersonRow::read).collect::<Result<Vec<_>>>()?.into_iter().map(|row| PersonOut {
+    let page = PageIn::new(input.limit.or(Some(PAGE_MAX)), input.cursor.as_deref())?;
+    let (created_at, id) = page.after.clone().unwrap_or((i64::MIN, String::new()));
+    let rows = cx.tx.query(PEOPLE, args![created_at, id, page.look_ahead()])?;
+    let rows = rows.iter().map(PersonRow::read).collect::<Result<Vec<_>>>()?;
+    let page = Page::cut(rows, &page, |row| (row.created_at, row.id.clone()));
+    let people = page.items.into_iter().map(|row| PersonOut {
         person: row.id,
         name: row.name,
         role: row.role,
@@ -136,7 +164,23 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, _: List) -> Result<People> {
         created_at: format_time(row.created_at),
         locked_until: row.locked_until.filter(|until| *until > now).map(format_time),
     });
-    Ok(People { people: people.collect() })
+    Ok(People { people: people.collect(), invitations: invitations(cx)?, next_cursor: page.next_cursor })
+}
+
+/// The newest invitations that still work.
+fn invitations(cx: &mut Cx<'_, '_>) -> Result<Vec<InvitationOut>> {
+    let now = cx.now();
+    let rows = cx.tx.query(
+        "select id, owner, scopes, expires_at from credential where expires_at > $1 and kind = 'invitation' and revoked_at is null \
+         order by expires_at desc, id desc limit $2",
+        args![now, PAGE_MAX],
+    )?;
+    let read = |row: &deskmate_db::Row| {
+        let scopes: Vec<String> = serde_json::from_str(&row.get::<String>(2)?).unwrap_or_default();
+        let role = scopes.into_iter().next().unwrap_or_default();
+        Ok(InvitationOut { credential: row.get(0)?, name: row.get(1)?, role, expires_at: format_time(row.get(3)?) })
+    };
+    rows.iter().map(read).collect()
 }
 
 /// Change what a person may do, or disable them. The last active owner cannot be taken away.
@@ -238,7 +282,7 @@ pub(super) fn create_token(cx: &mut Cx<'_, '_>, input: CreateToken) -> Result<Pe
     Ok(PersonalToken { token: secret.reveal().to_owned(), credential, expires_at: format_time(cx.now() + ttl) })
 }
 
-/// List your own personal tokens.
+/// List your own personal tokens that still work, newest first.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListTokens {}
@@ -259,15 +303,11 @@ struct TokenOut {
     created_at: String,
     /// Until when.
     expires_at: String,
-    /// Whether it still works.
-    good: bool,
 }
 
 pub(super) fn list_tokens(cx: &mut Cx<'_, '_>, _: ListTokens) -> Result<Tokens> {
-    let (owner, now) = (cx.actor.id.clone(), cx.now());
-    let rows = cx.tx.query(CREDENTIALS_OF, args![owner, SecretKind::Personal.name()])?;
-    let tokens = rows.iter().map(CredentialRow::read).collect::<Result<Vec<_>>>()?.into_iter().map(|row| TokenOut {
-        good: row.is_good(now),
+    let owner = cx.actor.id.clone();
+    let tokens = rows::good_of(cx, &owner, SecretKind::Personal)?.into_iter().map(|row| TokenOut {
         credential: row.id,
         scopes: serde_json::from_str(&row.scopes).unwrap_or_default(),
         created_at: format_time(row.created_at),
@@ -276,7 +316,7 @@ pub(super) fn list_tokens(cx: &mut Cx<'_, '_>, _: ListTokens) -> Result<Tokens> 
     Ok(Tokens { tokens: tokens.collect() })
 }
 
-/// Revoke one of your personal tokens; an owner may revoke anybody's.
+/// Revoke one of your personal tokens. An owner may revoke anybody's, and an agent's token or an invitation too.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RevokeToken {
@@ -292,16 +332,20 @@ pub(super) struct TokenRevoked {
 }
 
 pub(super) fn revoke_token(cx: &mut Cx<'_, '_>, input: RevokeToken) -> Result<TokenRevoked> {
-    end_own(cx, &input.credential, SecretKind::Personal)?;
+    let kinds: &[SecretKind] = match cx.actor.role {
+        Some(Role::Owner) => &[SecretKind::Personal, SecretKind::Agent, SecretKind::Imported, SecretKind::Invitation],
+        _ => &[SecretKind::Personal],
+    };
+    end_own(cx, &input.credential, kinds)?;
     Ok(TokenRevoked { credential: input.credential })
 }
 
 /// Ends a credential of the caller's own, or anybody's if an owner asks.
-pub(super) fn end_own(cx: &mut Cx<'_, '_>, id: &str, kind: SecretKind) -> Result<()> {
+pub(super) fn end_own(cx: &mut Cx<'_, '_>, id: &str, kinds: &[SecretKind]) -> Result<()> {
     let absent = || Error::not_found("you have nothing with this id");
     let row = cx.tx.optional(CREDENTIAL_BY_ID, args![id])?.map(|row| CredentialRow::read(&row)).transpose()?.ok_or_else(absent)?;
     let own = row.owner == cx.actor.id || cx.actor.role == Some(Role::Owner);
-    if row.kind != kind.name() || !own {
+    if !own || !kinds.iter().any(|kind| kind.name() == row.kind) {
         return Err(absent());
     }
     let now = cx.now();

@@ -6,6 +6,7 @@ use deskmate_db::Tx;
 use serde_json::Value;
 
 use super::sessions::rebuilt_factor;
+use super::token::SecretKind;
 use super::{agents, people, rows, sessions};
 use crate::record::{Body, Finding, Projection};
 use crate::{Result, hex};
@@ -16,6 +17,7 @@ pub struct IdentityProjection {
     agents: BTreeMap<String, &'static str>,
     people: BTreeMap<String, PersonFacts>,
     credentials: BTreeMap<String, CredentialFacts>,
+    newest: i64,
 }
 
 #[derive(Default, PartialEq, Eq, Debug)]
@@ -24,9 +26,11 @@ struct PersonFacts {
     domains: String,
     state: String,
     factor: String,
+    failures: i64,
+    locked_until: Option<i64>,
 }
 
-#[derive(Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
 struct CredentialFacts {
     kind: String,
     owner: String,
@@ -35,10 +39,12 @@ struct CredentialFacts {
     expires_at: i64,
     revoked_at: Option<i64>,
     present_until: Option<i64>,
+    failures: i64,
 }
 
 impl Projection for IdentityProjection {
     fn apply(&mut self, _seq: u64, body: &Body) {
+        self.newest = self.newest.max(body.at);
         let text = |name: &str| body.facts.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let number = |name: &str| body.facts.get(name).and_then(Value::as_i64);
         let kind = body.kind.as_str();
@@ -47,7 +53,8 @@ impl Projection for IdentityProjection {
         } else if kind == agents::REVOKED.name {
             self.agents.insert(text("agent"), "revoked");
         } else if kind == people::ADDED.name {
-            let facts = PersonFacts { role: text("role"), domains: text("domains"), state: "active".to_owned(), factor: text("factor") };
+            let (role, domains, factor) = (text("role"), text("domains"), text("factor"));
+            let facts = PersonFacts { role, domains, state: "active".to_owned(), factor, ..PersonFacts::default() };
             self.people.insert(text("person"), facts);
         } else if kind == people::CHANGED.name {
             let person = self.people.entry(text("person")).or_default();
@@ -61,7 +68,12 @@ impl Projection for IdentityProjection {
                 expires_at: number("expires_at").unwrap_or(0),
                 revoked_at: None,
                 present_until: None,
+                failures: 0,
             };
+            // Whoever gets a session has just given the right passphrase.
+            if let Some(person) = self.people.get_mut(&facts.owner).filter(|_| facts.kind == SecretKind::Session.name()) {
+                (person.failures, person.locked_until) = (0, None);
+            }
             self.credentials.insert(text("credential"), facts);
         } else if kind == rows::REVOKED.name {
             let (at, now) = (number("at").unwrap_or(0), number("now").unwrap_or(0));
@@ -71,7 +83,15 @@ impl Projection for IdentityProjection {
                 credential.revoked_at = Some(at);
             }
         } else if kind == sessions::PRESENT.name {
-            self.credentials.entry(text("credential")).or_default().present_until = number("until");
+            let credential = self.credentials.entry(text("credential")).or_default();
+            (credential.present_until, credential.failures) = (number("until"), 0);
+        } else if kind == sessions::SIGN_IN_FAILED.name && body.facts.contains_key("credential") {
+            self.credentials.entry(text("credential")).or_default().failures = number("failures").unwrap_or(0);
+        } else if kind == sessions::SIGN_IN_FAILED.name {
+            let person = self.people.entry(text("person")).or_default();
+            (person.failures, person.locked_until) = (number("failures").unwrap_or(0), None);
+        } else if kind == sessions::LOCKED.name {
+            self.people.entry(text("person")).or_default().locked_until = number("until");
         }
     }
 
@@ -81,12 +101,19 @@ impl Projection for IdentityProjection {
             let state: String = row.get(1)?;
             stored.agents.insert(row.get(0)?, if state == "active" { "active" } else { "revoked" });
         }
-        for row in tx.query("select id, role, domains, state, factor from person order by id", &[])? {
+        for row in tx.query("select id, role, domains, state, factor, failures, locked_until from person order by id", &[])? {
             let factor: Option<String> = row.get(4)?;
-            let facts = PersonFacts { role: row.get(1)?, domains: row.get(2)?, state: row.get(3)?, factor: rebuilt_factor(factor.as_deref()) };
+            let facts = PersonFacts {
+                role: row.get(1)?,
+                domains: row.get(2)?,
+                state: row.get(3)?,
+                factor: rebuilt_factor(factor.as_deref()),
+                failures: row.get(5)?,
+                locked_until: row.get(6)?,
+            };
             stored.people.insert(row.get(0)?, facts);
         }
-        for row in tx.query("select id, kind, owner, hash, scopes, expires_at, revoked_at, present_until from credential order by id", &[])? {
+        for row in tx.query("select id, kind, owner, hash, scopes, expires_at, revoked_at, present_until, failures from credential order by id", &[])? {
             let hash: Vec<u8> = row.get(3)?;
             let facts = CredentialFacts {
                 kind: row.get(1)?,
@@ -96,13 +123,17 @@ impl Projection for IdentityProjection {
                 expires_at: row.get(5)?,
                 revoked_at: row.get(6)?,
                 present_until: row.get(7)?,
+                failures: row.get(8)?,
             };
             stored.credentials.insert(row.get(0)?, facts);
         }
         let mut findings = Vec::new();
         differences("agent", &self.agents, &stored.agents, &mut findings);
         differences("person", &self.people, &stored.people, &mut findings);
-        differences("credential", &self.credentials, &stored.credentials, &mut findings);
+        // Rows of credentials that have ended go after a time; without its row none is good.
+        let is_kept = |(id, facts): &(&String, &CredentialFacts)| facts.expires_at >= self.newest || stored.credentials.contains_key(*id);
+        let kept = self.credentials.iter().filter(is_kept).map(|(id, facts)| (id.clone(), facts.clone())).collect();
+        differences("credential", &kept, &stored.credentials, &mut findings);
         Ok(findings)
     }
 }

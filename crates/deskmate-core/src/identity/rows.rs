@@ -28,8 +28,8 @@ pub(super) struct CredentialRow {
 pub(super) const CREDENTIAL: &str = "select id, kind, owner, scopes, created_at, expires_at, revoked_at, present_until, hash from credential where hash = $1";
 pub(super) const CREDENTIAL_BY_ID: &str =
     "select id, kind, owner, scopes, created_at, expires_at, revoked_at, present_until, hash from credential where id = $1";
-pub(super) const CREDENTIALS_OF: &str = "select id, kind, owner, scopes, created_at, expires_at, revoked_at, present_until, hash from credential \
-     where owner = $1 and kind = $2 order by created_at, id limit 1000";
+const GOOD_CREDENTIALS_OF: &str = "select id, kind, owner, scopes, created_at, expires_at, revoked_at, present_until, hash from credential \
+     where owner = $1 and kind = $2 and revoked_at is null and expires_at > $3 order by created_at desc, id desc limit 1000";
 
 impl CredentialRow {
     pub(super) fn read(row: &Row) -> Result<Self> {
@@ -50,24 +50,50 @@ impl CredentialRow {
     }
 }
 
+/// The credentials of somebody that are still good, newest first.
+pub(super) fn good_of(cx: &mut Cx<'_, '_>, owner: &str, kind: SecretKind) -> Result<Vec<CredentialRow>> {
+    let now = cx.now();
+    let rows = cx.tx.query(GOOD_CREDENTIALS_OF, args![owner, kind.name(), now])?;
+    rows.iter().map(CredentialRow::read).collect()
+}
+
+/// Deletes a slice of credentials that ended before a moment, with the keys of sessions, and tells how many there were.
+/// The record still tells of them.
+pub fn prune_credentials(cx: &mut Cx<'_, '_>, before: i64, limit: u32) -> Result<u64> {
+    let rows = cx.tx.query("select id from credential where expires_at < $1 order by expires_at, id limit $2", args![before, limit])?;
+    for row in &rows {
+        let id: String = row.get(0)?;
+        cx.tx.execute("delete from session_key where credential = $1", args![id])?;
+        cx.tx.execute("delete from credential where id = $1", args![id])?;
+    }
+    Ok(u64::try_from(rows.len()).unwrap_or(0))
+}
+
 /// Hands out a new credential and tells the record.
 pub(super) fn issue(cx: &mut Cx<'_, '_>, kind: SecretKind, owner: &str, scopes: &[String], ttl_us: i64) -> Result<(String, Secret)> {
-    let (id, secret) = (cx.new_id(), Secret::new(kind, &cx.secret()));
+    let secret = Secret::new(kind, &cx.secret());
+    let id = keep(cx, kind, owner, &secret.hash(), scopes, ttl_us)?;
+    Ok((id, secret))
+}
+
+/// Keeps the hash of a credential and tells the record.
+pub(super) fn keep(cx: &mut Cx<'_, '_>, kind: SecretKind, owner: &str, hash: &[u8; 32], scopes: &[String], ttl_us: i64) -> Result<String> {
+    let id = cx.new_id();
     let (now, scopes) = (cx.now(), serde_json::Value::from(scopes).to_string());
     let expires_at = now.saturating_add(ttl_us);
     cx.tx.execute(
         "insert into credential (id, kind, owner, hash, scopes, created_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7)",
-        args![id, kind.name(), owner, secret.hash(), scopes, now, expires_at],
+        args![id, kind.name(), owner, hash, scopes, now, expires_at],
     )?;
     let event = Event::new(ISSUED, format!("credential:{id}"))
         .fact("credential", id.as_str())
         .fact("kind", kind.name())
         .fact("owner", owner)
-        .fact("hash", hex(&secret.hash()))
+        .fact("hash", hex(hash))
         .fact("scopes", scopes)
         .fact("expires_at", expires_at);
     cx.emit(event)?;
-    Ok((id, secret))
+    Ok(id)
 }
 
 /// Ends a credential at a moment, now or later, and tells the record.
@@ -97,8 +123,8 @@ pub(super) struct PersonRow {
 
 pub(super) const PERSON: &str = "select id, name, role, domains, factor, state, created_at, failures, locked_until from person where id = $1";
 pub(super) const PERSON_BY_NAME: &str = "select id, name, role, domains, factor, state, created_at, failures, locked_until from person where name = $1";
-pub(super) const PEOPLE: &str =
-    "select id, name, role, domains, factor, state, created_at, failures, locked_until from person order by created_at, id limit 1000";
+pub(super) const PEOPLE: &str = "select id, name, role, domains, factor, state, created_at, failures, locked_until from person \
+     where (created_at, id) > ($1, $2) order by created_at, id limit $3";
 
 impl PersonRow {
     pub(super) fn read(row: &Row) -> Result<Self> {

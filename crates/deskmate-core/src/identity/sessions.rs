@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::people::{self, factor_digest};
-use super::rows::{self, CREDENTIAL, CREDENTIALS_OF, CredentialRow, PERSON, PERSON_BY_NAME, PersonRow};
+use super::rows::{self, CREDENTIAL, CredentialRow, PERSON, PERSON_BY_NAME, PersonRow};
 use super::token::{Secret, SecretKind};
 use super::{factor, mode};
 use crate::call::{Actor, Cx, Mode, Presence, Role};
@@ -30,7 +30,7 @@ const MINUTE: i64 = 60_000_000;
 const CLAIM_TTL: i64 = 10 * MINUTE;
 const SESSION_TTL: i64 = 30 * 24 * 60 * MINUTE;
 /// How long a shown presence lasts.
-const PRESENT_TTL: i64 = 5 * MINUTE;
+pub(super) const PRESENT_TTL: i64 = 5 * MINUTE;
 /// Wrong passphrases before the first lock; each further one doubles the time, up to a day.
 const FAILURES_MAX: i64 = 5;
 
@@ -53,11 +53,8 @@ pub fn issue_claim(cx: &mut Cx<'_, '_>) -> Result<Link> {
         return Err(Error::conflict("this desk has an owner already").hint("ask them for an invitation"));
     }
     let now = cx.now();
-    let rows = cx.tx.query(CREDENTIALS_OF, args!["desk", SecretKind::Claim.name()])?;
-    for row in rows.iter().map(CredentialRow::read).collect::<Result<Vec<_>>>()? {
-        if row.is_good(now) {
-            rows::end(cx, &row.id, now, "a newer link was made")?;
-        }
+    for row in rows::good_of(cx, "desk", SecretKind::Claim)? {
+        rows::end(cx, &row.id, now, "a newer link was made")?;
     }
     let (_, secret) = rows::issue(cx, SecretKind::Claim, "desk", &[], CLAIM_TTL)?;
     Ok(Link { code: secret.reveal().to_owned(), expires_at: now + CLAIM_TTL })
@@ -111,6 +108,7 @@ pub(super) fn claim(cx: &mut Cx<'_, '_>, input: Claim, factor: &FactorHash) -> R
     rows::end(cx, &link.id, now, "used")?;
     let person = people::insert(cx, &input.name, Role::Owner, &["*".to_owned()], &factor.0)?;
     cx.emit(Event::new(CLAIMED, "desk").fact("person", person.as_str()))?;
+    crate::policy::draft::claimed(cx, &person)?;
     open_session(cx, &person, input.public_key.as_deref())
 }
 
@@ -175,21 +173,31 @@ pub(super) fn check_factor(cx: &mut Cx<'_, '_>, input: &SignIn) -> Result<Checke
     let row = if let Some(name) = &input.name {
         cx.tx.optional(PERSON_BY_NAME, args![name])?
     } else {
-        let rows = cx.tx.query(rows::PEOPLE, &[])?;
+        let rows = cx.tx.query(rows::PEOPLE, args![i64::MIN, "", 2_u32])?;
         if rows.len() > 1 {
             return Err(Error::invalid("name", "is needed, because this desk has several people"));
         }
         rows.into_iter().next()
     };
     let person = row.map(|row| PersonRow::read(&row)).transpose()?.ok_or_else(wrong)?;
-    check(cx, person, &input.passphrase)
+    refuse_locked(cx, &person)?;
+    check(person, &input.passphrase)
 }
 
-fn check(cx: &mut Cx<'_, '_>, person: PersonRow, passphrase: &str) -> Result<Checked> {
-    if let Some(until) = person.locked_until.filter(|until| *until > cx.now()) {
-        let wait = u64::try_from((until - cx.now()) / 1_000).unwrap_or(0);
-        return Err(Error::limited(format!("signing in is locked until {} after too many wrong passphrases", format_time(until)), wait));
+/// Whoever guesses over the network locks the network's callers out. The account that the server runs under is not held
+/// up by that: it could read the store anyway, and its owner must be able to come in and end it.
+fn refuse_locked(cx: &Cx<'_, '_>, person: &PersonRow) -> Result<()> {
+    match person.locked_until.filter(|until| *until > cx.now() && !cx.actor.is_local()) {
+        None => Ok(()),
+        Some(until) => {
+            let wait = u64::try_from((until - cx.now()) / 1_000).unwrap_or(0);
+            let told = Error::limited(format!("signing in is locked until {} after too many wrong passphrases", format_time(until)), wait);
+            Err(told.hint("a terminal of the account that the server runs under is not locked, and a session that is signed in goes on"))
+        }
     }
+}
+
+fn check(person: PersonRow, passphrase: &str) -> Result<Checked> {
     if person.state != "active" {
         return Err(wrong());
     }
@@ -201,16 +209,17 @@ fn wrong() -> Error {
     Error::new(Code::Unauthenticated, "the name or the passphrase is wrong")
 }
 
+/// The person whom a check found, if nothing changed meanwhile.
+fn unchanged(cx: &mut Cx<'_, '_>, checked: &Checked) -> Result<PersonRow> {
+    let row = cx.tx.optional(PERSON, args![checked.person])?.map(|row| PersonRow::read(&row)).transpose()?.ok_or_else(wrong)?;
+    if row.factor == checked.factor && row.state == "active" { Ok(row) } else { Err(wrong()) }
+}
+
 /// Uses what the check found: counts a failure, or says that the person may go on. `None` is a failure that was told.
 fn settle(cx: &mut Cx<'_, '_>, checked: &Checked) -> Result<Option<PersonRow>> {
-    let row = cx.tx.optional(PERSON, args![checked.person])?.map(|row| PersonRow::read(&row)).transpose()?.ok_or_else(wrong)?;
-    if row.factor != checked.factor || row.state != "active" {
-        return Err(wrong());
-    }
+    let row = unchanged(cx, checked)?;
+    refuse_locked(cx, &row)?;
     let (now, subject) = (cx.now(), format!("person:{}", row.id));
-    if row.locked_until.is_some_and(|until| until > now) {
-        return Err(Error::limited("signing in is locked after too many wrong passphrases", 60_000));
-    }
     if checked.fits {
         if row.failures > 0 {
             cx.tx.execute("update person set failures = 0, locked_until = null where id = $1", args![row.id])?;
@@ -257,11 +266,12 @@ pub(super) fn sign_in(cx: &mut Cx<'_, '_>, input: SignIn, checked: &Checked) -> 
 fn open_session(cx: &mut Cx<'_, '_>, person: &str, public_key: Option<&str>) -> Result<SignedIn> {
     // From here on it is known who acts, and the record says so.
     cx.actor = Actor::person(person);
-    let (id, secret) = rows::issue(cx, SecretKind::Session, person, &[], SESSION_TTL)?;
-    if let Some(key) = public_key {
-        let bytes = data_encoding::BASE64.decode(key.as_bytes()).ok().filter(|bytes| VerifyingKey::from_sec1_bytes(bytes).is_ok());
-        let bytes = bytes.ok_or_else(|| Error::invalid("public_key", "must be an uncompressed P-256 point in base64"))?;
-        cx.tx.execute("insert into session_key (credential, public_key) values ($1, $2)", args![id, bytes])?;
+    let key = public_key.map(read_key).transpose()?;
+    // The record vouches for the credential's row, and that row for the key and for whether there is one.
+    let bound: Vec<String> = key.iter().map(|key| key_scope(key)).collect();
+    let (id, secret) = rows::issue(cx, SecretKind::Session, person, &bound, SESSION_TTL)?;
+    if let Some(key) = key {
+        cx.tx.execute("insert into session_key (credential, public_key) values ($1, $2)", args![id, key])?;
     }
     let until = present(cx, &id)?;
     let row = PersonRow::read(&cx.tx.one(PERSON, args![person])?)?;
@@ -275,9 +285,20 @@ fn open_session(cx: &mut Cx<'_, '_>, person: &str, public_key: Option<&str>) -> 
     })
 }
 
+fn read_key(text: &str) -> Result<Vec<u8>> {
+    let bytes = data_encoding::BASE64.decode(text.as_bytes()).ok().filter(|bytes| VerifyingKey::from_sec1_bytes(bytes).is_ok());
+    bytes.ok_or_else(|| Error::invalid("public_key", "must be an uncompressed P-256 point in base64"))
+}
+
+/// How a session's credential names the key of its browser.
+fn key_scope(key: &[u8]) -> String {
+    use sha2::Digest;
+    format!("key:{}", crate::hex(&sha2::Sha256::digest(key)))
+}
+
 fn present(cx: &mut Cx<'_, '_>, credential: &str) -> Result<i64> {
     let until = cx.now() + PRESENT_TTL;
-    cx.tx.execute("update credential set present_until = $2 where id = $1", args![credential, until])?;
+    cx.tx.execute("update credential set present_until = $2, failures = 0 where id = $1", args![credential, until])?;
     cx.emit(Event::new(PRESENT, format!("credential:{credential}")).fact("credential", credential).fact("until", until))?;
     Ok(until)
 }
@@ -302,16 +323,31 @@ pub(super) struct Shown {
 
 pub(super) fn check_own_factor(cx: &mut Cx<'_, '_>, input: &ShowPresence) -> Result<Checked> {
     let person = PersonRow::read(&cx.tx.one(PERSON, args![cx.actor.id])?)?;
-    check(cx, person, &input.passphrase)
+    check(person, &input.passphrase)
 }
 
 pub(super) fn show_presence(cx: &mut Cx<'_, '_>, _: ShowPresence, checked: &Checked) -> Result<Shown> {
     let credential = own_session(cx)?;
-    if settle(cx, checked)?.is_none() {
+    let person = unchanged(cx, checked)?;
+    if !checked.fits {
+        count_in_session(cx, &credential, &person.id)?;
         return Ok(Shown { shown: false, present_until: None });
     }
     let until = present(cx, &credential)?;
     Ok(Shown { shown: true, present_until: Some(format_time(until)) })
+}
+
+/// A session counts its own wrong passphrases, apart from those of callers who are not signed in: those cannot keep it
+/// from showing presence, and after a few the session ends.
+fn count_in_session(cx: &mut Cx<'_, '_>, credential: &str, person: &str) -> Result<()> {
+    let failures: i64 = cx.tx.one("update credential set failures = failures + 1 where id = $1 returning failures", args![credential])?.get(0)?;
+    let event = Event::new(SIGN_IN_FAILED, format!("person:{person}")).fact("person", person).fact("failures", failures);
+    cx.emit(event.fact("credential", credential))?;
+    if failures >= FAILURES_MAX {
+        let now = cx.now();
+        rows::end(cx, credential, now, "too many wrong passphrases")?;
+    }
+    Ok(())
 }
 
 fn own_session(cx: &Cx<'_, '_>) -> Result<String> {
@@ -343,7 +379,7 @@ pub(super) fn sign_out(cx: &mut Cx<'_, '_>, _: SignOut) -> Result<SignedOut> {
 #[serde(deny_unknown_fields)]
 pub(super) struct ListSessions {}
 
-/// Your sessions that are still good.
+/// Your sessions that are still good, newest first.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Sessions {
     sessions: Vec<SessionOut>,
@@ -362,10 +398,8 @@ struct SessionOut {
 }
 
 pub(super) fn list(cx: &mut Cx<'_, '_>, _: ListSessions) -> Result<Sessions> {
-    let (owner, now, own) = (cx.actor.id.clone(), cx.now(), cx.actor.credential.clone());
-    let rows = cx.tx.query(CREDENTIALS_OF, args![owner, SecretKind::Session.name()])?;
-    let rows = rows.iter().map(CredentialRow::read).collect::<Result<Vec<_>>>()?;
-    let sessions = rows.into_iter().filter(|row| row.is_good(now)).map(|row| SessionOut {
+    let (owner, own) = (cx.actor.id.clone(), cx.actor.credential.clone());
+    let sessions = rows::good_of(cx, &owner, SecretKind::Session)?.into_iter().map(|row| SessionOut {
         this_one: own.as_ref() == Some(&row.id),
         session: row.id,
         created_at: format_time(row.created_at),
@@ -383,7 +417,7 @@ pub(super) struct RevokeSession {
 }
 
 pub(super) fn revoke(cx: &mut Cx<'_, '_>, input: RevokeSession) -> Result<SignedOut> {
-    people::end_own(cx, &input.session, SecretKind::Session)?;
+    people::end_own(cx, &input.session, &[SecretKind::Session])?;
     Ok(SignedOut { session: input.session })
 }
 
@@ -429,17 +463,20 @@ pub(super) fn whoami(cx: &mut Cx<'_, '_>, _: WhoAmI) -> Result<You> {
 /// Whether a session belongs to a browser that made a key at sign-in. One without a key belongs to the command line,
 /// which keeps its secret in memory and sends it in the Authorization header, as no page of another origin can.
 pub fn has_key(tx: &mut Tx<'_>, session: &str) -> Result<bool> {
-    let secret = Secret::parse(session)?;
-    let row = tx.optional("select k.credential from credential c join session_key k on k.credential = c.id where c.hash = $1", args![secret.hash()])?;
-    Ok(row.is_some())
+    let row = tx.optional(SESSION_KEY, args![Secret::parse(session)?.hash()])?;
+    let Some(row) = row else { return Ok(false) };
+    let (scopes, key): (String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?);
+    Ok(key.is_some() || scopes != "[]")
 }
+
+const SESSION_KEY: &str = "select c.scopes, k.public_key from credential c left join session_key k on k.credential = c.id where c.hash = $1";
 
 /// Whether a request of a session was signed by the browser that signed in.
 pub fn verify_signature(tx: &mut Tx<'_>, session: &str, signed: &[u8], signature: Option<&[u8]>) -> Result<bool> {
-    let secret = Secret::parse(session)?;
-    let row = tx.optional("select k.public_key from credential c join session_key k on k.credential = c.id where c.hash = $1", args![secret.hash()])?;
+    let row = tx.optional(SESSION_KEY, args![Secret::parse(session)?.hash()])?;
     let Some(row) = row else { return Ok(false) };
-    let key: Vec<u8> = row.get(0)?;
+    let scopes: Vec<String> = serde_json::from_str(&row.get::<String>(0)?).unwrap_or_default();
+    let Some(key) = row.get::<Option<Vec<u8>>>(1)?.filter(|key| scopes.contains(&key_scope(key))) else { return Ok(false) };
     let checked = VerifyingKey::from_sec1_bytes(&key).ok().zip(signature.and_then(|bytes| Signature::from_slice(bytes).ok()));
     Ok(checked.is_some_and(|(key, signature)| key.verify(signed, &signature).is_ok()))
 }

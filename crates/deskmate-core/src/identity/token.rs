@@ -6,6 +6,10 @@ use sha2::{Digest, Sha256};
 
 use crate::{Code, Error, Result};
 
+/// How long a token of another server may be.
+const FOREIGN_MIN: usize = 16;
+const FOREIGN_MAX: usize = 512;
+
 /// What a secret is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretKind {
@@ -19,9 +23,12 @@ pub enum SecretKind {
     Invitation,
     /// The first link, which claims the desk.
     Claim,
+    /// An agent's token of another server, brought in by its hash. It has no form of ours.
+    Imported,
 }
 
 impl SecretKind {
+    /// Those with a form of our own; an imported token is not among them, because any text could be one.
     const ALL: [Self; 5] = [Self::Agent, Self::Personal, Self::Session, Self::Invitation, Self::Claim];
 
     /// The stable name.
@@ -32,6 +39,7 @@ impl SecretKind {
             Self::Session => "session",
             Self::Invitation => "invitation",
             Self::Claim => "claim",
+            Self::Imported => "imported",
         }
     }
 
@@ -42,6 +50,7 @@ impl SecretKind {
             Self::Session => "dms_",
             Self::Invitation => "dmi_",
             Self::Claim => "dmc_",
+            Self::Imported => "",
         }
     }
 }
@@ -72,6 +81,15 @@ impl Secret {
             return Err(wrong());
         }
         Ok(Self { kind, text: text.to_owned() })
+    }
+
+    /// A text that is no secret of ours, as the token of another server that may have been brought in. Only the store can
+    /// tell whether it was.
+    pub(super) fn foreign(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let ours = SecretKind::ALL.into_iter().any(|kind| text.starts_with(kind.prefix()));
+        let plain = (FOREIGN_MIN..=FOREIGN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        (plain && !ours).then(|| Self { kind: SecretKind::Imported, text: text.to_owned() })
     }
 
     /// What it is for.

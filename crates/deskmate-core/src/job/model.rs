@@ -195,6 +195,8 @@ pub struct Claimed {
     pub step: Option<Value>,
     /// Which attempt this is, counted from 1.
     pub attempt: i64,
+    /// How often it is tried.
+    pub attempts_max: i64,
     /// The fence of the lease; every report shows it.
     pub fence: i64,
     /// When the lease ends without a sign of life.

@@ -166,6 +166,7 @@ fn start(cx: &mut Cx<'_, '_>, job: &str, worker: &str, ttl_us: i64) -> Result<Op
         input: from_text(&texts.get::<String>(0)?)?,
         step: step.map(|step| from_text(&step)).transpose()?,
         attempt: row.attempt,
+        attempts_max: row.attempts_max,
         fence: lease.fence,
         expires_at: lease.expires_at,
         cancel_requested: row.cancel_requested,

@@ -1,14 +1,31 @@
 //! How much an agent may do: rolling windows that are exact under concurrency, budgets for a day, and the kill switch.
 //!
-//! Tables: `meter`, `meter_use`, `budget_day`, `pause`.
+//! [`gauge`] reads all that a decision needs in two small queries; [`take`] uses up room in the transaction of the act;
+//! [`denied`] counts what was not allowed. An agent's meters are rows of its own, so that only its own calls wait for
+//! each other.
+//!
+//! Tables: `meter`, `meter_use`, `probe`, `pause`.
 
-use crate::call::Op;
+mod limit;
+mod pause;
+mod probe;
+mod window;
+
+use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
+pub use limit::{Full, Gauge, Room, Taken, Why, counters, gauge, paused, prune_idle, take, take_from};
+pub use pause::PauseProjection;
+pub use probe::denied;
+
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] = &[];
+pub const EVENTS: &[Kind] = &[pause::SET, pause::LIFTED];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
-    Vec::new()
+    vec![
+        Op::write(Toolset::Desk, "pause", pause::pause).access(Access::Person(Role::Approver)).idempotent(),
+        Op::write(Toolset::Desk, "resume", pause::resume).access(Access::Present(Role::Approver)).idempotent(),
+        Op::read(Toolset::Desk, "pause_list", pause::list),
+    ]
 }

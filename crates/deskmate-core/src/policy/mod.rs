@@ -14,8 +14,10 @@ mod change;
 mod condition;
 mod decide;
 mod document;
+pub mod draft;
 mod index;
 mod model;
+mod operations;
 mod problem;
 mod projection;
 mod reasons;
@@ -32,9 +34,11 @@ pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reas
 pub use cases::{CaseResult, run_case, run_cases};
 pub use decide::{HIGH_RISK_LIST, decide, decide_under, mode_of_trust};
 pub use document::Document;
+pub use draft::accept;
 pub use model::{
     Case, Constraint, DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Match, Parts, Patch, Policy, PolicyMode, Rule, Section, Severity,
 };
+pub use operations::cases::Tested;
 pub use problem::Problem;
 pub use projection::PolicyProjection;
 pub use rulebook::{Cache, Rulebook};
@@ -46,10 +50,13 @@ pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     condition::VARIABLES.iter().map(|(name, _, what)| (*name, *what))
 }
 
+/// The keys of `deskmate.yaml` that belong to others, so that a whole file can be given as a draft.
+pub const FILE_KEYS: &[&str] = &["listen", "database_url", "log", "tls", "proxy", "hosts", "retention", "bridge", "checkpoints", "notifications"];
+
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] = &[store::ACCEPTED, store::RETIRED, store::MAPPED, store::UNMAPPED, store::SETTING, store::CHANGED];
+pub const EVENTS: &[Kind] = &[store::ACCEPTED, store::RETIRED, store::MAPPED, store::UNMAPPED, store::SETTING, store::CHANGED, draft::CHANGED];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
-    Vec::new()
+    operations::all()
 }

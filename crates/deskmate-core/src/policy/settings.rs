@@ -97,6 +97,10 @@ pub struct AuthoritySettings {
     pub probe_limit: u32,
     /// Personal tokens that may decide over MCP, by the name or id of their owner; none unless named.
     pub token_deciders: Vec<String>,
+    /// What a proposal must be based on, by name; without one of them a person decides.
+    pub required_criteria: Vec<String>,
+    /// How old such a thing may be.
+    pub criteria_seconds: u32,
 }
 
 impl Default for AuthoritySettings {
@@ -113,6 +117,8 @@ impl Default for AuthoritySettings {
             request_seconds: 7 * 24 * 3600,
             probe_limit: 10,
             token_deciders: Vec::new(),
+            required_criteria: Vec::new(),
+            criteria_seconds: 24 * 3600,
         }
     }
 }
@@ -237,6 +243,8 @@ const AUTHORITY: &[(&str, Allowed)] = &[
     ("request_seconds", Count(1, SECONDS_MAX)),
     ("probe_limit", Count(1, 1_000_000)),
     ("token_deciders", Texts),
+    ("required_criteria", Texts),
+    ("criteria_seconds", Count(1, SECONDS_MAX)),
 ];
 
 const FEEDBACK: &[(&str, Allowed)] =

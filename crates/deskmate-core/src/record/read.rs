@@ -1,13 +1,14 @@
 //! Reading the record.
 
-use deskmate_db::{Row, Tx, args};
+use deskmate_db::{Engine, Row, Tx, args};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::entry::Body;
+use super::entry::{Body, Entry};
 use super::tree::signed;
 use crate::call::Actor;
+use crate::limits::PAGE_BYTES_MAX;
 use crate::{Code, Error, Result, format_time};
 
 /// An event as it is shown.
@@ -42,9 +43,14 @@ pub struct EventRow {
 
 impl EventRow {
     fn read(row: &Row) -> Result<Self> {
+        let payload: Option<String> = row.get(2)?;
+        Ok(Self { payload: payload.and_then(|payload| serde_json::from_str(&payload).ok()), ..Self::read_head(row)? })
+    }
+
+    /// Without what somebody wrote.
+    fn read_head(row: &Row) -> Result<Self> {
         let body: String = row.get(1)?;
         let body: Body = serde_json::from_str(&body).map_err(|error| Error::new(Code::Internal, format!("an event is unreadable: {error}")))?;
-        let payload: Option<String> = row.get(2)?;
         Ok(Self {
             seq: u64::try_from(row.get::<i64>(0)?).unwrap_or(0),
             id: body.id,
@@ -57,7 +63,7 @@ impl EventRow {
             subject: body.subject,
             audience: body.audience,
             facts: body.facts.into_iter().collect(),
-            payload: payload.and_then(|payload| serde_json::from_str(&payload).ok()),
+            payload: None,
         })
     }
 
@@ -89,6 +95,12 @@ pub fn events_after(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Vec<EventR
     rows.iter().map(EventRow::read).collect()
 }
 
+/// Events from a sequence number on, oldest first, without their payloads: enough to see whom they concern.
+pub fn heads_after(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Vec<EventRow>> {
+    let rows = tx.query("select seq, body from event where seq >= $1 order by seq limit $2", args![signed(from), limit])?;
+    rows.iter().map(EventRow::read_head).collect()
+}
+
 /// One event by its place.
 pub fn find_event(tx: &mut Tx<'_>, seq: u64) -> Result<Option<EventRow>> {
     let rows = tx.query("select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq = $1", args![signed(seq)])?;
@@ -110,16 +122,13 @@ pub struct Search {
     pub limit: u32,
 }
 
-const PAGE_ALL: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq < $1 order by e.seq desc limit $2";
-const PAGE_SUBJECT: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq \
-     where e.subject = $3 and e.seq < $1 order by e.seq desc limit $2";
-const PAGE_ACTOR: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq \
-     where e.actor = $3 and e.seq < $1 order by e.seq desc limit $2";
-const PAGE_KIND: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq \
-     where e.kind = $3 and e.seq < $1 order by e.seq desc limit $2";
+const PAGE_ALL: &str = "select seq, body from event where seq < $1 order by seq desc limit $2";
+const PAGE_SUBJECT: &str = "select seq, body from event where subject = $3 and seq < $1 order by seq desc limit $2";
+const PAGE_ACTOR: &str = "select seq, body from event where actor = $3 and seq < $1 order by seq desc limit $2";
+const PAGE_KIND: &str = "select seq, body from event where kind = $3 and seq < $1 order by seq desc limit $2";
 
-/// A page of a search. The most selective condition uses its index, the others are checked row by row.
-pub fn search(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
+/// A page of a search, without payloads. The most selective condition uses its index, the others are checked row by row.
+pub fn search_heads(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
     let before = search.before.map_or(i64::MAX, signed);
     let limit = search.limit;
     let rows = match (&search.subject, &search.actor, &search.kind) {
@@ -128,5 +137,76 @@ pub fn search(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
         (None, None, Some(kind)) => tx.query(PAGE_KIND, args![before, limit, kind])?,
         (None, None, None) => tx.query(PAGE_ALL, args![before, limit])?,
     };
-    rows.iter().map(EventRow::read).collect()
+    rows.iter().map(EventRow::read_head).collect()
+}
+
+/// [`search_heads`] with payloads.
+pub fn search(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
+    let mut events = search_heads(tx, search)?;
+    for event in &mut events {
+        add_payload(tx, event)?;
+    }
+    Ok(events)
+}
+
+/// Reads what was written with an event into it, and answers how many bytes that is.
+fn add_payload(tx: &mut Tx<'_>, event: &mut EventRow) -> Result<usize> {
+    let row = tx.optional("select payload from event_payload where seq = $1", args![signed(event.seq)])?;
+    let text: Option<String> = row.map(|row| row.get(0)).transpose()?.flatten();
+    event.payload = text.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    Ok(text.map_or(0, |text| text.len()))
+}
+
+/// Adds payloads to events in their order, and leaves out those behind the one with which an answer is full.
+pub fn fill(tx: &mut Tx<'_>, mut events: Vec<EventRow>) -> Result<Vec<EventRow>> {
+    let mut bytes = 0;
+    for at in 0..events.len() {
+        let Some(event) = events.get_mut(at) else { break };
+        bytes += add_payload(tx, event)? + HEAD_BYTES;
+        if bytes > PAGE_BYTES_MAX {
+            events.truncate(at.max(1));
+            break;
+        }
+    }
+    Ok(events)
+}
+
+/// About what an event takes besides its payload.
+const HEAD_BYTES: usize = 512;
+
+/// An event as it was told, before or after it got its place in the record.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Its place, once it is sealed.
+    pub seq: Option<u64>,
+    /// What it says.
+    pub body: Body,
+}
+
+pub(crate) const STAGED_OF: &str = "select body from event_staged where subject = $1 order by position desc limit $2";
+const SEALED_OF: &str = "select seq, body from event where subject = $1 order by seq desc limit $2";
+
+/// What was told of a subject, the newest first, also what waits to be sealed: of this transaction, of those that are
+/// committed with it, and on PostgreSQL of the sealer's queue.
+pub fn told_of(tx: &mut Tx<'_>, subject: &str, limit: u32) -> Result<Vec<Told>> {
+    let unreadable = |error: serde_json::Error| Error::new(Code::Internal, format!("an event is unreadable: {error}"));
+    let waiting = tx.waiting().filter_map(|item| item.downcast_ref::<Entry>()).filter(|entry| entry.subject == subject);
+    let mut bodies: Vec<String> = waiting.take(limit as usize).map(|entry| entry.body.clone()).collect();
+    if tx.engine() == Engine::Postgres && bodies.len() < limit as usize {
+        for row in tx.query(STAGED_OF, args![subject, limit])? {
+            bodies.push(row.get(0)?);
+        }
+    }
+    let mut told = Vec::with_capacity(bodies.len());
+    for body in &bodies {
+        told.push(Told { seq: None, body: serde_json::from_str(body).map_err(unreadable)? });
+    }
+    if told.len() < limit as usize {
+        for row in tx.query(SEALED_OF, args![subject, limit])? {
+            let body: String = row.get(1)?;
+            told.push(Told { seq: u64::try_from(row.get::<i64>(0)?).ok(), body: serde_json::from_str(&body).map_err(unreadable)? });
+        }
+    }
+    told.truncate(limit as usize);
+    Ok(told)
 }

@@ -10,7 +10,7 @@ use deskmate_db::{Committed, Seal, Staged, Tx, args};
 use tlog_tiles::{Hash, record_hash, stored_hash_count};
 
 use super::entry::Entry;
-use super::key::SigningKey;
+use super::key::{Keyring, SigningKey};
 use super::tree::{Frontier, signed};
 use crate::{Code, Error, Result};
 
@@ -33,11 +33,42 @@ struct State {
     kept_at: i64,
 }
 
+impl State {
+    /// Reads where the record stands. The newest checkpoint was written in the same commit as the newest entry, so it
+    /// must vouch for exactly what is stored: nothing is ever added to, and signed with, what somebody put in.
+    fn load(tx: &mut Tx<'_>, key: &SigningKey) -> Result<Self> {
+        let size = super::size(tx)?;
+        let state = Self { frontier: Frontier::load(tx, size)?, kept_at: kept_at(tx)? };
+        let vouched = match super::newest_checkpoint(tx)? {
+            None => size == 0,
+            Some(note) => {
+                let newest = Keyring::new(vec![key.public().to_owned()]).open(&note).map_err(|_| foreign())?;
+                newest.size() == size && *newest.hash() == state.frontier.root()
+            }
+        };
+        if vouched {
+            return Ok(state);
+        }
+        Err(Error::new(Code::Unavailable, "the newest checkpoint does not vouch for the record as it is stored: entries were changed, cut off or put in")
+            .hint("`deskmate audit verify` tells more; restore a backup"))
+    }
+}
+
+fn foreign() -> Error {
+    Error::new(Code::Unavailable, "the newest checkpoint of this record is not signed by the key in the data directory")
+        .hint("give every server of one desk the same record.key; if nobody changed it, restore a backup")
+}
+
+/// Refuses a record that the key's own newest checkpoint does not vouch for: a server that went on from it would make
+/// it unprovable, or sign what somebody put in.
+pub fn check_end(tx: &mut Tx<'_>, key: &SigningKey) -> Result<()> {
+    State::load(tx, key).map(drop)
+}
+
 impl Sealer {
     /// Goes on from what is stored. `grown` is told the size after every commit that added events.
     pub fn new(tx: &mut Tx<'_>, key: Arc<SigningKey>, grown: Box<dyn Fn(u64) + Send>) -> Result<Self> {
-        let size = super::size(tx)?;
-        let sealed = State { frontier: Frontier::load(tx, size)?, kept_at: kept_at(tx)? };
+        let sealed = State::load(tx, &key)?;
         Ok(Self { key, sealed, pending: None, grown })
     }
 }
@@ -139,8 +170,7 @@ pub fn seal_staged(tx: &mut Tx<'_>, key: &SigningKey) -> Result<Sealing> {
         // Row by row: a transaction with a lower position may commit later and must not be swept away unsealed.
         tx.execute("delete from event_staged where position = $1", args![row.get::<i64>(0)?])?;
     }
-    let size = super::size(tx)?;
-    let mut state = State { frontier: Frontier::load(tx, size)?, kept_at: kept_at(tx)? };
+    let mut state = State::load(tx, key)?;
     append(tx, key, &mut state, &waiting)?;
     let size = state.frontier.size();
     tx.query("select pg_notify('deskmate_' || current_schema(), $1)::text", args![size.to_string()])?;

@@ -1,8 +1,8 @@
 //! Deriving the whole record again from its stored rows, and naming the first thing that does not fit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use deskmate_db::{Row, Tx, args};
+use deskmate_db::{Engine, Row, Tx, args};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tlog_tiles::{Hash, record_hash, stored_hash_count};
@@ -58,8 +58,8 @@ pub struct Verifier {
     /// Events whose payload is gone, until the event that erased it is met.
     gone: BTreeSet<u64>,
     erased: BTreeSet<u64>,
-    /// Trees that must be the beginning of this one: size and root.
-    expected: Vec<(u64, Hash)>,
+    /// Trees that must be the beginning of this one: their roots by size.
+    expected: BTreeMap<u64, Vec<Hash>>,
     projections: Vec<Box<dyn Projection>>,
 }
 
@@ -70,7 +70,16 @@ impl Verifier {
     /// Starts over a store that now has `size` events, and compares every row that carries authority. `kept` are
     /// checkpoints that were kept elsewhere.
     pub fn of_store(size: u64, keys: &Keyring, kept: &[String]) -> Self {
-        Self::new(size, keys, kept, vec![Box::new(crate::identity::IdentityProjection::default()), Box::new(crate::policy::PolicyProjection::default())])
+        let projections: Vec<Box<dyn Projection>> = vec![
+            Box::new(crate::cowork::CoworkProjection::default()),
+            Box::new(crate::edit::EditProjection::default()),
+            Box::new(crate::identity::IdentityProjection::default()),
+            Box::new(crate::meter::PauseProjection::default()),
+            Box::new(crate::policy::PolicyProjection::default()),
+            Box::new(crate::request::RequestProjection::default()),
+            Box::new(crate::trust::TrustProjection::default()),
+        ];
+        Self::new(size, keys, kept, projections)
     }
 
     /// Starts over events that come from anywhere.
@@ -81,7 +90,7 @@ impl Verifier {
             findings: Vec::new(),
             gone: BTreeSet::new(),
             erased: BTreeSet::new(),
-            expected: Vec::new(),
+            expected: BTreeMap::new(),
             projections,
         };
         for note in kept {
@@ -105,7 +114,7 @@ impl Verifier {
                 if checkpoint.size() == 0 && *checkpoint.hash() != tlog_tiles::EMPTY_HASH {
                     self.find(None, format!("{whose} names another root for the empty record"));
                 }
-                self.expected.push((checkpoint.size(), *checkpoint.hash()));
+                self.expected.entry(checkpoint.size()).or_default().push(*checkpoint.hash());
             }
         }
     }
@@ -204,7 +213,7 @@ impl Verifier {
         }
         let size = self.frontier.size();
         // A root costs a hash for each level, so it is worked out only where a checkpoint names one.
-        if self.expected.iter().any(|(at, hash)| *at == size && *hash != self.frontier.root()) {
+        if self.expected.get(&size).is_some_and(|roots| roots.iter().any(|root| *root != self.frontier.root())) {
             self.find(Some(seq), format!("the first {size} entries differ from the ones that a signed checkpoint vouches for"));
         }
         Ok(())
@@ -250,6 +259,7 @@ impl Verifier {
         }
         // A row that the record explains only wrongly would say nothing more, so authority is compared on a sound record.
         if complete && now == self.size {
+            self.apply_staged(tx)?;
             for projection in std::mem::take(&mut self.projections) {
                 for finding in projection.compare(tx)? {
                     self.find(finding.seq, finding.what);
@@ -257,6 +267,19 @@ impl Verifier {
             }
         }
         Ok(self.report(checkpoint))
+    }
+
+    /// On PostgreSQL rows are changed up to 50 ms before their events get a place in the record: those that wait count.
+    fn apply_staged(&mut self, tx: &mut Tx<'_>) -> Result<()> {
+        if tx.engine() != Engine::Postgres {
+            return Ok(());
+        }
+        for (seq, row) in (self.size..).zip(tx.query("select body from event_staged order by position", &[])?) {
+            if let Ok(body) = serde_json::from_str::<Body>(&row.get::<String>(0)?) {
+                self.projections.iter_mut().for_each(|projection| projection.apply(seq, &body));
+            }
+        }
+        Ok(())
     }
 
     /// The part of finishing that needs no store.
@@ -268,6 +291,11 @@ impl Verifier {
                 Err(error) => self.find(None, format!("the newest checkpoint {error}")),
                 Ok(newest) if newest.size() > self.size => {
                     self.find(Some(self.size), format!("the newest checkpoint vouches for {} events: the newest were cut off", newest.size()));
+                }
+                // It is written in the same commit as the newest entry, so an older one was put back, with entries behind it.
+                Ok(newest) if newest.size() < self.size => {
+                    let what = format!("the newest checkpoint vouches for {} events only: nothing vouches for the entries from here on", newest.size());
+                    self.find(Some(newest.size()), what);
                 }
                 Ok(newest) if newest.size() == self.frontier.size() && *newest.hash() != self.frontier.root() => {
                     self.find(None, "the newest checkpoint names another root");

@@ -1,15 +1,127 @@
 //! Everything that waits for a person: one table, one inbox, one state machine. What was approved is bound by a digest
 //! to a single-use grant, and what was done is compared with it.
 //!
+//! - [`judge`] is the one way in which every capability asks what an intended act may do; [`weigh`] answers the same with
+//!   what was gathered for it.
+//! - [`submit`] makes a request of it, [`begin`] uses its grant up, [`finish`] says what came of it.
+//! - People decide with the operations of this folder, in the toolset `desk`; agents see their own through `cowork`.
+//! - Every step tells the whole row, and begins from what was told last: a row that somebody changed behind the desk's
+//!   back goes nowhere.
+//!
 //! Tables: `request`, `request_count`, `vote`, `request_note`, `act_grant`, `standing_approval`.
 
-use crate::call::Op;
+mod access;
+mod decide;
+mod digest;
+mod due;
+mod erase;
+mod events;
+mod execute;
+mod grant;
+mod judge;
+mod list;
+mod model;
+mod operations;
+mod outcome;
+mod projection;
+mod remember;
+mod rows;
+mod standing;
+mod submit;
+mod talk;
+mod view;
+
+use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
+pub use access::{FRESH, WAYS, check_decider, check_decider_in, check_fresh, covers_domain};
+pub use decide::{Correction, Further, approve, approve_with, reject, reject_with, undo};
+pub use digest::Bound;
+pub use due::{escalate_due, expire_due};
+pub(crate) use erase::erase;
+pub use execute::{begin, finish};
+pub use judge::{Judged, for_people, judge, weigh};
+pub use list::of_requester;
+pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, RequestKind, Requester, State, Stop, StopReason};
+pub use projection::RequestProjection;
+pub use standing::waived_by;
+pub use submit::{cancel, denied, find, submit, supersede, withdraw};
+pub(crate) use submit::{hide, shown_packet};
+pub use talk::{answer, ask, delegate, snooze};
+
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] = &[];
+pub const EVENTS: &[Kind] = &[
+    events::CREATED,
+    events::VOTED,
+    events::EDITED,
+    events::APPROVED,
+    events::REJECTED,
+    events::EXPIRED,
+    events::CANCELLED,
+    events::SUPERSEDED,
+    events::ASKED,
+    events::ANSWERED,
+    events::DELEGATED,
+    events::SNOOZED,
+    events::ESCALATED,
+    events::UNDONE,
+    events::STOPPED,
+    events::STARTED,
+    events::FINISHED,
+    events::DENIED,
+    events::GRANTED,
+    events::USED,
+    events::REVOKED,
+    events::REFUSED,
+    events::STANDING,
+    events::STANDING_ENDED,
+];
+
+/// The statements whose cost must not grow with what the tables hold, each with the index that it has to go through: a
+/// test reads their plans on both engines.
+#[doc(hidden)]
+pub const INDEXED: &[(&str, &str)] = &[
+    (list::PAST_OF, "request_by_requester"),
+    (list::PAST_IN, "request_by_domain"),
+    (list::PAST_STATE, "request_by_state"),
+    (list::PAST_KIND, "request_by_kind"),
+    (list::PAST, "request_by_age"),
+    (view::BEFORE, "request_by_requester"),
+    (due::DUE, "request_due"),
+    (due::ESCALATES, "request_escalates"),
+    (grant::NEWEST, "act_grant_by_request"),
+    (standing::OF_AGENT, "standing_approval_of"),
+    (standing::OF_REQUEST, "standing_approval_by_request"),
+    (standing::PAGE, "standing_approval_by_age"),
+];
+
+/// The same for what is pending: in each view along one index.
+#[doc(hidden)]
+pub const INDEXED_PENDING: &[([&str; 4], &str)] = &[
+    (list::PENDING.rows, "request_pending"),
+    (list::PENDING.keys, "request_pending"),
+    (list::PENDING_IN.rows, "request_pending_by_domain"),
+    (list::PENDING_IN.keys, "request_pending_by_domain"),
+    (list::PENDING_OF.rows, "request_pending_of"),
+    (list::PENDING_OF.keys, "request_pending_of"),
+    (list::PENDING_FOR.rows, "request_pending_for"),
+    (list::PENDING_FOR.keys, "request_pending_for"),
+];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
-    Vec::new()
+    let decides = Access::Decides(Role::Approver);
+    vec![
+        Op::read(Toolset::Desk, "request_list", list::list),
+        Op::read(Toolset::Desk, "request_get", operations::get),
+        Op::wait(Toolset::Desk, "request_wait", operations::wait),
+        Op::write(Toolset::Desk, "request_approve", operations::approve).access(decides),
+        Op::write(Toolset::Desk, "request_reject", operations::reject).access(decides).destructive(),
+        Op::write(Toolset::Desk, "request_ask", operations::ask).access(decides),
+        Op::write(Toolset::Desk, "request_delegate", operations::delegate).access(decides),
+        Op::write(Toolset::Desk, "request_snooze", operations::snooze).access(decides),
+        Op::write(Toolset::Desk, "request_undo", operations::undo).access(decides).destructive(),
+        Op::read(Toolset::Desk, "standing_approval_list", operations::list_standing),
+        Op::write(Toolset::Desk, "standing_approval_revoke", operations::revoke_standing).access(decides).destructive(),
+    ]
 }

@@ -80,8 +80,18 @@ fn read(path: &Path) -> Result<String, Failure> {
 /// The checkpoints of a file to which they were appended, one JSON line each, or of a file that is one.
 pub(super) fn kept_checkpoints(path: &Path) -> Result<Vec<String>, Failure> {
     let text = read(path)?;
-    let lines: Vec<String> = text.lines().filter_map(|line| serde_json::from_str::<String>(line).ok()).collect();
-    Ok(if lines.is_empty() { vec![text] } else { lines })
+    if !text.starts_with('"') {
+        return Ok(vec![text]);
+    }
+    // A line that is no longer a checkpoint is handed on as it is, and verification says so: leaving it out would turn
+    // the check off unseen. Only a last line that was never finished is no sign of that.
+    let torn = (!text.ends_with('\n')).then(|| text.lines().count());
+    let lines = text.lines().enumerate().filter_map(|(at, line)| match serde_json::from_str::<String>(line) {
+        Ok(note) => Some(note),
+        Err(_) if torn == Some(at + 1) => None,
+        Err(_) => Some(line.to_owned()),
+    });
+    Ok(lines.collect())
 }
 
 fn verify_store(global: &Global, checkpoints: &[PathBuf], keys: Vec<String>) -> Result<(), Failure> {

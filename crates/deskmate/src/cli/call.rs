@@ -45,6 +45,7 @@ pub(super) fn run(global: &Global, args: CallArgs) -> Result<(), Failure> {
     };
     let client = Client::new(global)?;
     let client = match (args.agent, client.has_token(), op.access) {
+        (_, _, Access::Local) => client.with(As::Nobody),
         (_, true, _) | (None, false, Access::Public) => client,
         (Some(agent), false, _) => client.with(As::Agent(agent)),
         (None, false, _) => Client::present(global)?,

@@ -28,13 +28,24 @@ pub(super) enum As {
 pub(super) struct Client {
     home: Home,
     who: As,
+    /// Whether the session was opened for this command alone, and ends with it.
+    signed_in: bool,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if self.signed_in {
+            // Without a server there is nobody to tell; the secret is gone with this process all the same.
+            drop(self.request("POST", "/api/desk_sign_out", "{}"));
+        }
+    }
 }
 
 impl Client {
     pub(super) fn new(global: &Global) -> Result<Self, Failure> {
         let home = Home::new(config::home(global.home.clone())?);
         let who = token(global)?.map_or(As::Nobody, As::Token);
-        Ok(Self { home, who })
+        Ok(Self { home, who, signed_in: false })
     }
 
     pub(super) fn home(&self) -> &Home {
@@ -51,7 +62,8 @@ impl Client {
         self
     }
 
-    /// A client that speaks as a person who has just shown that they are there. Nothing of it is kept on disk.
+    /// A client that speaks as a person who has just shown that they are there. Nothing of it is kept: its session
+    /// ends with it.
     pub(super) fn present(global: &Global) -> Result<Self, Failure> {
         let client = Self::new(global)?.with(As::Nobody);
         let passphrase = passphrase(global, "Passphrase: ")?;
@@ -61,9 +73,27 @@ impl Client {
         }
         let answer = client.call("desk_sign_in", &input)?;
         match answer.get("session").and_then(Value::as_str) {
-            Some(session) => Ok(client.with(As::Token(session.to_owned()))),
+            Some(session) => {
+                let mut client = client.with(As::Token(session.to_owned()));
+                client.signed_in = true;
+                Ok(client)
+            }
             None => Err(Error::new(Code::Unauthenticated, "the passphrase is wrong").into()),
         }
+    }
+
+    /// Ends the session that [`Client::present`] opened. A token stays as it is.
+    pub(super) fn leave(&self) {
+        // The session ends by itself anyhow; a server that is gone needs no good-bye.
+        if matches!(&self.who, As::Token(token) if token.starts_with("dms_")) {
+            drop(self.call("desk_sign_out", &json!({})));
+        }
+    }
+
+    /// Shows again that the person is there, for what asks for it again.
+    pub(super) fn show_presence(&self, passphrase: &str) -> Result<bool, Failure> {
+        let answer = self.call("desk_show_presence", &json!({ "passphrase": passphrase }))?;
+        Ok(answer.get("shown").and_then(Value::as_bool).unwrap_or(false))
     }
 
     /// Calls an operation.
@@ -166,4 +196,23 @@ pub(super) fn passphrase(global: &Global, prompt: &str) -> Result<String, Failur
         return Err(Failure::Other("this needs your passphrase, and there is no terminal to ask on: use --passphrase-stdin".to_owned()));
     }
     rpassword::prompt_password(prompt).map_err(Failure::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever answers on the socket, the command ends with an error and not by a fault of its own.
+        #[test]
+        fn any_answer_is_read_or_refused(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), body in "(?s).{0,80}") {
+            drop(read_answer(&bytes));
+            for head in ["HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", "HTTP/1.1 x"] {
+                drop(read_answer(format!("{head}\r\n\r\n{body}").as_bytes()));
+                drop(read_answer(format!("{head}\r\n\r\nfffffffffffffff\r\n{body}\r\n0\r\n").as_bytes()));
+            }
+        }
+    }
 }

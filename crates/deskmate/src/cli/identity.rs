@@ -134,5 +134,21 @@ pub(super) fn token(global: &Global, command: TokenCommand) -> Result<(), Failur
 fn as_person(global: &Global, operation: &str, input: serde_json::Value) -> Result<(), Failure> {
     let client = Client::new(global)?;
     let client = if client.has_token() && operation.ends_with("_list") { client } else { Client::present(global)? };
-    print(&client.call(operation, &input)?, global.json)
+    let mut answer = client.call(operation, &input)?;
+    // Lists come in pages; a terminal shows them whole.
+    while let Some(cursor) = answer.as_object_mut().and_then(|fields| fields.remove("next_cursor")) {
+        let next = client.call(operation, &json!({ "cursor": cursor }))?;
+        for (name, value) in next.as_object().into_iter().flatten() {
+            match (answer.get_mut(name), value) {
+                (Some(serde_json::Value::Array(all)), serde_json::Value::Array(more)) if matches!(name.as_str(), "agents" | "people") => {
+                    all.extend(more.iter().cloned());
+                }
+                (None, cursor) if name == "next_cursor" => {
+                    answer.as_object_mut().map(|fields| fields.insert(name.clone(), cursor.clone()));
+                }
+                _ => {}
+            }
+        }
+    }
+    print(&answer, global.json)
 }

@@ -72,7 +72,7 @@ pub(super) fn restore(global: &Global, args: RestoreArgs) -> Result<(), Failure>
         Ok(text) => Ok(Secret::from(text)),
         Err(Failure::Desk(error)) => Err(error),
         Err(Failure::Other(message)) => Err(Error::invalid("passphrase", message)),
-        Err(Failure::NotSound | Failure::TimedOut) => Err(Error::invalid("passphrase", "was not given")),
+        Err(Failure::NotSound | Failure::TimedOut | Failure::Told) => Err(Error::invalid("passphrase", "was not given")),
     };
     let restored = keep::restore(&home, &args.file, args.identity.as_deref(), &kept, &mut ask)?;
     let done = format!(

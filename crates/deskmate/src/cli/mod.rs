@@ -4,11 +4,15 @@ mod audit;
 mod call;
 mod client;
 mod identity;
+mod import;
+mod inbox;
 mod keep;
 mod mcp;
 mod output;
+mod policy;
 mod server;
 mod service;
+mod trust;
 mod up;
 mod wait;
 
@@ -74,6 +78,8 @@ enum Command {
     Call(call::CallArgs),
     /// Wait until a message for an agent arrives: one line for hooks and scripts
     Wait(wait::WaitArgs),
+    /// Decide what waits for people: full screen on a terminal, or one command at a time
+    Inbox(inbox::InboxArgs),
     /// Register agents and manage their tokens
     #[command(subcommand)]
     Agent(identity::AgentCommand),
@@ -83,6 +89,19 @@ enum Command {
     /// Make tokens for your own scripts
     #[command(subcommand)]
     Token(identity::TokenCommand),
+    /// Show how much agents are trusted, and recompute it from the record
+    #[command(subcommand)]
+    Trust(trust::TrustCommand),
+    /// Pause an agent, or all of them: from now on every act of theirs is denied
+    Pause(trust::PauseArgs),
+    /// Let an agent, or all of them, go on
+    Resume(trust::PauseArgs),
+    /// Check, apply and explain policies
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// Bring in what another server left
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Verify, prove and export the record
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -108,9 +127,34 @@ enum Command {
     },
 }
 
+/// `deskmate mcp` and nothing else.
+#[derive(Parser)]
+#[command(name = "deskmate")]
+struct McpOnly {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: McpCommand,
+}
+
+#[derive(Subcommand)]
+enum McpCommand {
+    Mcp(mcp::McpArgs),
+}
+
+/// The shim's arguments, read without making all other commands: a client starts dozens of shims, each stays, and what
+/// was touched once stays in its memory. Whatever is not plain `deskmate mcp …` is left to the whole command line.
+fn shim_alone() -> Option<Cli> {
+    if std::env::args_os().nth(1)? != "mcp" {
+        return None;
+    }
+    let McpOnly { global, command: McpCommand::Mcp(args) } = McpOnly::try_parse().ok()?;
+    Some(Cli { global, command: Command::Mcp(args) })
+}
+
 /// Runs the command line and answers the exit code.
 pub(crate) fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = shim_alone().unwrap_or_else(Cli::parse);
     let global = cli.global;
     let done = match cli.command {
         Command::Up(args) => up::run(&global, &args),
@@ -120,9 +164,15 @@ pub(crate) fn run() -> ExitCode {
         Command::Claim => server::claim(&global),
         Command::Call(args) => call::run(&global, args),
         Command::Wait(args) => wait::run(&global, &args),
+        Command::Inbox(args) => inbox::run(&global, args),
         Command::Agent(command) => identity::agent(&global, command),
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),
+        Command::Trust(command) => trust::trust(&global, command),
+        Command::Pause(args) => trust::pause(&global, args),
+        Command::Resume(args) => trust::resume(&global, args),
+        Command::Import(command) => import::run(&global, command),
+        Command::Policy(command) => policy::run(&global, command),
         Command::Audit(command) => audit::run(&global, command),
         Command::Backup(args) => keep::backup(&global, args),
         Command::Restore(args) => keep::restore(&global, args),

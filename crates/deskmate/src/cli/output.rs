@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     NotSound,
     /// Nothing happened within the time.
     TimedOut,
+    /// What is wrong was printed as the answer.
+    Told,
 }
 
 impl From<Error> for Failure {
@@ -56,6 +58,7 @@ impl Failure {
             Self::Desk(error) => error.to_string(),
             Self::Other(message) => message.clone(),
             Self::NotSound => "the record is not sound".to_owned(),
+            Self::Told => "something is wrong; it was printed".to_owned(),
             Self::TimedOut => "nothing happened within the time".to_owned(),
         }
     }
@@ -65,6 +68,7 @@ impl Failure {
         let (code, error) = match self {
             Self::NotSound => return ExitCode::from(7),
             Self::TimedOut => return ExitCode::from(8),
+            Self::Told => return ExitCode::from(1),
             Self::Other(message) => (1, json!({ "code": "failed", "message": message })),
             Self::Desk(error) => {
                 let code = match error.code {
@@ -142,9 +146,14 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// Text of others is shown as text: control characters could move the cursor or hide something.
-fn visible(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() && c != '\n' && c != '\t' { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+/// Text of others is shown as text: control characters could move the cursor, and marks of direction or of no width
+/// could make it look like something else.
+pub(super) fn visible(text: &str) -> String {
+    let hides = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    text.chars().flat_map(|c| if hides(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
 fn table(name: &str, rows: &[Value]) -> String {
@@ -180,7 +189,7 @@ fn blocks(rows: &[Value]) -> String {
     rows.iter().map(block).collect::<Vec<_>>().join("\n")
 }
 
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width { text.to_owned() } else { text.chars().take(width.saturating_sub(1)).chain(['…']).collect() }
 }
 

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::{As, Client};
 use super::output::{print, say};
 use super::{Failure, Global};
 use crate::background;
@@ -44,7 +44,7 @@ pub(super) fn claim(global: &Global) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() {
         return Err(Failure::Other("`deskmate claim` prints its link on a terminal only".to_owned()));
     }
-    let client = Client::new(global)?;
+    let client = Client::new(global)?.with(As::Nobody);
     let answer = client.call("desk_new_claim_link", &json!({}))?;
     let code = answer.get("code").and_then(Value::as_str).unwrap_or_default();
     let base = client.home().running().and_then(|holder| holder.url).unwrap_or_default();

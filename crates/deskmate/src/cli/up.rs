@@ -8,7 +8,9 @@ use std::time::Duration;
 use clap::Args;
 use deskmate_core::call::{Mode, Registry, Surface};
 use deskmate_core::identity;
+use deskmate_core::policy::{self, Document};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Failure, Global};
@@ -16,6 +18,7 @@ use crate::activity::{self, Activity, Standing};
 use crate::app::App;
 use crate::config::{self, Given, LogFormat, Settings};
 use crate::effects::Effects;
+use crate::effects::notify::Outlets;
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound};
 use crate::{background, keep, mcp, socket};
@@ -74,30 +77,29 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let home = Home::new(settings.home.clone());
     home.create()?;
     // A server that never ends by itself belongs to a service manager, and no newer program replaces it.
-    let lock = home.lock(linger.is_some())?;
+    let mut lock = home.lock(linger.is_some())?;
     start_log(&settings, args.background.then(|| background::open_log(&home)).transpose()?);
-    let key = home.signing_key()?;
-    let app = App::open(&settings.database_url, key, Registry::new(), settings.is_loopback())?;
+    let (key, fresh) = home.key_or_new()?;
+    // This refuses a record that another key signed, so a lost key is not replaced by a new one.
+    let app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;
     keep::refuse_unfinished(&app.desk.db)?;
-    let standing = Standing {
-        activity: app.activity.clone(),
-        set_up: activity::set_up(args.separate_user, home.path()),
-        policy_mode: settings.policy_mode,
-        background: args.background,
-    };
+    home.keep_key(fresh.as_deref())?;
+    let standing = Standing { activity: app.activity.clone(), set_up: activity::set_up(args.separate_user, home.path()), background: args.background };
     if args.separate_user && standing.set_up != "separate user" {
         tracing::warn!(home = %home.path().display(), "the data directory is not this account's alone (0700), so this counts as a shared user");
     }
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let db = app.desk.db.clone();
-    let done = runtime.block_on(serve(app, settings, home, lock, standing, linger));
+    let done = runtime.block_on(serve(app, settings, home, &mut lock, standing, linger));
     runtime.shutdown_timeout(Duration::from_secs(2));
     db.close();
+    // Held until the store is closed: whoever gets the directory next finds it whole.
+    drop(lock);
     done
 }
 
-async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standing: Standing, linger: Option<Duration>) -> Result<(), Failure> {
+async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standing: Standing, linger: Option<Duration>) -> Result<(), Failure> {
     let activity = standing.activity.clone();
     let background = standing.background;
     let (mode, agents, claimed) =
@@ -108,43 +110,71 @@ async fn serve(app: App, settings: Settings, home: Home, mut lock: Lock, standin
         .map_err(|error| Failure::Other(format!("cannot listen on {}: {error}; give another address with --listen", settings.listen)))?;
     let address = bound.address()?;
     let url = bound.url()?;
+    // Whoever learns where it listens may ask it to stop, so it listens for that first.
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    // All doors are bound before anybody is told that they are there.
+    let (desk_socket, http_socket) = (http::bind_private(&home.socket())?, http::bind_private(&home.http_socket())?);
+    app.listens(settings.proxy.as_deref().unwrap_or(&url).trim_end_matches('/'));
     app.start().await?;
-    let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some());
+    if let Some(draft) = settings.draft.clone() {
+        submit(&app, draft).await?;
+    }
+    let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some()).behind_proxy(settings.proxy.is_some());
     let stop = CancellationToken::new();
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
     let router = http::router(app.clone(), allowed, standing, mcp);
-    let desk = tokio::spawn({
-        let (app, path, stop) = (app.clone(), home.socket(), stop.clone());
-        async move { socket::serve(app, &path, stop).await }
-    });
-    let unix = tokio::spawn({
-        let (path, router, stop) = (home.http_socket(), router.clone(), stop.clone());
-        async move { http::serve_unix(&path, router, stop).await }
-    });
-    tokio::spawn(crate::worker::run(app.clone(), stop.clone()));
-    let effects = Effects::start(&app, &settings, &stop);
-    let tcp = tokio::spawn(http::serve_tcp(bound, router, stop.clone()));
-    // Whoever learns where it listens may ask it to stop, so it listens for that first.
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut doors = JoinSet::new();
+    doors.spawn(socket::serve(app.clone(), desk_socket.open()?, home.socket(), stop.clone()));
+    doors.spawn(http::serve_unix(http_socket.open()?, router.clone(), stop.clone()));
+    doors.spawn(http::serve_tcp(bound, router, stop.clone()));
+    let outlets = Outlets::new(settings.notifications.clone());
+    tokio::spawn(crate::worker::run(app.clone(), outlets.clone(), stop.clone()));
+    let effects = Effects::start(&app, &settings, outlets, &stop);
     lock.listening(&url)?;
     if background {
         tracing::info!(%url, "listening, started by a program");
     } else {
         greet(&app, &url, &settings, mode, agents, claimed).await?;
     }
+    let mut shut = None;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
         () = unused(&activity, linger) => tracing::info!("nobody needs this server any more"),
+        ended = doors.join_next() => shut = Some(ended),
     }
     tracing::info!("stopping: requests under way are finished");
     stop.cancel();
-    let finished = tokio::time::timeout(Duration::from_secs(5), async { (tcp.await, unix.await, desk.await) }).await;
+    let finished = tokio::time::timeout(Duration::from_secs(5), async { while doors.join_next().await.is_some() {} }).await;
     effects.finish().await;
     if finished.is_err() {
         tracing::warn!("some connections were still open and are closed");
     }
     drop(std::fs::remove_file(home.http_socket()));
+    match shut {
+        None => Ok(()),
+        Some(ended) => Err(Failure::Other(format!("the server no longer listens and stops: {ended:?}"))),
+    }
+}
+
+/// Hands the file's policy sections to the store: what tightens applies now, what loosens waits for an owner.
+async fn submit(app: &App, draft: Document) -> Result<(), Failure> {
+    let done = app.desk.act(Surface::System, move |cx| policy::draft::submit(cx, &draft)).await?;
+    for line in policy::draft::lines(&done.applied) {
+        tracing::info!("applied from {}: {line}", config::FILE);
+    }
+    if done.too_large {
+        tracing::warn!(
+            "{} loosens more than one request can hold; nothing of that is in force: an owner applies it with `deskmate policy apply`",
+            config::FILE
+        );
+    }
+    if let Some(request) = done.request {
+        tracing::warn!(%request, "{} loosens what agents may do; an owner accepts or rejects it in the inbox:", config::FILE);
+        for line in policy::draft::lines(&done.waiting) {
+            tracing::warn!("waits: {line}");
+        }
+    }
     Ok(())
 }
 
@@ -174,7 +204,6 @@ async fn unused(activity: &Activity, linger: Option<Duration>) {
     }
 }
 
-/// Logs to standard error, or to a file where nobody reads that.
 /// The command that connects Claude Code to this desk, so that it works as it is printed.
 fn connect(settings: &Settings, mode: Mode) -> String {
     let (token, agent) = match mode {
@@ -183,7 +212,7 @@ fn connect(settings: &Settings, mode: Mode) -> String {
     };
     let usual = config::user_home().is_some_and(|home| home.join(".deskmate") == settings.home);
     let home = if usual { String::new() } else { format!(" --home '{}'", settings.home.display()) };
-    format!("claude mcp add desk{token} -- {} mcp --toolset bridge{agent}{home}", own_name())
+    format!("claude mcp add desk{token} -- {} mcp{agent}{home}", own_name())
 }
 
 /// How this program is called: by its name where the search path finds it, otherwise by its path.
@@ -195,6 +224,7 @@ fn own_name() -> String {
     if found { name } else { format!("'{}'", own.display()) }
 }
 
+/// Logs to standard error, or to a file where nobody reads that.
 fn start_log(settings: &Settings, file: Option<File>) {
     let filter = tracing_subscriber::EnvFilter::new(format!("warn,deskmate={0},deskmate_core={0},deskmate_db={0}", settings.log_level.name()));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);

@@ -2,15 +2,18 @@
 //! the core's operations, and holds no rule of its own.
 //!
 //! - `bridge_file`: the file that people write with `sqlite3`, kept in step with the desk.
+//! - `notify`: telling people outside that something waits.
 //! - `upkeep`: leases that ended, data whose time to be kept is over, copies of checkpoints.
 
 mod bridge_file;
+pub(crate) mod notify;
 mod upkeep;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::config::{BridgeFile, Settings};
+use crate::effects::notify::Outlets;
 
 /// The effects of a running server.
 pub(crate) struct Effects {
@@ -19,11 +22,13 @@ pub(crate) struct Effects {
 
 impl Effects {
     /// Starts them all.
-    pub(crate) fn start(app: &App, settings: &Settings, stop: &CancellationToken) -> Self {
-        tokio::spawn(upkeep::run(app.clone(), settings.retention, settings.checkpoint_copy.clone(), stop.clone()));
+    pub(crate) fn start(app: &App, settings: &Settings, outlets: Outlets, stop: &CancellationToken) -> Self {
+        let copies = upkeep::Copies { file: settings.checkpoint_copy.clone(), webhook: settings.checkpoint_webhook.clone() };
+        tokio::spawn(upkeep::run(app.clone(), settings.retention, copies, stop.clone()));
+        tokio::spawn(notify::run(app.clone(), outlets, stop.clone()));
         let bridge_file = match &settings.bridge_file {
             BridgeFile::Off => None,
-            BridgeFile::At(path) => bridge_file::Edge::start(app.clone(), path.clone()),
+            BridgeFile::At(path) => bridge_file::Edge::start(app.clone(), path.clone(), &settings.home),
         };
         Self { bridge_file }
     }

@@ -1,4 +1,5 @@
-//! Upkeep by the clock: leases that ended are told, data goes after its time, and checkpoints are copied out.
+//! Upkeep by the clock: leases that ended are told, requests expire, data goes after its time, and checkpoints are
+//! copied out.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,37 +8,59 @@ use std::time::Duration;
 use deskmate_core::bridge::{self, Slice};
 use deskmate_core::call::{Cx, Surface, prune_keys};
 use deskmate_core::record::{newest_checkpoint, prune_checkpoints};
-use deskmate_core::{Result, job};
+use deskmate_core::{Result, format_time, hex, identity, job, meter, notify, request};
+use serde_json::json;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::config::Retention;
+use crate::config::{Endpoint, Retention};
+use crate::effects::notify::webhook::{self, Post};
 
 const SWEEP: Duration = Duration::from_secs(5);
 /// Every so many sweeps, which is each minute, data is deleted and a checkpoint copied.
 const SWEEPS_PER_ROUND: u32 = 12;
+/// How long the rows of credentials and reservations that have ended are kept, in microseconds: 90 days. The record
+/// tells of them for ever.
+const ENDED_KEPT: i64 = 90 * 86_400_000_000;
+/// Every so many sweeps, which is each hour, what idle agents used up is forgotten.
+const SWEEPS_PER_METERS: u32 = 60 * SWEEPS_PER_ROUND;
 /// Rows of one transaction, and how many of those one round takes: what is left waits for the next minute.
 const SLICE: u32 = 200;
 const SLICES_MAX: u32 = 500;
 
+/// Where checkpoints are copied to.
+pub(super) struct Copies {
+    pub(super) file: Option<PathBuf>,
+    pub(super) webhook: Option<Endpoint>,
+}
+
 /// Keeps the desk tidy until the server stops.
-pub(super) async fn run(app: App, retention: Retention, copy_to: Option<PathBuf>, stop: CancellationToken) {
+pub(super) async fn run(app: App, retention: Retention, to: Copies, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut count = 0_u32;
-    let mut copied = String::new();
+    let (mut copied, mut sent) = (String::new(), String::new());
+    let mut rounds = Rounds::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
         told("leases", sweep(&app).await);
+        told("requests", sweep_requests(&app).await);
         if count.is_multiple_of(SWEEPS_PER_ROUND) {
-            told("retention", prune(&app, retention, &stop).await);
-            if let Some(path) = &copy_to {
+            app.sweep_refusals().await;
+            told("retention", prune(&app, retention, &mut rounds, &stop).await);
+            if let Some(path) = &to.file {
                 copied = copy_checkpoint(&app, path, copied).await;
             }
+            if let Some(endpoint) = &to.webhook {
+                sent = send_checkpoint(&app, endpoint, sent).await;
+            }
+        }
+        if count.is_multiple_of(SWEEPS_PER_METERS) {
+            told("meters", prune_meters(&app, &stop).await);
         }
         count = count.wrapping_add(1);
     }
@@ -57,32 +80,84 @@ async fn sweep(app: &App) -> Result<()> {
     Ok(())
 }
 
+/// Where each round goes on: what has to stay, such as mail that nobody reads, is passed over once and not in each round.
+#[derive(Default)]
+struct Rounds {
+    messages: Place,
+    tasks: Place,
+}
+
+/// A place in a list that is gone through again and again.
+struct Place(i64, String);
+
+impl Default for Place {
+    fn default() -> Self {
+        Self(i64::MIN, String::new())
+    }
+}
+
+impl Place {
+    /// Goes on, or back to the beginning. Answers whether there is more in this turn.
+    fn advance(&mut self, next: Option<(i64, String)>) -> bool {
+        let more = next.is_some();
+        *self = next.map_or_else(Self::default, |(time, id)| Self(time, id));
+        more
+    }
+}
+
+/// Expires requests that nobody decided in time, and sends what waited too long to the owners.
+async fn sweep_requests(app: &App) -> Result<()> {
+    while act(app, |cx| request::escalate_due(cx, SLICE)).await? >= SLICE {}
+    while act(app, |cx| request::expire_due(cx, SLICE)).await? >= SLICE {}
+    Ok(())
+}
+
 /// Deletes what was kept long enough.
-async fn prune(app: &App, retention: Retention, stop: &CancellationToken) -> Result<()> {
+async fn prune(app: &App, retention: Retention, rounds: &mut Rounds, stop: &CancellationToken) -> Result<()> {
     let now = app.desk.world.now();
     if let Some(kept) = retention.jobs {
         while act(app, move |cx| job::prune(cx, now - kept, SLICE)).await?.more && !stop.is_cancelled() {}
+        while act(app, move |cx| notify::prune(cx, now - kept, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     }
+    while act(app, move |cx| identity::prune_credentials(cx, now - ENDED_KEPT, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
+    while act(app, move |cx| bridge::prune_reservations(cx, now - ENDED_KEPT, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     while act(app, |cx| prune_keys(cx, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     if let Some(kept) = retention.checkpoints {
         while act(app, move |cx| prune_checkpoints(cx, now - kept, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     }
     if let Some(kept) = retention.messages {
-        slices(app, stop, move |cx, from| bridge::prune_messages(cx, now - kept, from, SLICE)).await?;
+        slices(app, &mut rounds.messages, stop, move |cx, from| bridge::prune_messages(cx, now - kept, from, SLICE)).await?;
     }
     if let Some(kept) = retention.tasks {
-        slices(app, stop, move |cx, from| bridge::prune_tasks(cx, now - kept, from, SLICE)).await?;
+        slices(app, &mut rounds.tasks, stop, move |cx, from| bridge::prune_tasks(cx, now - kept, from, SLICE)).await?;
     }
     Ok(())
 }
 
-/// Takes slice after slice, each in its own transaction.
-async fn slices(app: &App, stop: &CancellationToken, slice: impl Fn(&mut Cx<'_, '_>, &(i64, String)) -> Result<Slice> + Clone + Send + 'static) -> Result<()> {
-    let mut from = Some((i64::MIN, String::new()));
+/// Deletes uses of idle agents that count no longer; those of others go as they act.
+async fn prune_meters(app: &App, stop: &CancellationToken) -> Result<()> {
+    let mut from = Some(String::new());
+    while let (Some(agent), false) = (from.take(), stop.is_cancelled()) {
+        from = act(app, move |cx| meter::prune_idle(cx, &agent, SLICE)).await?;
+    }
+    Ok(())
+}
+
+/// Takes slice after slice, each in its own transaction, until the end of the list or of this round's share.
+async fn slices(
+    app: &App,
+    place: &mut Place,
+    stop: &CancellationToken,
+    slice: impl Fn(&mut Cx<'_, '_>, &(i64, String)) -> Result<Slice> + Clone + Send + 'static,
+) -> Result<()> {
     for _ in 0..SLICES_MAX {
-        let (Some(at), false) = (from.take(), stop.is_cancelled()) else { return Ok(()) };
-        let slice = slice.clone();
-        from = act(app, move |cx| slice(cx, &at)).await?.next;
+        if stop.is_cancelled() {
+            return Ok(());
+        }
+        let (slice, from) = (slice.clone(), (place.0, place.1.clone()));
+        if !place.advance(act(app, move |cx| slice(cx, &from)).await?.next) {
+            return Ok(());
+        }
     }
     Ok(())
 }
@@ -91,16 +166,41 @@ async fn act<T: Send + 'static>(app: &App, act: impl FnMut(&mut Cx<'_, '_>) -> R
     app.desk.act(Surface::System, act).await
 }
 
-/// Appends the newest checkpoint to a file elsewhere, unless it is the one that was copied last.
-async fn copy_checkpoint(app: &App, path: &Path, copied: String) -> String {
-    let newest = match app.desk.db.read(newest_checkpoint).await {
-        Ok(Some(newest)) if newest != copied => newest,
-        Ok(_) => return copied,
+/// The newest checkpoint, unless it is the one that was copied last.
+async fn newer_checkpoint(app: &App, copied: &str) -> Option<String> {
+    match app.desk.db.read(newest_checkpoint).await {
+        Ok(newest) => newest.filter(|newest| newest != copied),
         Err(error) => {
             tracing::warn!(%error, "the checkpoint could not be read; it is tried again");
-            return copied;
+            None
         }
+    }
+}
+
+/// Sends the newest checkpoint to a receiver elsewhere. This is no job: only the newest one matters, it is sent again
+/// each minute until it arrived, and events about it would make a new one each time.
+async fn send_checkpoint(app: &App, endpoint: &Endpoint, sent: String) -> String {
+    let Some(newest) = newer_checkpoint(app, &sent).await else { return sent };
+    let now = app.desk.world.now();
+    let id = match deskmate_core::digest(&newest) {
+        Ok(digest) => format!("checkpoint_{}", hex(&digest)),
+        Err(_) => return sent,
     };
+    let data = json!({ "checkpoint": newest, "keys": app.desk.keys.keys() });
+    let body = json!({ "type": "record.checkpoint", "timestamp": format_time(now), "data": data }).to_string();
+    match webhook::post(endpoint, Post { id: &id, at: now / 1_000_000, body: &body }).await {
+        Ok(()) => newest,
+        Err(error) => {
+            let host = endpoint.url.host().unwrap_or_default();
+            tracing::error!(host, ?error, "the checkpoint could not be sent; what is newer than the last copy is not protected");
+            sent
+        }
+    }
+}
+
+/// Appends the newest checkpoint to a file elsewhere.
+async fn copy_checkpoint(app: &App, path: &Path, copied: String) -> String {
+    let Some(newest) = newer_checkpoint(app, &copied).await else { return copied };
     let (target, line) = (path.to_owned(), newest.clone());
     match tokio::task::spawn_blocking(move || append(&target, &line)).await {
         Ok(Ok(())) => newest,
@@ -118,4 +218,18 @@ fn append(path: &Path, checkpoint: &str) -> std::io::Result<()> {
     let line = format!("{}\n", serde_json::Value::from(checkpoint));
     file.write_all(line.as_bytes())?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_goes_on_where_the_last_one_ended() {
+        let mut place = Place::default();
+        assert!(place.advance(Some((7, "m".to_owned()))));
+        assert_eq!((place.0, place.1.as_str()), (7, "m"), "what has to stay is not looked at again at once");
+        assert!(!place.advance(None));
+        assert_eq!(place.0, i64::MIN, "and then from the beginning");
+    }
 }

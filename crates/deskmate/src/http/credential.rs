@@ -3,7 +3,7 @@
 //! A token comes in the Authorization header. A browser's session comes in a cookie, which alone only reads; what it
 //! decides is signed with the key that the browser made at sign-in, over the method, the path, the body and the time.
 
-use std::collections::HashMap;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::header::{AUTHORIZATION, COOKIE};
@@ -14,26 +14,43 @@ use deskmate_core::{Error, Result, hex, identity};
 use sha2::{Digest, Sha256};
 
 use super::Shared;
+use crate::mcp::{AGENT_HEADER, bearer};
 
 /// The session's cookie.
 pub(crate) const COOKIE_NAME: &str = "deskmate_session";
-const AGENT_HEADER: &str = "x-deskmate-agent";
 const SIGNATURE_HEADER: &str = "deskmate-signature";
 const SIGNED_AT_HEADER: &str = "deskmate-signed-at";
 /// How far the browser's clock may be off, in milliseconds.
 const SIGNED_WITHIN_MS: i64 = 60_000;
 
-/// Signatures of the last minutes: each is good once.
+/// What was signed in the last minutes, each good once. Only what a session really signed is remembered, and by what it
+/// says: one text has many good signatures.
 #[derive(Clone, Default)]
 pub(crate) struct Seen {
-    by_signature: Arc<Mutex<HashMap<Vec<u8>, i64>>>,
+    inner: Arc<Mutex<Remembered>>,
+}
+
+#[derive(Default)]
+struct Remembered {
+    texts: HashSet<[u8; 32]>,
+    oldest_first: VecDeque<(i64, [u8; 32])>,
 }
 
 impl Seen {
-    fn first_time(&self, signature: &[u8], now_ms: i64) -> bool {
-        let mut seen = self.by_signature.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.retain(|_, at| now_ms - *at <= 2 * SIGNED_WITHIN_MS);
-        seen.insert(signature.to_vec(), now_ms).is_none()
+    fn first_time(&self, session: &str, signed: &str, now_ms: i64) -> bool {
+        let text: [u8; 32] = Sha256::new().chain_update(session).chain_update("\n").chain_update(signed).finalize().into();
+        let mut seen = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((at, old)) = seen.oldest_first.front().copied()
+            && now_ms - at > 2 * SIGNED_WITHIN_MS
+        {
+            seen.oldest_first.pop_front();
+            seen.texts.remove(&old);
+        }
+        let first = seen.texts.insert(text);
+        if first {
+            seen.oldest_first.push_back((now_ms, text));
+        }
+        first
     }
 }
 
@@ -41,8 +58,7 @@ impl Seen {
 pub(super) async fn of(shared: &Shared, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<Credential> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(value) = headers.get(AUTHORIZATION) {
-        let secret = value.to_str().ok().and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let secret = secret.map(|(_, secret)| secret.trim().to_owned());
+        let secret = value.to_str().ok().and_then(bearer).map(str::to_owned);
         let secret = secret.ok_or_else(|| Error::new(deskmate_core::Code::Unauthenticated, "the Authorization header must be: Bearer TOKEN"))?;
         let proved = !has_key(shared, &secret).await?;
         return Ok(Credential::Secret { secret, proved });
@@ -75,11 +91,27 @@ async fn is_signed(shared: &Shared, secret: &str, method: &Method, uri: &Uri, bo
     let now_ms = shared.app.desk.world.now() / 1_000;
     let fresh = at.parse::<i64>().is_ok_and(|at| (now_ms - at).abs() <= SIGNED_WITHIN_MS);
     let Ok(signature) = BASE64.decode(signature.as_bytes()) else { return Ok(false) };
-    if !fresh || !shared.signatures.first_time(&signature, now_ms) {
+    if !fresh {
         return Ok(false);
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let signed = format!("{method}\n{path}\n{}\n{at}", hex(&Sha256::digest(body)));
-    let secret = secret.to_owned();
-    shared.app.desk.db.read(move |tx| identity::verify_signature(tx, &secret, signed.as_bytes(), Some(&signature))).await
+    let (session, text) = (secret.to_owned(), signed.clone());
+    let verified = shared.app.desk.db.read(move |tx| identity::verify_signature(tx, &session, text.as_bytes(), Some(&signature))).await?;
+    Ok(verified && shared.signatures.first_time(secret, &signed, now_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_signed_is_good_once_and_forgotten_after_its_time() {
+        let seen = Seen::default();
+        assert!(seen.first_time("dms_a", "POST", 0));
+        assert!(!seen.first_time("dms_a", "POST", 1), "whatever its signature looks like");
+        assert!(seen.first_time("dms_b", "POST", 1), "another session's own");
+        assert!(seen.first_time("dms_c", "POST", 3 * SIGNED_WITHIN_MS));
+        assert_eq!(seen.inner.lock().unwrap().texts.len(), 1, "what is too old to be good is not kept");
+    }
 }

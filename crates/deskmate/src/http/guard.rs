@@ -17,6 +17,7 @@ pub(crate) struct Allowed {
     hosts: Vec<String>,
     port: u16,
     tls: bool,
+    proxied: bool,
 }
 
 impl Allowed {
@@ -24,12 +25,18 @@ impl Allowed {
     pub(crate) fn new(hosts: &[String], port: u16, tls: bool) -> Self {
         let mut all: Vec<String> = ["localhost", "127.0.0.1", "[::1]", "deskmate.localhost"].map(str::to_owned).into();
         all.extend(hosts.iter().cloned());
-        Self { hosts: all, port, tls }
+        Self { hosts: all, port, tls, proxied: false }
     }
 
-    /// Whether pages come over TLS.
+    /// Says whether a proxy adds TLS in front of the desk.
+    #[must_use]
+    pub(crate) fn behind_proxy(self, proxied: bool) -> Self {
+        Self { proxied, ..self }
+    }
+
+    /// Whether pages come over TLS, the desk's own or a proxy's: then the cookie is sent no other way.
     pub(super) fn is_tls(&self) -> bool {
-        self.tls
+        self.tls || self.proxied
     }
 
     /// The host names, for the MCP endpoint's own check.

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::serve::{Listener, ListenerExt};
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener, ListenerExt};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -121,19 +122,58 @@ impl Listener for TlsListener {
     }
 }
 
-/// Serves the command line on a socket that only its owner can open.
-pub(crate) async fn serve_unix(path: &Path, router: Router, stop: CancellationToken) -> io::Result<()> {
-    let listener = bind_private(path)?;
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+/// Whoever opened a connection to the local socket. A connection over TCP has none of this.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    /// Whether it is the account that this server runs under, or root. The socket's mode says the same; this asks the
+    /// kernel, so that a mode that was widened opens nothing.
+    pub(crate) is_own: bool,
 }
 
-/// Binds a socket for its owner only. Whoever holds the data directory may replace a dead one.
-pub(crate) fn bind_private(path: &Path) -> io::Result<UnixListener> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+impl Connected<IncomingStream<'_, UnixListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
+        let own = rustix::process::geteuid().as_raw();
+        Self { is_own: stream.io().peer_cred().is_ok_and(|peer| peer.uid() == own || peer.uid() == 0) }
     }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    Ok(listener)
+}
+
+/// Serves the command line on a socket that only its owner can open.
+pub(crate) async fn serve_unix(listener: UnixListener, router: Router, stop: CancellationToken) -> io::Result<()> {
+    let service = router.into_make_service_with_connect_info::<Peer>();
+    axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await
+}
+
+/// The longest path that a local socket can have, with room for the name under which it is bound first.
+const SOCKET_PATH_BYTES_MAX: usize = 103;
+
+/// A bound socket that nobody can find yet.
+pub(crate) struct Private {
+    listener: UnixListener,
+    fresh: PathBuf,
+    path: PathBuf,
+}
+
+impl Private {
+    /// Puts the socket in its place, where callers find it.
+    pub(crate) fn open(self) -> io::Result<UnixListener> {
+        std::fs::rename(&self.fresh, &self.path)?;
+        Ok(self.listener)
+    }
+}
+
+/// Binds a socket for its owner only: under another name, so that it is never there with wider permissions, and not
+/// before it is served. Whoever holds the data directory may replace a dead one.
+pub(crate) fn bind_private(path: &Path) -> io::Result<Private> {
+    let told = |error: io::Error| {
+        let long = path.as_os_str().len() > SOCKET_PATH_BYTES_MAX;
+        let why = if long { format!("its path is longer than {SOCKET_PATH_BYTES_MAX} bytes: give a shorter --home") } else { error.to_string() };
+        io::Error::new(error.kind(), format!("cannot open the local socket {}: {why}", path.display()))
+    };
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".new");
+    let fresh = PathBuf::from(fresh);
+    drop(std::fs::remove_file(&fresh));
+    let listener = UnixListener::bind(&fresh).map_err(told)?;
+    std::fs::set_permissions(&fresh, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(Private { listener, fresh, path: path.to_owned() })
 }

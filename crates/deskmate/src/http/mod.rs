@@ -19,7 +19,7 @@ use crate::activity::{self, Standing};
 use crate::app::App;
 
 pub(crate) use guard::Allowed;
-pub(crate) use listen::{Bound, serve_tcp, serve_unix};
+pub(crate) use listen::{Bound, bind_private, serve_tcp, serve_unix};
 pub(crate) use openapi::document as openapi_document;
 
 /// What the handlers share.

@@ -1,5 +1,5 @@
-//! The first pages: claiming the desk, joining it, signing in. They are plain HTML with one script of our own, which
-//! makes the browser's key and signs with it.
+//! The first pages: claiming the desk, joining it, signing in, and one request to decide. They are plain HTML with
+//! scripts of our own, which make the browser's key and sign with it.
 
 use axum::Json;
 use axum::Router;
@@ -26,6 +26,8 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/claim", get(async || page(include_str!("pages/claim.html"))))
         .route("/join", get(async || page(include_str!("pages/join.html"))))
         .route("/sign-in", get(async || page(include_str!("pages/sign-in.html"))))
+        .route("/requests/{id}", get(async || page(include_str!("pages/request.html"))))
+        .route("/assets/request.js", get(async || asset("text/javascript; charset=utf-8", include_str!("pages/request.js"))))
         .route("/assets/desk.css", get(async || asset("text/css; charset=utf-8", include_str!("pages/desk.css"))))
         .route("/assets/desk.svg", get(async || asset("image/svg+xml", include_str!("pages/desk.svg"))))
         .route("/assets/sign-in.js", get(async || asset("text/javascript; charset=utf-8", include_str!("pages/sign-in.js"))))

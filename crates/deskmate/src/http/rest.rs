@@ -2,15 +2,19 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{ConnectInfo, Extension, Path, State};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use deskmate_core::call::{Call, Effect, Op, Outcome, Surface, parse_strict};
+use deskmate_core::call::{Call, Credential, Effect, Op, Outcome, Surface, parse_strict};
 use deskmate_core::{Code, Error, Result};
 use serde_json::{Map, Value, json};
 
+use super::listen::Peer;
 use super::{Shared, credential};
+
+/// Who opened the local socket; nothing where the request came over TCP.
+pub(super) type OnSocket = Option<Extension<ConnectInfo<Peer>>>;
 
 /// An error on its way out.
 pub(super) struct Failure(pub(super) Error);
@@ -50,7 +54,6 @@ pub(super) async fn healthz(State(shared): State<Shared>) -> Json<Value> {
         "ok": true,
         "version": env!("CARGO_PKG_VERSION"),
         "set_up": standing.set_up,
-        "policy_mode": standing.policy_mode,
         "engine": crate::keep::engine_name(shared.app.desk.db.engine()),
         "background": standing.background,
         "uptime_seconds": standing.activity.uptime().as_secs(),
@@ -73,6 +76,7 @@ pub(super) async fn not_found(uri: Uri) -> Failure {
 pub(super) async fn call_post(
     State(shared): State<Shared>,
     Path(operation): Path<String>,
+    socket: OnSocket,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -86,12 +90,19 @@ pub(super) async fn call_post(
         }
         let input = if body.is_empty() { json!({}) } else { parse_strict(&body)? };
         let credential = credential::of(&shared, &method, &uri, &headers, &body).await?;
-        run(&shared, op, credential, surface(&headers), input).await
+        run(&shared, op, on_socket(credential, socket.as_ref()), surface(&headers, socket.is_some()), input).await
     };
     render(answer.await)
 }
 
-pub(super) async fn call_get(State(shared): State<Shared>, Path(operation): Path<String>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+pub(super) async fn call_get(
+    State(shared): State<Shared>,
+    Path(operation): Path<String>,
+    socket: OnSocket,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     let answer = async {
         let op = find(&shared, &operation)?;
         if op.effect == Effect::Write {
@@ -99,7 +110,7 @@ pub(super) async fn call_get(State(shared): State<Shared>, Path(operation): Path
         }
         let input = query(op, uri.query().unwrap_or_default())?;
         let credential = credential::of(&shared, &method, &uri, &headers, &[]).await?;
-        run(&shared, op, credential, surface(&headers), input).await
+        run(&shared, op, on_socket(credential, socket.as_ref()), surface(&headers, socket.is_some()), input).await
     };
     render(answer.await)
 }
@@ -114,10 +125,18 @@ fn is_json(headers: &HeaderMap) -> bool {
     given.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// The command line says so itself; it proves nothing and is only told to the record.
-fn surface(headers: &HeaderMap) -> Surface {
+/// Who brought nothing else is at least known by the local socket, if it came that way.
+fn on_socket(credential: Credential, socket: Option<&Extension<ConnectInfo<Peer>>>) -> Credential {
+    match credential {
+        Credential::Named(None) if socket.is_some_and(|Extension(ConnectInfo(peer))| peer.is_own) => Credential::Local,
+        other => other,
+    }
+}
+
+/// The command line says so itself, and is believed on its own socket only. It proves nothing and is told to the record.
+fn surface(headers: &HeaderMap, local: bool) -> Surface {
     match headers.get("x-deskmate-surface").map(HeaderValue::as_bytes) {
-        Some(b"cli") => Surface::Cli,
+        Some(b"cli") if local => Surface::Cli,
         _ if headers.contains_key("origin") => Surface::Web,
         _ => Surface::Rest,
     }
@@ -143,7 +162,7 @@ fn query(op: &Op, text: &str) -> Result<Value> {
     Ok(Value::Object(fields))
 }
 
-async fn run(shared: &Shared, op: &Op, credential: deskmate_core::call::Credential, surface: Surface, input: Value) -> Result<Value> {
+async fn run(shared: &Shared, op: &Op, credential: Credential, surface: Surface, input: Value) -> Result<Value> {
     let call = Call { credential, surface, operation: op.full_name(), input };
     let answer = shared.app.call(call).await?;
     Ok(match answer.outcome {

@@ -8,11 +8,12 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use deskmate_core::call::{Actor, Credential, Desk};
+use deskmate_core::call::{Credential, Desk};
 use deskmate_core::record::{self, EventRow};
-use deskmate_core::{Error, Result, identity};
+use deskmate_core::{Error, Result};
 use serde::Deserialize;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::rest::Failure;
@@ -20,7 +21,7 @@ use super::{Shared, credential};
 
 /// How many events one look takes, and how many wait for a slow reader.
 const LOOK: u32 = 200;
-const WAITING_MAX: usize = 64;
+const WAITING_MAX: usize = 8;
 /// A sign of life when nothing happens.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -47,6 +48,9 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
     let (sender, events) = mpsc::channel::<std::result::Result<Event, Infallible>>(WAITING_MAX);
     let desk = shared.app.desk.clone();
     tokio::spawn(async move {
+        // A reader that reconnects before the first event for it must go on from here, so it is told where that is.
+        // Later it is told with the signs of life, so that nothing is looked through twice.
+        let mut told_at: Option<Instant> = None;
         loop {
             // The credential is looked at each time: a revoked one ends the stream.
             let (visible, reached) = match look(&desk, &credential, next).await {
@@ -66,6 +70,12 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
                 next = reached;
                 continue;
             }
+            if next > 0 && told_at.is_none_or(|at| at.elapsed() >= HEARTBEAT) {
+                told_at = Some(Instant::now());
+                if sender.send(Ok(Event::default().id((next - 1).to_string()))).await.is_err() {
+                    return;
+                }
+            }
             tokio::select! {
                 changed = grown.changed() => if changed.is_err() { return },
                 () = sender.closed() => return,
@@ -79,18 +89,22 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
     response
 }
 
-/// The events from a place on that the caller may see, and the place after the last one looked at.
+/// The events from a place on that the caller may see, by the same right as the list of the record, and the place after the last one looked at.
 async fn look(desk: &Desk, credential: &Credential, from: u64) -> Result<(Vec<EventRow>, u64)> {
-    let (credential, world, open_allowed) = (credential.clone(), desk.world.clone(), desk.open_allowed);
+    let (credential, admitting) = (credential.clone(), desk.clone());
     desk.db
         .read(move |tx| {
-            let actor: Actor = identity::authenticate(tx, &credential, &identity::Claims::default(), world.now(), open_allowed)?;
+            let actor = admitting.admit(tx, &credential, "desk_record_list")?;
             if from == u64::MAX {
                 return Ok((Vec::new(), from));
             }
-            let events = record::events_after(tx, from, LOOK)?;
+            let events = record::heads_after(tx, from, LOOK)?;
             let reached = events.last().map_or(from, |event| event.seq + 1);
-            Ok((events.into_iter().filter(|event| event.visible_to(&actor)).collect(), reached))
+            let visible: Vec<EventRow> = events.into_iter().filter(|event| event.visible_to(&actor)).collect();
+            let found = visible.len();
+            let filled = record::fill(tx, visible)?;
+            let reached = if filled.len() < found { filled.last().map_or(reached, |event| event.seq + 1) } else { reached };
+            Ok((filled, reached))
         })
         .await
 }

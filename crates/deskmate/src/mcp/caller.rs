@@ -8,7 +8,7 @@ use rmcp::model::Extensions;
 use rmcp::service::RequestContext;
 
 /// The header by which an agent names itself in open mode.
-const AGENT_HEADER: &str = "x-deskmate-agent";
+pub(crate) const AGENT_HEADER: &str = "x-deskmate-agent";
 
 /// Where the credential of a call comes from.
 #[derive(Clone)]
@@ -40,7 +40,8 @@ fn of_request(extensions: &Extensions) -> Credential {
     Credential::Named(header.or_else(|| query(parts, "agent")))
 }
 
-fn bearer(header: &str) -> Option<&str> {
+/// The secret of an Authorization header.
+pub(crate) fn bearer(header: &str) -> Option<&str> {
     let (scheme, secret) = header.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
 }

@@ -35,9 +35,15 @@ pub(crate) struct Endpoint {
     pub(super) resources: Resources,
     pub(super) prompts: Prompts,
     info: ServerConfig,
+    read_only: bool,
 }
 
 impl Endpoint {
+    /// Whether everything that changes something is left out.
+    fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     /// Works out the lists once.
     pub(crate) fn new(app: App, mount: Mount) -> Self {
         let registry = Arc::clone(&app.desk.registry);
@@ -47,10 +53,10 @@ impl Endpoint {
         }
         let server = Implementation::new("deskmate", env!("CARGO_PKG_VERSION"))
             .with_title("Deskmate")
-            .with_description("One desk for people and their AI agents: messages, tasks and reservations with a record that can be proved.");
+            .with_description("One desk for people and their AI agents: proposals, decisions, messages and tasks, with a record that can be proved.");
         let info = ServerConfig::new(capabilities.build()).with_server_info(server).with_instructions(INSTRUCTIONS);
         let tools = Tools::new(&registry, &mount);
-        Self { app, tools, resources: Resources::new(&registry), prompts: Prompts::new(&registry), info }
+        Self { app, tools, resources: Resources::new(&registry), prompts: Prompts::new(&registry), info, read_only: mount.read_only }
     }
 }
 
@@ -192,8 +198,15 @@ impl ServerHandler for Server {
             tokio_util::task::AbortOnDropHandle::new(tokio::spawn(follower))
         });
         let followers: Vec<_> = followers.collect();
-        context.cancelled().await;
-        drop(followers);
+        if followers.is_empty() {
+            context.cancelled().await;
+            return Ok(());
+        }
+        // A stream of which nothing is followed any more ends, so that the client does not wait for nothing.
+        tokio::select! {
+            () = context.cancelled() => {}
+            _ = futures_util::future::join_all(followers) => {}
+        }
         Ok(())
     }
 
@@ -206,6 +219,9 @@ impl ServerHandler for Server {
     }
 
     async fn cancel_task(&self, request: CancelTaskParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        if self.endpoint.is_read_only() {
+            return Err(ErrorData::invalid_request("this mount only reads: it cancels nothing", None));
+        }
         tasks::cancel(&self.endpoint.app, self.caller.credential(&context), &request.task_id).await
     }
 }

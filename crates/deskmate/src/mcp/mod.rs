@@ -7,6 +7,7 @@ mod caller;
 #[cfg(feature = "conformance")]
 mod conformance;
 mod handler;
+mod held;
 mod http;
 mod mount;
 mod prompts;
@@ -15,7 +16,7 @@ mod subscriptions;
 mod tasks;
 mod tools;
 
-pub(crate) use caller::Caller;
+pub(crate) use caller::{AGENT_HEADER, Caller, bearer};
 pub(crate) use handler::Server;
 pub(crate) use http::{Allowed, router};
 pub(crate) use mount::{Mount, Shelf};

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use deskmate_core::call::{Call, Credential, Surface};
-use deskmate_core::{Error, digest};
+use deskmate_core::call::Credential;
+use deskmate_core::record::EventRow;
+use deskmate_core::{Code, Error, digest};
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, SubscriptionSink};
-use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::resources::Found;
@@ -21,6 +22,8 @@ use crate::app::App;
 const GATHER: Duration = Duration::from_millis(20);
 /// What grows with every event is told at most this often.
 const GATHER_GROWTH: Duration = Duration::from_secs(1);
+/// How long a follower waits when the store is away.
+const RETRY: Duration = Duration::from_secs(1);
 /// How many addresses one client may follow at a time.
 pub(super) const FOLLOWED_MAX: usize = 64;
 
@@ -42,46 +45,58 @@ impl Sink {
     }
 }
 
-/// Follows one resource until the client is gone or may no longer read it.
+/// Follows one resource until the client is gone or may no longer read it. A client that may not is told once more, so
+/// that it reads and learns why.
 pub(super) async fn follow(app: App, credential: Credential, found: Found, sink: Sink) {
     if let Err(error) = follow_on(&app, &credential, &found, &sink).await {
         tracing::info!(uri = found.uri(), %error, "a subscription ended");
+        sink.updated(found.uri()).await;
     }
 }
 
 async fn follow_on(app: &App, credential: &Credential, found: &Found, sink: &Sink) -> Result<(), Error> {
-    let mut size = app.live.size();
+    // Opened before the first look, so that nothing between a look and the wait is missed.
+    let mut news = app.live.news();
     let mut known: Option<[u8; 32]> = None;
+    let mut told = true;
     loop {
-        let topic = topic(app, credential, found).await?;
-        // Registered before the look, so that nothing between the look and the wait is missed.
-        let mut woken = Box::pin(topic.notified());
-        woken.as_mut().enable();
-        size.mark_unchanged();
-        let now = digest(&found.value(app, credential).await?.0)?;
-        if known.is_some_and(|known| known != now) && !sink.updated(found.uri()).await {
+        // Read with the follower's own credential each time, so that a revoked one shows.
+        let reader = match found.value(app, credential).await {
+            Ok((value, reader)) => {
+                let now = digest(&value)?;
+                told &= known == Some(now) || known.is_none();
+                known = Some(now);
+                reader.id
+            }
+            // The store is away or busy: the client follows on, and is told to look when it is back.
+            Err(error) if matches!(error.code, Code::Unavailable | Code::Limited | Code::Internal) => {
+                told = false;
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if !told && !sink.updated(found.uri()).await {
             return Ok(());
         }
-        known = Some(now);
-        if found.grows() {
-            if size.changed().await.is_err() {
-                return Ok(());
+        loop {
+            match news.recv().await {
+                Ok(event) if found.is_changed_by(&event, &reader) => break,
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => break,
+                Err(RecvError::Closed) => return Ok(()),
             }
-            tokio::time::sleep(GATHER_GROWTH).await;
-        } else {
-            woken.await;
-            tokio::time::sleep(GATHER).await;
         }
+        tokio::time::sleep(if found.grows() { GATHER_GROWTH } else { GATHER }).await;
+        // What came meanwhile is in the next look, unless that look does not show all there is.
+        told = found.is_whole();
+        drain(&mut news);
     }
 }
 
-/// What wakes a follower: the subject itself, or the reader, asked anew each time so that a revoked credential shows.
-async fn topic(app: &App, credential: &Credential, found: &Found) -> Result<Arc<Notify>, Error> {
-    if let Some(subject) = found.topic() {
-        return Ok(app.live.topic(&subject));
-    }
-    let call = Call { credential: credential.clone(), surface: Surface::Mcp, operation: "desk_whoami".to_owned(), input: json!({}) };
-    Ok(app.live.topic(&app.call(call).await?.actor.id))
+/// Passes over what has come already.
+fn drain(news: &mut Receiver<Arc<EventRow>>) {
+    while !matches!(news.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {}
 }
 
 /// What one connection of the older era follows.
@@ -94,6 +109,7 @@ impl Followed {
     /// Starts to follow. `false` when the connection follows too much already.
     pub(super) fn start(&self, app: App, credential: Credential, found: Found, peer: Peer<RoleServer>) -> bool {
         let mut followed = self.by_uri.lock().unwrap_or_else(PoisonError::into_inner);
+        followed.retain(|_, task| !task.is_finished());
         let uri = found.uri().to_owned();
         if followed.len() >= FOLLOWED_MAX && !followed.contains_key(&uri) {
             return false;

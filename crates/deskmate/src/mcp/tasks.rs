@@ -1,5 +1,5 @@
-//! A job as an MCP task, for clients that declare the tasks extension. The job in the store is the task: nothing is
-//! kept here, so a task outlives the connection and the server.
+//! A job, or a request that waits for people, as an MCP task, for clients that declare the tasks extension. The row in
+//! the store is the task: nothing is kept here, so a task outlives the connection and the server.
 
 use deskmate_core::call::{Call, Credential, Outcome, Registry, Surface};
 use deskmate_core::{Code, Error};
@@ -7,13 +7,15 @@ use rmcp::ErrorData;
 use rmcp::model::{DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
 use serde_json::{Value, json};
 
+use super::held;
 use super::resources::fault;
 use crate::app::App;
 
 const GET: &str = "desk_job_get";
 const CANCEL: &str = "desk_job_cancel";
+const CANCEL_REQUEST: &str = "cowork_cancel_request";
 /// How often a client should ask while a job runs.
-const ASK_AGAIN_MS: u64 = 1_000;
+pub(super) const ASK_AGAIN_MS: u64 = 1_000;
 
 /// Whether this desk has jobs to show.
 pub(super) fn served(registry: &Registry) -> bool {
@@ -22,21 +24,30 @@ pub(super) fn served(registry: &Registry) -> bool {
 
 /// The state of a job as a task.
 pub(super) async fn get(app: &App, credential: Credential, id: &str) -> Result<GetTaskResult, ErrorData> {
-    let job = ask(app, credential, GET, id).await.map_err(|error| unknown_is_a_bad_parameter(&error))?;
-    Ok(GetTaskResult::new(task_of(id, &job)))
+    match ask(app, credential.clone(), GET, "job", id).await {
+        Ok(job) => Ok(GetTaskResult::new(task_of(id, &job))),
+        Err(error) => match held::look(app, &credential, id).await.filter(|_| error.code == Code::NotFound) {
+            Some(waited) => Ok(GetTaskResult::new(task_of_request(app, id, &waited))),
+            None => Err(unknown_is_a_bad_parameter(&error)),
+        },
+    }
 }
 
 /// Asks for a job to stop; the answer of `tasks/get` tells when it has. One that has ended already needs no stopping.
 pub(super) async fn cancel(app: &App, credential: Credential, id: &str) -> Result<(), ErrorData> {
-    match ask(app, credential, CANCEL, id).await {
+    let done = match ask(app, credential.clone(), CANCEL, "job", id).await {
+        Err(error) if error.code == Code::NotFound => ask(app, credential, CANCEL_REQUEST, "request_id", id).await,
+        done => done,
+    };
+    match done {
         Ok(_) => Ok(()),
         Err(error) if error.code == Code::Conflict => Ok(()),
         Err(error) => Err(unknown_is_a_bad_parameter(&error)),
     }
 }
 
-async fn ask(app: &App, credential: Credential, operation: &str, id: &str) -> Result<Value, Error> {
-    let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input: json!({ "job": id }) };
+async fn ask(app: &App, credential: Credential, operation: &str, field: &str, id: &str) -> Result<Value, Error> {
+    let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input: json!({ field: id }) };
     let (Outcome::Done(value) | Outcome::NotYet(value)) = app.call(call).await?.outcome;
     Ok(value)
 }
@@ -69,6 +80,16 @@ fn task_of(id: &str, job: &Value) -> DetailedTask {
         }
     };
     DetailedTask::new(task, payload)
+}
+
+/// A request as a task: it works until people have decided, and its result is what the wait would have answered.
+fn task_of_request(app: &App, id: &str, waited: &Value) -> DetailedTask {
+    let text = |field: &str| waited.pointer(&format!("/request/{field}")).and_then(Value::as_str).unwrap_or_default();
+    let task = Task::new(id, TaskStatus::Working, text("created_at"), text("updated_at"));
+    if held::is_settled(waited) {
+        return DetailedTask::new(task.with_status_message(text("state")), TaskPayload::Completed { result: result_of(Some(waited)) });
+    }
+    DetailedTask::new(task.with_status_message(held::says(app, id)).with_poll_interval_ms(ASK_AGAIN_MS), TaskPayload::Working)
 }
 
 fn object(fields: Value) -> JsonObject {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deskmate_core::Error;
-use deskmate_core::call::{Answer, Call, Credential, Effect, Op, Outcome, Registry, Surface};
+use deskmate_core::call::{Answer, Call, Credential, Effect, Op, Outcome, Registry, Surface, Toolset};
+use deskmate_core::{Code, Error};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject, ProgressNotificationParam, ProgressToken, Tool,
     ToolAnnotations,
@@ -16,6 +16,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use tokio::time::{Instant, interval_at};
 
+use super::held;
 use super::mount::Mount;
 use crate::app::App;
 
@@ -25,10 +26,13 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 pub(super) const UNVERIFIED: &str = "deskmate/unverified";
 /// Under this key a refusal is repeated for programs.
 const ERROR: &str = "deskmate/error";
+/// The operation whose answer begins with words for people.
+const STATUS: &str = "cowork_status";
 
 /// What stands behind a tool's name.
 struct Entry {
     operation: String,
+    toolset: Toolset,
     waits: bool,
 }
 
@@ -46,7 +50,7 @@ impl Tools {
         for op in registry.of_toolsets(&mount.toolsets).filter(|op| !mount.read_only || op.effect == Effect::Read) {
             let name = if plain { op.name.to_owned() } else { op.full_name() };
             tools.list.push(render(op, name.clone()));
-            tools.by_name.insert(name, Entry { operation: op.full_name(), waits: op.waits });
+            tools.by_name.insert(name, Entry { operation: op.full_name(), toolset: op.toolset, waits: op.waits });
         }
         tools
     }
@@ -67,13 +71,18 @@ impl Tools {
         let Some(entry) = self.by_name.get(request.name.as_ref()) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
         };
+        if entry.operation == held::WAIT
+            && let Some(answer) = held::instead(app, &credential, &request, context).await?
+        {
+            return Ok(answer);
+        }
         let named = matches!(credential, Credential::Named(_));
         let input = Value::Object(request.arguments.unwrap_or_default());
         let call = Call { credential, surface: Surface::Mcp, operation: entry.operation.clone(), input };
         let outcome = if entry.waits { patiently(app, call, context).await? } else { app.call(call).await };
         Ok(CallToolResponse::Complete(match outcome {
-            Ok(answer) => done(answer),
-            Err(error) => refused(&error, named),
+            Ok(answer) => done(entry, answer),
+            Err(error) => refused(entry.toolset, &error, named),
         }))
     }
 }
@@ -125,20 +134,41 @@ async fn still_waiting(peer: Peer<RoleServer>, token: ProgressToken) {
 }
 
 /// An answer as structured content with its text copy.
-fn done(answer: Answer) -> CallToolResult {
+fn done(entry: &Entry, answer: Answer) -> CallToolResult {
     let (Outcome::Done(value) | Outcome::NotYet(value)) = answer.outcome;
     let meta = (!answer.actor.verified).then(unverified);
-    CallToolResult::structured(value).with_meta(meta)
+    let texts = match entry.toolset {
+        Toolset::Cowork => cowork_texts(&entry.operation, &value),
+        _ => return CallToolResult::structured(value).with_meta(meta),
+    };
+    let mut result = CallToolResult::structured(value);
+    result.content = texts.into_iter().map(ContentBlock::text).collect();
+    result.with_meta(meta)
+}
+
+/// Texts as clients of earlier cowork servers expect them: indented JSON, and for the status words for people before it.
+fn cowork_texts(operation: &str, value: &Value) -> Vec<String> {
+    let mut value = value.clone();
+    let words = value.as_object_mut().filter(|_| operation == STATUS).and_then(|fields| fields.remove("text"));
+    let words = words.as_ref().and_then(Value::as_str).map(str::to_owned);
+    words.into_iter().chain([format!("{value:#}")]).collect()
 }
 
 /// A refusal that the model can read and repair. It is text and metadata but not structured content: clients check
 /// that against the tool's output schema even when the call failed, and would show their own complaint instead.
-fn refused(error: &Error, named: bool) -> CallToolResult {
-    let value = json!(error);
+fn refused(toolset: Toolset, error: &Error, named: bool) -> CallToolResult {
+    let mut value = json!(error);
     let mut meta = if named { unverified() } else { MetaObject::new() };
-    let text = value.to_string();
-    meta.insert(ERROR.to_owned(), value);
-    CallToolResult::error(vec![ContentBlock::text(text)]).with_meta(Some(meta))
+    meta.insert(ERROR.to_owned(), value.clone());
+    if toolset == Toolset::Cowork
+        && let Some(fields) = value.as_object_mut()
+    {
+        fields.insert("error".to_owned(), Value::Bool(true));
+        if matches!(error.code, Code::Unauthenticated | Code::Forbidden) {
+            fields.insert("auth_error".to_owned(), Value::Bool(true));
+        }
+    }
+    CallToolResult::error(vec![ContentBlock::text(value.to_string())]).with_meta(Some(meta))
 }
 
 pub(super) fn unverified() -> MetaObject {
@@ -149,8 +179,6 @@ pub(super) fn unverified() -> MetaObject {
 
 #[cfg(test)]
 mod tests {
-    use deskmate_core::call::Toolset;
-
     use super::*;
 
     fn names(toolsets: &[Toolset], read_only: bool) -> Vec<String> {
@@ -166,6 +194,27 @@ mod tests {
         assert_eq!(together, names(&[Toolset::Bridge, Toolset::Desk], false));
         // A client puts the server's name before it and drops what is longer than 128.
         assert!(together.iter().all(|name| name.len() <= 64));
+    }
+
+    #[test]
+    fn the_cowork_toolset_answers_as_its_clients_expect() {
+        let texts = |operation: &str, value: &Value| cowork_texts(operation, value);
+        let status = json!({ "text": "All quiet.", "session_id": "session_1" });
+        assert_eq!(texts(STATUS, &status)[0], "All quiet.");
+        assert_eq!(serde_json::from_str::<Value>(&texts(STATUS, &status)[1]).unwrap(), json!({ "session_id": "session_1" }));
+        assert_eq!(texts("cowork_log", &json!({ "logged": true })), ["{\n  \"logged\": true\n}"]);
+        let text_of = |toolset, error: &Error| {
+            let result = json!(refused(toolset, error, false));
+            assert_eq!(result.get("isError"), Some(&json!(true)));
+            let text = result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default().to_owned();
+            serde_json::from_str::<Value>(&text).unwrap()
+        };
+        let refusal = text_of(Toolset::Cowork, &Error::new(Code::Unauthenticated, "no credential was given").hint("send it"));
+        assert_eq!((&refusal["error"], &refusal["auth_error"]), (&json!(true), &json!(true)));
+        assert_eq!((&refusal["code"], &refusal["hint"]), (&json!("unauthenticated"), &json!("send it")));
+        let wrong = text_of(Toolset::Cowork, &Error::invalid("domain", "must not be empty"));
+        assert_eq!((wrong.get("error"), wrong.get("auth_error")), (Some(&json!(true)), None));
+        assert_eq!(text_of(Toolset::Bridge, &Error::forbidden("no")).get("error"), None);
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::io::{BufRead, BufReader, Read as _};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The longest line that is taken.
-pub(super) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The longest line that is taken, here as on the other side of the socket.
+pub(super) use crate::socket::LINE_BYTES_MAX;
+
 /// How deep a line may nest.
 pub(super) const DEPTH_MAX: usize = 100;
 /// How much of a longer one is kept to find its id.

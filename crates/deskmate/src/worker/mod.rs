@@ -1,6 +1,7 @@
 //! The worker: takes due jobs under a lease, does them, and reports what became of them. One loop for each server;
 //! on PostgreSQL the servers share the queue.
 
+mod notification;
 mod verify;
 
 use std::future::Future;
@@ -11,32 +12,36 @@ use std::time::Duration;
 use deskmate_core::call::Surface;
 use deskmate_core::job::{self, Claimed, Outcome, Progress};
 use deskmate_core::record::VERIFY_JOB;
-use deskmate_core::{Error, Result};
+use deskmate_core::{Error, Result, notify};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::effects::notify::Outlets;
 
 /// How long a job stands without a sign of life, and how often one is given.
 const LEASE: Duration = Duration::from_secs(30);
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How often an idle worker looks. The look is one read through an index.
 const LOOK: Duration = Duration::from_millis(250);
-/// Jobs that one server does beside each other.
-const AT_ONCE: u32 = 4;
-
-/// What this version can do.
-const KINDS: &[&str] = &[VERIFY_JOB];
+/// What this version can do, and how many of each a server does beside each other. Notifications have places of their own:
+/// a receiver that hangs keeps nothing else waiting.
+const LANES: &[(&[&str], u32)] = &[(&[VERIFY_JOB], 4), (&[notify::JOB], 8)];
 
 /// Does jobs until the server stops. Jobs under way then are given up and taken again later.
-pub(crate) async fn run(app: App, stop: CancellationToken) {
+pub(crate) async fn run(app: App, outlets: Outlets, stop: CancellationToken) {
+    let lanes = LANES.iter().map(|(kinds, at_once)| lane(app.clone(), outlets.clone(), kinds, *at_once, stop.clone()));
+    futures_util::future::join_all(lanes).await;
+}
+
+async fn lane(app: App, outlets: Outlets, kinds: &'static [&'static str], at_once: u32, stop: CancellationToken) {
     let name = format!("worker-{}-{}", std::process::id(), app.desk.world.opaque_id());
-    let slots = Arc::new(tokio::sync::Semaphore::new(AT_ONCE as usize));
+    let slots = Arc::new(tokio::sync::Semaphore::new(at_once as usize));
     while !stop.is_cancelled() {
         let free = u32::try_from(slots.available_permits()).unwrap_or(0);
-        let claimed = if free > 0 { claim(&app, &name, free).await } else { Vec::new() };
+        let claimed = if free > 0 { claim(&app, &name, kinds, free).await } else { Vec::new() };
         for claimed in claimed {
             let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else { break };
-            let task = Running { app: app.clone(), worker: name.clone(), claimed: Arc::new(claimed), cancelled: Arc::default() };
+            let task = Running { app: app.clone(), outlets: outlets.clone(), worker: name.clone(), claimed: Arc::new(claimed), cancelled: Arc::default() };
             let held = app.activity.hold();
             tokio::spawn(async move {
                 task.finish_it().await;
@@ -51,7 +56,7 @@ pub(crate) async fn run(app: App, stop: CancellationToken) {
     }
 }
 
-async fn claim(app: &App, worker: &str, limit: u32) -> Vec<Claimed> {
+async fn claim(app: &App, worker: &str, kinds: &'static [&'static str], limit: u32) -> Vec<Claimed> {
     // A look is a read; only something due costs a write.
     let (look, now) = (app.desk.clone(), app.desk.world.now());
     let due = app.desk.db.read(move |tx| job::next_due(&mut look.cx(tx, deskmate_core::call::Actor::system(), Surface::System))).await;
@@ -60,7 +65,7 @@ async fn claim(app: &App, worker: &str, limit: u32) -> Vec<Claimed> {
     }
     let worker = worker.to_owned();
     let ttl = i64::try_from(LEASE.as_micros()).unwrap_or(i64::MAX);
-    let claimed = app.desk.act(Surface::System, move |cx| job::claim(cx, &worker, KINDS, ttl, limit)).await;
+    let claimed = app.desk.act(Surface::System, move |cx| job::claim(cx, &worker, kinds, ttl, limit)).await;
     claimed.unwrap_or_else(|error| {
         tracing::warn!(%error, "taking jobs failed; it is tried again");
         Vec::new()
@@ -71,6 +76,7 @@ async fn claim(app: &App, worker: &str, limit: u32) -> Vec<Claimed> {
 #[derive(Clone)]
 struct Running {
     app: App,
+    outlets: Outlets,
     worker: String,
     claimed: Arc<Claimed>,
     cancelled: Arc<AtomicBool>,
@@ -93,6 +99,7 @@ impl Running {
     async fn do_it(&self) -> Result<Outcome> {
         match self.claimed.kind.as_str() {
             VERIFY_JOB => verify::run(self).await,
+            notify::JOB => notification::run(self).await,
             other => Ok(Outcome::Failed { error: format!("this version cannot do {other}"), retry: true }),
         }
     }

@@ -11,7 +11,7 @@ use super::support::{Desk, up, verify, waiting};
 fn other_hosts_and_origins_are_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let desk = Desk::start(&directory.path().join("home"));
-    let body = br#"{"to":"cowork","content":"x"}"#;
+    let body: &[u8] = br#"{"to":"cowork","content":"x"}"#;
     let port = desk.address.rsplit(':').next().expect("a port").to_owned();
     let own = format!("http://127.0.0.1:{port}");
     let other_port = "http://127.0.0.1:1".to_owned();
@@ -28,12 +28,11 @@ fn other_hosts_and_origins_are_refused() {
         let mut headers = vec![("host", host), ("x-deskmate-agent", "code")];
         headers.extend(origin.map(|origin| ("origin", origin)));
         for path in ["/api/bridge_send_message", "/mcp"] {
-            let answer = desk.http().post(path, &headers, body).expect("the server answers");
-            if path == "/mcp" {
-                assert!(passes || answer.status == 403, "{host} {origin:?}: {} {}", answer.status, answer.text());
-            } else {
-                assert_eq!(answer.status, if passes { 200 } else { 403 }, "{host} {origin:?}: {}", answer.text());
-            }
+            let listing = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
+            let mut headers = headers.clone();
+            headers.push(("accept", "application/json, text/event-stream"));
+            let answer = desk.http().post(path, &headers, if path == "/mcp" { listing } else { body }).expect("the server answers");
+            assert_eq!(answer.status, if passes { 200 } else { 403 }, "{path} {host} {origin:?}: {}", answer.text());
         }
     }
     assert_eq!(waiting(&mut desk.http(), "cowork").len(), 2, "a refused call had an effect");

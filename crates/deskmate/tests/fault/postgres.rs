@@ -97,6 +97,13 @@ fn an_outage_is_told_and_ends_by_itself() {
         assert_eq!((answer.status, answer.code().as_str()), (503, "unavailable"), "{operation}: {}", answer.text());
         assert!(started.elapsed() < Duration::from_secs(15), "{operation} was refused after {:?}", started.elapsed());
     }
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..80 {
+            scope.spawn(|| assert_eq!(desk.call("cowork", "bridge_send_message", json!({ "to": "code", "content": "one of many" })).status, 503));
+        }
+    });
+    assert!(started.elapsed() < Duration::from_secs(15), "many calls at once were refused after {:?}", started.elapsed());
     assert_eq!(desk.http().get("/readyz", &[]).expect("the server answers").status, 503);
     assert_eq!(desk.http().get("/healthz", &[]).expect("the server answers").status, 200);
     cluster.start_again();

@@ -84,6 +84,38 @@ fn the_stream_shows_an_agent_only_what_concerns_it() {
 }
 
 #[test]
+fn a_reconnect_before_the_first_event_loses_nothing() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let desk = Desk::start(&directory.path().join("home"));
+    // Opened without a place, and cut before anything came: all it got is where it stands.
+    let mut stream = TcpStream::connect(&desk.address).expect("the server answers");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out");
+    write!(stream, "GET /api/stream HTTP/1.1\r\nhost: localhost\r\nx-deskmate-agent: cowork\r\n\r\n").expect("the server reads");
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let last = lines.find_map(|line| line.strip_prefix("id:").and_then(|id| id.trim().parse::<u64>().ok())).expect("a place");
+    drop(lines);
+    desk.http().send("code", "cowork", "in between").expect("the server answers").good();
+    let seen = follow(&desk.address, "x-deskmate-agent: cowork", "", Some(last), |found| !found.is_empty());
+    assert_eq!(seen[0].1["payload"]["content"], "in between");
+}
+
+#[test]
+fn the_stream_keeps_to_the_scopes_of_a_token() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (desk, session) = Desk::owned(&directory.path().join("home"));
+    let make = |scope: &str| {
+        let made = desk.with(&session, "desk_token_create", &json!({ "note": "script", "scopes": [scope] })).good();
+        format!("Bearer {}", made["token"].as_str().expect("a token"))
+    };
+    let narrow = make("bridge_send_message:write");
+    let answer = desk.http().get("/api/stream?from=0", &[("authorization", &narrow)]).expect("the server answers");
+    assert_eq!((answer.status, answer.code()), (403, "forbidden".to_owned()), "{}", answer.text());
+    let wide = make("desk_record_list:read");
+    let seen = follow(&desk.address, &format!("authorization: {wide}"), "?from=0", None, |found| found.len() > 2);
+    assert!(seen.len() > 2);
+}
+
+#[test]
 fn extreme_places_in_the_record_are_answered() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let desk = Desk::start(&directory.path().join("home"));

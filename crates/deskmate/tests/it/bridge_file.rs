@@ -362,6 +362,23 @@ fn both_sides_are_compared_at_the_start() {
 }
 
 #[test]
+fn a_deleted_row_comes_back_also_when_another_one_has_its_place() {
+    let desk = Desk::new();
+    desk.up();
+    let file = file(&desk);
+    let (kept, deleted, new) = (uuidgen(), uuidgen(), uuidgen());
+    sqlite3(&file, &format!("{}{}", insert_message(&kept, "cowork", "code", "'kept'"), insert_message(&deleted, "cowork", "code", "'deleted'")));
+    soon("both are there", || (waiting(&desk, "code").len() == 2).then_some(()));
+    // SQLite gives the number of the last row again.
+    sqlite3(&file, &format!("begin; delete from messages where id = '{deleted}'; {} commit;", insert_message(&new, "cowork", "code", "'new'")));
+    soon("the new one is there as well", || (waiting(&desk, "code").len() == 3).then_some(()));
+    soon("the deleted one is back", || (sqlite3(&file, "select content from messages order by content") == "deleted\nkept\nnew").then_some(()));
+    assert!(desk.path().join("bridge-file.marks").exists());
+    stop(&desk);
+    assert!(!desk.path().join("bridge-file.marks").exists(), "the scratch file goes with the server");
+}
+
+#[test]
 fn one_desk_holds_the_file_and_the_next_stands_by() {
     let (first, second) = (Desk::new(), Desk::new());
     first.up();

@@ -130,3 +130,99 @@ fn every_shell_gets_its_completions() {
         assert!(json(&desk.run(&["schema", document])).is_object() || json(&desk.run(&["schema", document])).is_array());
     }
 }
+
+#[test]
+fn waiting_without_a_project_is_for_mail_of_any() {
+    let desk = Desk::new();
+    let url = desk.up();
+    let started = std::time::Instant::now();
+    let none = desk.run(&["wait", "--agent", "code", "--timeout", "300ms"]);
+    assert_ne!(none.status.code(), Some(0));
+    assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    let sent =
+        super::http::post(&url, "/api/bridge_send_message", &[("X-Deskmate-Agent", "cowork")], "{\"to\":\"code\",\"content\":\"x\",\"project\":\"web\"}");
+    assert_eq!(sent.status, 200, "{}", sent.body);
+    let woken = desk.run(&["wait", "--agent", "code", "--timeout", "10s"]);
+    assert!(woken.status.success() && String::from_utf8_lossy(&woken.stdout).contains("web"), "{woken:?}");
+    let other = desk.run(&["wait", "--agent", "code", "--timeout", "300ms", "--project", "default"]);
+    assert_ne!(other.status.code(), Some(0));
+    let own = desk.run(&["wait", "--agent", "code", "--timeout", "10s", "--project", "web"]);
+    assert!(own.status.success(), "{own:?}");
+}
+
+#[test]
+fn a_command_of_a_person_leaves_no_session() {
+    let desk = Desk::new();
+    desk.register("code");
+    for _ in 0..3 {
+        assert!(with_passphrase(&desk, "correct horse", &["agent", "list"]).status.success());
+    }
+    let listed = json(&with_passphrase(&desk, "correct horse", &["call", "desk_session_list", "--json"]));
+    // The session that claimed the desk over HTTP, and the one of this very command.
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 2, "{listed}");
+}
+
+#[test]
+fn the_log_repeats_no_secret() {
+    let desk = Desk::new();
+    desk.up();
+    let url = desk.url();
+    super::http::post(&url, "/api/desk_sign_in", &[], "{\"passphrase\":77441199}");
+    super::http::post(&url, "/api/bridge_send_message", &[("X-Deskmate-Agent", "code")], "{\"to\":\"x\",\"content\":88442200}");
+    let log = super::desk::until("the refusals are logged", || {
+        std::fs::read_to_string(desk.path().join("server.log")).ok().filter(|log| log.matches("refused").count() >= 2)
+    });
+    assert!(!log.contains("77441199") && !log.contains("88442200"), "{log}");
+}
+
+#[test]
+fn looking_at_a_record_makes_no_key() {
+    let desk = Desk::new();
+    desk.up();
+    assert!(desk.run(&["stop"]).status.success());
+    let key = desk.path().join("record.key");
+    let aside = desk.path().join("aside.key");
+    std::fs::rename(&key, &aside).unwrap();
+    for words in [["audit", "verify"], ["audit", "checkpoint"]] {
+        let output = desk.run(&words);
+        assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("record.key"), "{output:?}");
+    }
+    let refused = desk.run(&["up"]);
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("record.key"), "{refused:?}");
+    assert!(!key.exists(), "a lost key is not replaced by another");
+    std::fs::rename(&aside, &key).unwrap();
+    assert!(desk.run(&["audit", "verify"]).status.success());
+}
+
+#[test]
+fn a_kept_checkpoint_that_is_unreadable_is_a_finding() {
+    let desk = Desk::new();
+    desk.up();
+    assert!(desk.run(&["stop"]).status.success());
+    let note = String::from_utf8(desk.run(&["audit", "checkpoint"]).stdout).unwrap();
+    let line = serde_json::Value::from(note).to_string();
+    let file = desk.path().join("kept.jsonl");
+    let verify = |text: String| {
+        std::fs::write(&file, text).unwrap();
+        desk.run(&["audit", "verify", "--checkpoint", file.to_str().unwrap()]).status.code()
+    };
+    assert_eq!(verify(format!("{line}\n")), Some(0));
+    assert_eq!(verify(format!("{line}\n{line}\n\"half a li")), Some(0), "a line that was never finished");
+    assert_eq!(verify(format!("{line}\nscratched out\n")), Some(7));
+    assert_eq!(verify("scratched out\n".to_owned()), Some(7));
+}
+
+#[test]
+fn the_files_of_a_desk_are_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new();
+    std::fs::set_permissions(desk.path(), std::fs::Permissions::from_mode(0o775)).unwrap();
+    std::fs::write(desk.path().join("messages.db"), "").unwrap();
+    std::fs::set_permissions(desk.path().join("messages.db"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    desk.up();
+    let mode = |name: &str| std::fs::metadata(desk.path().join(name)).unwrap().permissions().mode() & 0o777;
+    for name in ["desk.db", "desk.db-wal", "messages.db", "record.key", "desk.sock", "http.sock", "server.log"] {
+        assert_eq!(mode(name) & 0o077, 0, "{name} is {:o}", mode(name));
+    }
+    assert_eq!(mode("") & 0o022, 0, "nobody else puts files into it");
+}

@@ -120,6 +120,23 @@ fn closed_desks_take_tokens_only() {
 }
 
 #[test]
+fn a_personal_token_keeps_to_its_scopes_here_too() {
+    let desk = Desk::new();
+    desk.register("code");
+    let url = desk.url();
+    let session = post(&url, "/api/desk_sign_in", &[], "{\"passphrase\":\"correct horse\"}").json();
+    let person = format!("Bearer {}", session["session"].as_str().expect("a session"));
+    let made = post(&url, "/api/desk_token_create", &[("Authorization", &person)], "{\"note\":\"x\",\"scopes\":[\"bridge:read\"]}").json();
+    let token = format!("Bearer {}", made["token"].as_str().expect("a token"));
+    let call = |name: &str, arguments: Value| {
+        modern_post(&url, "/mcp/bridge", "tools/call", Some(name), &[("Authorization", &token)], json!({ "name": name, "arguments": arguments })).json()
+    };
+    assert_eq!(call("get_tasks", json!({})).pointer("/result/isError"), Some(&json!(false)));
+    let refused = call("send_message", json!({ "to": "code", "content": "x" }));
+    assert_eq!(refused.pointer("/result/_meta/deskmate~1error/code"), Some(&json!("forbidden")), "{refused}");
+}
+
+#[test]
 fn foreign_hosts_and_origins_large_bodies_and_unknown_toolsets_are_refused() {
     let desk = Desk::new();
     let url = desk.up();

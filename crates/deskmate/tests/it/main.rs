@@ -5,13 +5,23 @@ mod bridge_file;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod cowork;
+#[cfg(test)]
 mod desk;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod import;
+#[cfg(test)]
+mod inbox;
+#[cfg(test)]
 mod keep;
 #[cfg(test)]
 mod mcp;
+#[cfg(test)]
+mod notify;
+#[cfg(test)]
+mod policy;
 #[cfg(test)]
 mod rest;
 #[cfg(test)]
@@ -22,5 +32,7 @@ mod service;
 mod settings;
 #[cfg(test)]
 mod shim;
+#[cfg(test)]
+mod trust;
 #[cfg(test)]
 mod upkeep;

@@ -149,6 +149,16 @@ fn resources_are_read_with_the_callers_credential() {
 }
 
 #[test]
+fn a_read_only_mount_cancels_nothing() {
+    let desk = Desk::new();
+    let mut client = Client::start(&desk, &["--toolset", "bridge", "--agent", "code", "--read-only"]);
+    let mut params = modern(json!({ "taskId": "6b29fc40-ca47-1067-b31d-00dd010662da" }));
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let refused = client.fail("tasks/cancel", params);
+    assert!(refused.to_string().contains("only reads"), "{refused}");
+}
+
+#[test]
 fn followers_of_both_eras_are_told() {
     let desk = Desk::new();
     let mut old = Client::start(&desk, &["--toolset", "bridge", "--agent", "cowork"]);
@@ -176,6 +186,55 @@ fn followers_of_both_eras_are_told() {
     code.tool("send_message", json!({ "to": "cowork", "content": "more news" }));
     new.notification("notifications/resources/updated");
     assert_eq!(old.receive(Duration::from_millis(300)), None);
+}
+
+#[test]
+fn followers_are_told_of_mail_that_changes_no_first_page() {
+    let desk = Desk::new();
+    let mut code = Client::start(&desk, &["--toolset", "bridge", "--agent", "code"]);
+    code.initialize("2025-11-25");
+    for number in 0..55 {
+        code.tool("send_message", json!({ "to": "cowork", "content": format!("old {number}") }));
+    }
+    code.tool("send_message", json!({ "to": "cowork", "content": "first there", "project": "web" }));
+    let mut cowork = Client::start(&desk, &["--toolset", "bridge", "--agent", "cowork"]);
+    cowork.initialize("2025-11-25");
+    cowork.call("resources/subscribe", json!({ "uri": "deskmate://messages" }));
+    cowork.call("resources/subscribe", json!({ "uri": "deskmate://tasks" }));
+    cowork.call("resources/read", json!({ "uri": "deskmate://messages" }));
+    std::thread::sleep(Duration::from_millis(200));
+    code.tool("send_message", json!({ "to": "cowork", "content": "behind the page" }));
+    cowork.notification("notifications/resources/updated");
+    code.tool("send_message", json!({ "to": "cowork", "content": "second there", "project": "web" }));
+    cowork.notification("notifications/resources/updated");
+    code.tool("create_task", json!({ "to": "cowork", "title": "elsewhere", "description": "x", "project": "web" }));
+    let told = cowork.notification("notifications/resources/updated");
+    assert_eq!(told.pointer("/params/uri"), Some(&json!("deskmate://tasks")));
+}
+
+#[test]
+fn a_follower_outlasts_a_store_that_fails_for_a_while() {
+    let desk = Desk::new();
+    let mut code = Client::start(&desk, &["--toolset", "bridge", "--agent", "code"]);
+    code.initialize("2025-11-25");
+    let made = code.tool("create_task", json!({ "to": "cowork", "title": "long", "description": "x" }));
+    let task = made.pointer("/structuredContent/task_id").cloned().unwrap_or_else(|| panic!("{made}"));
+    let mut cowork = Client::start(&desk, &["--toolset", "bridge", "--agent", "cowork"]);
+    cowork.initialize("2025-11-25");
+    let uri = format!("deskmate://tasks/{}", task.as_str().expect("an id"));
+    cowork.call("resources/subscribe", json!({ "uri": uri }));
+    std::thread::sleep(Duration::from_millis(200));
+    let sql = |text: &str| {
+        let done = std::process::Command::new("sqlite3").args(["-cmd", ".timeout 5000"]).arg(desk.path().join("desk.db")).arg(text).output();
+        assert!(done.as_ref().is_ok_and(|output| output.status.success()), "{done:?}");
+    };
+    // The task cannot be read meanwhile; adding a note still works.
+    sql("alter table task_blocker rename to aside");
+    let noted = code.tool("add_task_note", json!({ "task_id": task, "note": "half-way" }));
+    assert_eq!(noted.get("isError"), Some(&json!(false)), "{noted}");
+    assert_eq!(cowork.receive(Duration::from_millis(500)), None);
+    sql("alter table aside rename to task_blocker");
+    cowork.notification("notifications/resources/updated");
 }
 
 #[test]

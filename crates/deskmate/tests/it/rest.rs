@@ -58,6 +58,17 @@ fn what_is_wrong_with_a_request_is_said() {
 }
 
 #[test]
+fn no_header_stands_for_the_servers_terminal() {
+    let desk = Desk::new();
+    let url = desk.up();
+    for headers in [vec![], vec![("X-Deskmate-Surface", "cli")], vec![("X-Deskmate-Surface", "cli"), CODE]] {
+        assert_eq!(refusal(&post(&url, "/api/desk_new_claim_link", &headers, "{}")), (403, "forbidden".to_owned()));
+    }
+    let asked = desk.run(&["call", "desk_new_claim_link", "--json"]);
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+}
+
+#[test]
 fn a_query_is_read_by_the_operations_schema() {
     let desk = Desk::new();
     let url = desk.up();

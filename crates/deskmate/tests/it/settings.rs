@@ -47,6 +47,25 @@ fn listening_beyond_this_machine_needs_protection() {
 }
 
 #[test]
+fn a_proxy_in_front_of_this_machine_needs_a_closed_desk() {
+    let desk = Desk::new();
+    std::fs::write(desk.path().join("deskmate.yaml"), "proxy: https://desk.example.org\n").unwrap();
+    let output = desk.run(&["up"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("open"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_path_that_is_too_long_for_a_socket_is_said() {
+    let desk = Desk::new();
+    let home = desk.path().join("deep").join("x".repeat(100));
+    let output = desk.command(&["up"]).env("DESKMATE_HOME", &home).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--home") && stderr(&output).contains("desk.sock"), "{}", stderr(&output));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("claim?code"), "nobody is greeted at a desk that has no doors");
+}
+
+#[test]
 fn an_address_that_is_taken_is_said() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let desk = Desk::new();

@@ -1,5 +1,7 @@
 //! Sending, reading, acknowledging, receipts, threads and waiting.
 
+use std::time::Duration;
+
 use deskmate_core::Code;
 use deskmate_core::call::{Call, Credential, Outcome, Surface};
 use serde_json::{Value, json};
@@ -27,6 +29,42 @@ both! {
         assert_eq!(ok(desk, &COWORK, "read_messages", json!({ "idempotency_key": "ignored" }))["messages"], json!([]));
         assert_eq!(ok(desk, &COWORK, "read_messages", json!({ "mark_read": true }))["messages"], json!([]));
         sound(desk);
+    }
+
+    fn a_long_conversation_of_others_is_looked_through_in_pages(desk: &TestDesk) {
+        ok(desk, &CODE, "send_message", json!({ "to": "cowork", "content": "mine first", "thread": "main" }));
+        let flood = "insert into message (id, project, sender_kind, sender, verified, origin, to_name, thread, rank, content, created_at) \
+             with recursive n(i) as (select 1 union all select i + 1 from n where i < 4500) \
+             select 'f' || i, 'default', 'agent', 'x', false, 'mcp', 'y', 'main', 2, 'theirs', \
+                 (select max(created_at) from message) + i from n";
+        desk.tamper(flood);
+        desk.world.pass(std::time::Duration::from_secs(1));
+        ok(desk, &CODE, "send_message", json!({ "to": "cowork", "content": "mine last", "thread": "main" }));
+        let (mut seen, mut input, mut pages) = (Vec::new(), json!({ "thread": "main" }), 0);
+        loop {
+            let page = ok(desk, &COWORK, "get_thread", input.clone());
+            seen.extend(each(&page, "messages", "content"));
+            pages += 1;
+            match page.get("next_cursor") {
+                Some(cursor) => input["cursor"] = cursor.clone(),
+                None => break,
+            }
+        }
+        assert_eq!((seen.as_slice(), pages), (["mine first".to_owned(), "mine last".to_owned()].as_slice(), 3));
+        assert_code(&no(desk, &EVE, "get_thread", json!({ "thread": "nowhere" })), Code::NotFound);
+    }
+
+    fn an_input_is_bounded_on_every_surface(desk: &TestDesk) {
+        let paths: Vec<String> = (0..90).map(|n| format!("{n}-{}", "x".repeat(20 * 1024))).collect();
+        let error = no(desk, &CODE, "reserve_paths", json!({ "paths": paths }));
+        assert_eq!((error.code, error.field.as_deref()), (Code::Invalid, Some("input")), "{error}");
+    }
+
+    fn waiting_can_be_for_mail_of_any_project(desk: &TestDesk) {
+        ok(desk, &CODE, "send_message", json!({ "to": "cowork", "content": "x", "project": "web" }));
+        assert!(!ready(desk, "cowork", "bridge_wait_for_messages", json!({})));
+        assert!(ready(desk, "cowork", "bridge_wait_for_messages", json!({ "any_project": true })));
+        assert!(!ready(desk, "eve", "bridge_wait_for_messages", json!({ "any_project": true })));
     }
 
     fn a_token_for_reading_peeks_and_does_not_acknowledge(desk: &TestDesk) {
@@ -143,6 +181,48 @@ both! {
         send(desk, &code, "cowork", "x");
         let got = &ok(desk, &cowork, "read_messages", json!({}))["messages"][0];
         assert_eq!((got["verified"].as_bool(), got["trust"].as_str()), (Some(true), Some("verified agent")));
+    }
+
+    fn what_comes_later_is_newer_whatever_the_clock_says(desk: &TestDesk) {
+        let first = send(desk, &CODE, "cowork", "one");
+        // A message that another server committed later, or took in by an older clock.
+        desk.world.step_back(Duration::from_secs(60));
+        let second = send(desk, &EVE, "cowork", "two");
+        let got = ok(desk, &COWORK, "wait_for_messages", json!({ "after": first }));
+        assert_eq!(each(&got, "messages", "message_id"), [second.as_str()]);
+        assert!(!ready(desk, "cowork", "bridge_wait_for_messages", json!({ "after": second })));
+        // One message to several is later than what each of them has got, and so is the next one to each.
+        ok(desk, &CODE, "set_group", json!({ "name": "team", "members": ["aside", "cowork"] }));
+        let both = send(desk, &CODE, "group:team", "three");
+        let next = send(desk, &CODE, "aside", "four");
+        let got = ok(desk, &COWORK, "wait_for_messages", json!({ "after": second }));
+        assert_eq!(each(&got, "messages", "message_id"), [both.as_str()]);
+        let got = ok(desk, &Caller::Agent("aside"), "wait_for_messages", json!({ "after": both }));
+        assert_eq!(each(&got, "messages", "message_id"), [next.as_str()]);
+        let got = ok(desk, &COWORK, "read_messages", json!({}));
+        assert_eq!(each(&got, "messages", "message_id"), [first.as_str(), second.as_str(), both.as_str()]);
+    }
+
+    fn nobody_passes_by_a_waiter_who_follows_the_newest(desk: &TestDesk) {
+        // Senders whose moments and commits are in no order, and a reader who always waits after the newest it has seen.
+        let (senders, each_sends) = (4, 15);
+        let mut seen: Vec<String> = Vec::new();
+        std::thread::scope(|scope| {
+            for sender in ["s0", "s1", "s2", "s3"] {
+                scope.spawn(move || {
+                    for number in 0..each_sends {
+                        send(desk, &Caller::Agent(sender), "cowork", &format!("{sender} {number}"));
+                    }
+                });
+            }
+            let begun = std::time::Instant::now();
+            while seen.len() < senders * each_sends && begun.elapsed() < Duration::from_secs(30) {
+                let after = seen.last().map_or(json!({}), |newest| json!({ "after": newest }));
+                let got = ok(desk, &COWORK, "wait_for_messages", after);
+                seen.extend(got["messages"].as_array().unwrap().iter().map(|message| message["message_id"].as_str().unwrap().to_owned()));
+            }
+        });
+        assert_eq!(seen.len(), senders * each_sends, "a message came that the waiter never saw");
     }
 
     fn a_wait_ends_with_a_message(desk: &TestDesk) {

@@ -10,6 +10,17 @@ use testkit::{assert_code, both, wait};
 use crate::{CODE, COWORK, each, events, no, ok, sound, text};
 
 both! {
+    fn released_reservations_go_after_their_time(desk: &TestDesk) {
+        for path in ["a", "b"] {
+            desk.agent("code", "bridge_reserve_paths", json!({ "paths": [path], "reason": "why" })).unwrap();
+        }
+        desk.agent("code", "bridge_release_paths", json!({ "paths": ["a"] })).unwrap();
+        desk.world.pass(std::time::Duration::from_secs(1));
+        let now = desk.desk.world.now();
+        assert_eq!(desk.act(move |cx| deskmate_core::bridge::prune_reservations(cx, now, 10)).unwrap(), 1);
+        assert_eq!(desk.act(move |cx| deskmate_core::bridge::prune_reservations(cx, now, 10)).unwrap(), 0, "what is held stays");
+    }
+
     fn an_exclusive_reservation_keeps_others_off(desk: &TestDesk) {
         let held = ok(desk, &CODE, "reserve_paths", json!({ "paths": ["./src//main.rs", "docs/"], "reason": "refactoring" }));
         assert_eq!(held["paths"], json!(["docs/**", "src/main.rs"]));

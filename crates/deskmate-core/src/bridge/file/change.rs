@@ -10,11 +10,12 @@ use super::known::{self, Known};
 use super::mirror::{Shown, shown};
 use super::{Columns, FileRow, FileTask, REVERTED, SKIPPED, Table};
 use crate::bridge::claim::take;
+use crate::bridge::edits::{Edits, edit_task};
 use crate::bridge::messages::acknowledge_one;
 use crate::bridge::party::GROUP_PREFIX;
 use crate::bridge::rows::{self, TaskRow};
 use crate::bridge::state::State;
-use crate::bridge::update::{change, check_may, tell_updated};
+use crate::bridge::update::{change, check_may, keep_persons_result, tell_updated};
 use crate::call::Cx;
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX};
 use crate::record::{Event, Kind};
@@ -235,6 +236,9 @@ fn apply(cx: &mut Cx<'_, '_>, row: &FileRow, known: &Known, before: &Shown, mirr
             step(cx, &known.id, has)
         }
         _ if behind => return Ok(None),
+        (Columns::Task(has), Columns::Task(wanted)) if has.title != wanted.title || has.description != wanted.description => {
+            return edit(cx, &known.id, has, wanted);
+        }
         _ => return Ok(Some("this cannot be changed by hand".to_owned())),
     };
     match done {
@@ -244,9 +248,11 @@ fn apply(cx: &mut Cx<'_, '_>, row: &FileRow, known: &Known, before: &Shown, mirr
     }
 }
 
+pub(super) const NEWS: &str = "select seq from event where subject = $1 order by seq desc limit 1";
+
 /// Whether the record knows something about a message or task that the file does not show yet.
 fn has_news(tx: &mut Tx<'_>, table: Table, id: &str, mirrored: u64) -> Result<bool> {
-    let newest = tx.optional("select seq from event where subject = $1 order by seq desc limit 1", args![format!("{}:{id}", table.kind())])?;
+    let newest = tx.optional(NEWS, args![format!("{}:{id}", table.kind())])?;
     let newest: Option<i64> = newest.map(|row| row.get(0)).transpose()?;
     Ok(newest.is_some_and(|newest| u64::try_from(newest).unwrap_or(0) >= mirrored))
 }
@@ -283,6 +289,24 @@ fn step(cx: &mut Cx<'_, '_>, id: &str, has: &FileTask) -> Result<()> {
     claiming(cx, &actor, |cx| walk(cx, task, &actor, to, result))
 }
 
+/// `title` or `description` was set by hand: whoever gave the task changes what it says. What a person set stays, and the
+/// change becomes a request of somebody who only claims to be the sender.
+fn edit(cx: &mut Cx<'_, '_>, id: &str, has: &FileTask, wanted: &FileTask) -> Result<Option<String>> {
+    let mut task = rows::find_task(cx.tx, id)?.ok_or_else(|| Error::not_found("there is no such task"))?;
+    let sender = task.sender.clone();
+    if !may_act_by_hand(cx, &sender)? {
+        return Ok(Some(not_by_hand(&sender).to_string()));
+    }
+    let given = |has: &String, wanted: &String| (has != wanted).then(|| has.clone());
+    let edits = Edits { title: given(&has.title, &wanted.title), description: given(&has.description, &wanted.description), ..Edits::default() };
+    match claiming(cx, &sender, |cx| edit_task(cx, &mut task, &sender, edits)) {
+        Ok(None) => Ok(None),
+        Ok(Some(held)) => Ok(Some(held.message)),
+        Err(error) if matches!(error.code, Code::Internal | Code::Unavailable) => Err(error),
+        Err(error) => Ok(Some(error.to_string())),
+    }
+}
+
 /// Whose step it is.
 fn acting(task: &TaskRow, to: State) -> String {
     match (&task.worker, to) {
@@ -311,6 +335,7 @@ fn walk(cx: &mut Cx<'_, '_>, mut task: TaskRow, actor: &str, to: State, result: 
 /// A result before the end, from somebody who writes it first and sets the state afterwards.
 fn set_result(cx: &mut Cx<'_, '_>, task: &mut TaskRow, result: Option<String>) -> Result<()> {
     let Some(result) = result else { return Ok(()) };
+    keep_persons_result(cx, task)?;
     task.result = Some(result.clone());
     task.result_by = Some((cx.actor.kind.name().to_owned(), cx.actor.id.clone(), cx.actor.verified));
     let now = cx.now();

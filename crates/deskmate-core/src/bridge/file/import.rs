@@ -25,6 +25,18 @@ pub(super) fn claiming<T>(cx: &mut Cx<'_, '_>, name: &str, act: impl FnOnce(&mut
     done
 }
 
+/// Takes over what a new row says that its recipient did already. Where nobody can act by hand for them, it is the desk's
+/// own act: the record never says that they did it.
+fn taking_over<T>(cx: &mut Cx<'_, '_>, recipient: &str, act: impl FnOnce(&mut Cx<'_, '_>) -> Result<T>) -> Result<T> {
+    if may_act_by_hand(cx, recipient)? {
+        return claiming(cx, recipient, act);
+    }
+    let before = std::mem::replace(&mut cx.actor, Actor::system());
+    let done = act(cx);
+    cx.actor = before;
+    done
+}
+
 /// Whether a name can act by hand: people and registered agents have credentials, and a row in a file is none.
 pub(super) fn may_act_by_hand(cx: &mut Cx<'_, '_>, name: &str) -> Result<bool> {
     if name.starts_with(GROUP_PREFIX) {
@@ -71,11 +83,8 @@ pub(super) fn message(cx: &mut Cx<'_, '_>, row: &FileRow, message: &FileMessage)
         if recipients.is_empty() {
             return Err(Error::invalid("recipient", "this group has no other member"));
         }
-        let mut created_at = claimed_time(&message.created_at).unwrap_or(i64::MAX).min(cx.now());
         for recipient in &recipients {
             check_room(cx, recipient)?;
-            // Never before what its recipient may have seen: who waits for what is newer than that must get it.
-            created_at = created_at.max(newest(cx, recipient)? + 1);
         }
         let id = own_id(cx, Table::Messages, &row.id)?;
         let stored = MessageRow {
@@ -91,14 +100,14 @@ pub(super) fn message(cx: &mut Cx<'_, '_>, row: &FileRow, message: &FileMessage)
             reply_to: None,
             rank: Priority::default().rank(),
             content: Some(message.content.clone()),
-            created_at,
+            created_at: claimed_time(&message.created_at).unwrap_or(i64::MAX).min(cx.now()),
             acknowledged_at: None,
         };
         post(cx, stored, recipients.clone())?;
         known::remember(cx.tx, Table::Messages, &Known { id: id.clone(), recipient: String::new(), spelled: row.id.clone() })?;
         if message.read {
             for recipient in &recipients {
-                claiming(cx, recipient, |cx| acknowledge_one(cx, &id, &sender, recipient))?;
+                taking_over(cx, recipient, |cx| acknowledge_one(cx, &id, &sender, recipient))?;
             }
         }
         Ok(())
@@ -111,11 +120,6 @@ fn check_room(cx: &mut Cx<'_, '_>, recipient: &str) -> Result<()> {
         return Err(Error::limited(format!("{recipient} has {UNREAD_MAX} messages that it did not acknowledge"), 60_000));
     }
     Ok(())
-}
-
-fn newest(cx: &mut Cx<'_, '_>, recipient: &str) -> Result<i64> {
-    let row = cx.tx.optional("select created_at from delivery where recipient = $1 order by created_at desc, message desc limit 1", args![recipient])?;
-    Ok(row.map(|row| row.get(0)).transpose()?.unwrap_or(0))
 }
 
 /// Takes a task in, in the state that the file says.
@@ -143,7 +147,7 @@ pub(super) fn task(cx: &mut Cx<'_, '_>, row: &FileRow, task: &FileTask) -> Resul
         }
     } else if state != State::Pending {
         let mut stored = stored;
-        claiming(cx, &recipient, |cx| change(cx, &mut stored, state, task.result.clone()))?;
+        taking_over(cx, &recipient, |cx| change(cx, &mut stored, state, task.result.clone()))?;
     }
     Ok(())
 }
@@ -182,6 +186,7 @@ fn create(cx: &mut Cx<'_, '_>, row: &FileRow, task: &FileTask, recipient: String
             updated_at: now,
             finished_at: None,
             lease: None,
+            set_by_people: Vec::new(),
         };
         rows::insert_task(cx.tx, &stored)?;
         known::remember(cx.tx, Table::Tasks, &Known { id: stored.id.clone(), recipient: String::new(), spelled: row.id.clone() })?;

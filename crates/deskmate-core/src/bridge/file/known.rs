@@ -22,15 +22,23 @@ impl Known {
     }
 }
 
+pub(super) const FIND: &str = "select id, recipient, spelled from bridge_file_row where kind = $1 and foreign_id = $2";
+pub(super) const SPELLED: &str = "select spelled from bridge_file_row where kind = $1 and id = $2 and recipient = $3";
+
 /// What a row is, by its id in whatever spelling.
 pub(super) fn find(tx: &mut Tx<'_>, table: Table, id: &str) -> Result<Option<Known>> {
-    let row = tx.optional("select id, recipient, spelled from bridge_file_row where kind = $1 and foreign_id = $2", args![table.kind(), id.to_lowercase()])?;
+    let row = tx.optional(FIND, args![table.kind(), id.to_lowercase()])?;
     row.map(|row| Known::read(&row)).transpose()
+}
+
+/// Which of these ids, in whatever spelling, the desk knows.
+pub fn are_known(tx: &mut Tx<'_>, table: Table, ids: &[String]) -> Result<Vec<bool>> {
+    ids.iter().map(|id| Ok(!id.contains('\0') && find(tx, table, id)?.is_some())).collect()
 }
 
 /// The id under which the file has a message or task.
 pub(super) fn spelled(tx: &mut Tx<'_>, table: Table, id: &str, recipient: &str) -> Result<Option<String>> {
-    let row = tx.optional("select spelled from bridge_file_row where kind = $1 and id = $2 and recipient = $3", args![table.kind(), id, recipient])?;
+    let row = tx.optional(SPELLED, args![table.kind(), id, recipient])?;
     Ok(row.map(|row| row.get(0)).transpose()?)
 }
 
@@ -61,9 +69,9 @@ pub struct Gone {
     pub spelled: String,
 }
 
-const GONE_MESSAGES: &str = "select b.foreign_id, b.spelled, (select m.id from message m where m.id = b.id) from bridge_file_row b \
+pub(super) const GONE_MESSAGES: &str = "select b.foreign_id, b.spelled, (select m.id from message m where m.id = b.id) from bridge_file_row b \
      where b.kind = 'message' and b.foreign_id > $1 order by b.foreign_id limit $2";
-const GONE_TASKS: &str = "select b.foreign_id, b.spelled, (select t.id from task t where t.id = b.id) from bridge_file_row b \
+pub(super) const GONE_TASKS: &str = "select b.foreign_id, b.spelled, (select t.id from task t where t.id = b.id) from bridge_file_row b \
      where b.kind = 'task' and b.foreign_id > $1 order by b.foreign_id limit $2";
 
 /// Looks through known rows for those whose message or task was deleted after its time. Answers them, and where to go on.

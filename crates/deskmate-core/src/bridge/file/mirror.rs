@@ -44,13 +44,12 @@ struct Delivery {
     read: bool,
 }
 
+pub(super) const DELIVERIES: &str = "select d.recipient, p.name, d.acknowledged_at from delivery d left join person p on p.id = d.recipient \
+     where d.message = $1 order by d.recipient limit $2";
+
 fn deliveries(tx: &mut Tx<'_>, message: &str) -> Result<Vec<Delivery>> {
     let bound = i64::try_from(RECIPIENTS_MAX).unwrap_or(i64::MAX);
-    let rows = tx.query(
-        "select d.recipient, p.name, d.acknowledged_at from delivery d left join person p on p.id = d.recipient where d.message = $1 \
-         order by d.recipient limit $2",
-        args![message, bound],
-    )?;
+    let rows = tx.query(DELIVERIES, args![message, bound])?;
     rows.iter().map(|row| Ok(Delivery { recipient: row.get(0)?, name: row.get(1)?, read: row.get::<Option<i64>>(2)?.is_some() })).collect()
 }
 
@@ -144,8 +143,8 @@ impl Shown {
     }
 }
 
-const MESSAGES: &str = "select id from message where id > $1 order by id limit $2";
-const TASKS: &str = "select id from task where id > $1 order by id limit $2";
+pub(super) const MESSAGES: &str = "select id from message where id > $1 order by id limit $2";
+pub(super) const TASKS: &str = "select id from task where id > $1 order by id limit $2";
 
 /// A page of everything that the file should show, and where to go on.
 pub fn page(tx: &mut Tx<'_>, table: Table, after: &str, limit: u32) -> Result<(Vec<Shown>, Option<String>)> {

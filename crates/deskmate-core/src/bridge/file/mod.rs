@@ -23,8 +23,20 @@ use crate::call::Cx;
 use crate::record::Kind;
 
 pub use change::{Settled, same, settle};
-pub use known::{Gone, forget, gone};
+pub use known::{Gone, are_known, forget, gone};
 pub use mirror::{Shown, Touched, name, page, shown, touched};
+
+/// The statements of the file for the test of plans, as in the folder's own list.
+pub(super) const INDEXED: &[(&str, &str, &str)] = &[
+    (known::FIND, "bridge_file_row_pkey", "kt"),
+    (known::SPELLED, "bridge_file_row_by_id", "ktt"),
+    (known::GONE_MESSAGES, "bridge_file_row_pkey message_pkey", "ti"),
+    (known::GONE_TASKS, "bridge_file_row_pkey task_pkey", "ti"),
+    (mirror::MESSAGES, "message_pkey", "ti"),
+    (mirror::TASKS, "task_pkey", "ti"),
+    (mirror::DELIVERIES, "delivery_pkey", "ti"),
+    (change::NEWS, "event_by_subject", "t"),
+];
 
 /// Rows of the file could not be taken.
 pub(super) const SKIPPED: Kind =

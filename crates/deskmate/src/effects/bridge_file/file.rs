@@ -1,7 +1,5 @@
 //! The file itself: opened, made if it is missing, read in slices, and written in transactions of a millisecond.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,11 +8,14 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::Trouble;
+use super::marks::Marks;
 use super::rows::{STAGES, Shape, needed, size, values};
 
 /// What one transaction writes at most: the command line does not wait for us, so we are done before it notices.
 const WRITE_ROWS_MAX: usize = 100;
 const WRITE_BYTES_MAX: usize = 256 * 1024;
+/// What one slice holds at most, unless its first row alone is larger.
+const READ_BYTES_MAX: usize = 1024 * 1024;
 /// How often a write is prepared anew because somebody else wrote meanwhile.
 const TRIES: u32 = 10;
 /// How long we wait for others.
@@ -31,54 +32,6 @@ pub(super) enum Put {
     Shown,
     /// All of it: somebody changed what cannot be changed.
     Whole,
-}
-
-/// What a row looked like when it was last seen or written, by its number in the table.
-#[derive(Default)]
-pub(super) struct Seen {
-    marks: HashMap<i64, Mark>,
-    hasher: RandomState,
-    pub(super) newest: i64,
-}
-
-struct Mark {
-    print: u64,
-    round: u32,
-}
-
-impl Seen {
-    pub(super) fn knows(&mut self, rowid: i64, row: &FileRow, round: u32) -> bool {
-        let print = self.hasher.hash_one(row);
-        self.marks.get_mut(&rowid).is_some_and(|mark| {
-            mark.round = round;
-            mark.print == print
-        })
-    }
-
-    fn is_current(&self, rowid: i64, row: &FileRow) -> bool {
-        self.marks.get(&rowid).is_some_and(|mark| mark.print == self.hasher.hash_one(row))
-    }
-
-    pub(super) fn note(&mut self, rowid: i64, row: &FileRow, round: u32) {
-        self.newest = self.newest.max(rowid);
-        let print = self.hasher.hash_one(row);
-        self.marks.insert(rowid, Mark { print, round });
-    }
-
-    pub(super) fn forget(&mut self, rowid: i64) {
-        self.marks.remove(&rowid);
-    }
-
-    /// Forgets rows that a whole round did not meet, and tells how many there were.
-    pub(super) fn drop_missing(&mut self, round: u32) -> usize {
-        let before = self.marks.len();
-        self.marks.retain(|_, mark| mark.round == round);
-        before - self.marks.len()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.marks.len()
-    }
 }
 
 /// An open bridge file.
@@ -105,7 +58,7 @@ impl File {
         // What is erased must not stay in free pages. Nothing here needs a full fsync: the desk is the truth, and the
         // start compares both sides.
         connection.execute_batch(
-            "pragma trusted_schema = off; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on; pragma synchronous = normal;",
+            "pragma trusted_schema = off; pragma cache_size = -1000; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on; pragma synchronous = normal;",
         )?;
         if made {
             // In a file of ours readers never stand in a writer's way, and a commit needs no fsync: `sqlite3` has no
@@ -132,23 +85,43 @@ impl File {
         Ok(self.connection.prepare_cached("pragma data_version")?.query_row([], |row| row.get(0))?)
     }
 
-    /// Rows after a number, in the order in which they came.
+    /// Rows after a number, in the order in which they came: as many as asked for, or fewer if they are large. None
+    /// only at the end.
     pub(super) fn rows(&self, table: Table, after: i64, limit: usize) -> Result<Vec<(i64, FileRow)>, Trouble> {
         let sql = format!("{} where rowid > ?1 order by rowid limit ?2", self.shape.select(table));
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let rows = statement.query_map([after, limit], |row| self.shape.read(table, row))?;
+        let mut found = statement.query([after, i64::try_from(limit).unwrap_or(i64::MAX)])?;
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while bytes < READ_BYTES_MAX {
+            let Some(row) = found.next()? else { break };
+            let (number, row) = self.shape.read(table, row)?;
+            bytes += size(&row);
+            rows.push((number, row));
+        }
+        Ok(rows)
+    }
+
+    /// The last rows before a number, backwards: their numbers and ids.
+    pub(super) fn ids_before(&self, table: Table, before: i64, limit: usize) -> Result<Vec<(i64, String)>, Trouble> {
+        let mut statement = self.connection.prepare_cached(Shape::ids_before(table))?;
+        let rows = statement.query_map([before, i64::try_from(limit).unwrap_or(i64::MAX)], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn find(connection: &Connection, shape: Shape, table: Table, id: &str) -> rusqlite::Result<Option<(i64, FileRow)>> {
-        let sql = format!("{} where id = ?1", shape.select(table));
-        connection.prepare_cached(&sql)?.query_row([id], |row| shape.read(table, row)).optional()
+    /// The highest number of a row; 0 in an empty table.
+    pub(super) fn newest(&self, table: Table) -> Result<i64, Trouble> {
+        Ok(self.ids_before(table, i64::MAX, 1)?.first().map_or(0, |(number, _)| *number))
+    }
+
+    /// A row by its id.
+    pub(super) fn find(&self, table: Table, id: &str) -> Result<Option<(i64, FileRow)>, Trouble> {
+        let sql = format!("{} where id = ?1", self.shape.select(table));
+        Ok(self.connection.prepare_cached(&sql)?.query_row([id], |row| self.shape.read(table, row)).optional()?)
     }
 
     /// Writes rows as they should be, a few at a time. Rows that somebody changed meanwhile are left: they are looked at
     /// first. Answers how many were written.
-    pub(super) fn put(&mut self, table: Table, rows: &[FileRow], how: Put, seen: &mut Seen, round: u32) -> Result<u64, Trouble> {
+    pub(super) fn put(&mut self, table: Table, rows: &[FileRow], how: Put, marks: &mut Marks) -> Result<u64, Trouble> {
         let mut written = 0;
         let mut rest = rows;
         while !rest.is_empty() {
@@ -159,7 +132,7 @@ impl File {
                 fits
             });
             let (batch, later) = rest.split_at(count.count());
-            written += self.put_batch(table, batch, how, seen, round)?;
+            written += self.put_batch(table, batch, how, marks)?;
             rest = later;
             if !rest.is_empty() {
                 // Somebody's INSERT may be waiting for just this moment.
@@ -169,16 +142,16 @@ impl File {
         Ok(written)
     }
 
-    fn put_batch(&mut self, table: Table, rows: &[FileRow], how: Put, seen: &mut Seen, round: u32) -> Result<u64, Trouble> {
+    fn put_batch(&mut self, table: Table, rows: &[FileRow], how: Put, marks: &mut Marks) -> Result<u64, Trouble> {
         for _ in 0..TRIES {
             // Everything that can be done without the lock is: looking rows up, and bringing the new ones to SQLite.
             let version = self.version()?;
             let mut wanted: Vec<(FileRow, bool)> = Vec::new();
             for row in rows {
-                match Self::find(&self.connection, self.shape, table, &row.id)? {
+                match self.find(table, &row.id)? {
                     None => wanted.push((row.clone(), true)),
                     Some((_, found)) if how == Put::Shown && is_shown(&found, row) => {}
-                    Some((rowid, found)) if seen.is_current(rowid, &found) => {
+                    Some((number, found)) if marks.is_current(table, number, &found)? => {
                         wanted.push((if how == Put::Whole { row.clone() } else { spelled_like(row, &found) }, false));
                     }
                     Some(_) => {}
@@ -191,9 +164,12 @@ impl File {
             if !self.write_staged(table, version)? {
                 continue;
             }
-            for (row, _) in &wanted {
-                if let Some((rowid, row)) = Self::find(&self.connection, self.shape, table, &row.id)? {
-                    seen.note(rowid, &row, round);
+            for (row, fresh) in &wanted {
+                if let Some((number, row)) = self.find(table, &row.id)? {
+                    marks.note(table, number, &row)?;
+                    if *fresh {
+                        marks.follow_own(table, number);
+                    }
                 }
             }
             return Ok(u64::try_from(wanted.len()).unwrap_or(u64::MAX));
@@ -229,11 +205,11 @@ impl File {
     }
 
     /// Deletes rows whose time is over.
-    pub(super) fn remove(&mut self, table: Table, ids: &[String], seen: &mut Seen) -> Result<(), Trouble> {
+    pub(super) fn remove(&mut self, table: Table, ids: &[String], marks: &Marks) -> Result<(), Trouble> {
         for batch in ids.chunks(WRITE_ROWS_MAX) {
-            let mut rowids = Vec::new();
+            let mut numbers = Vec::new();
             for id in batch {
-                rowids.extend(Self::find(&self.connection, self.shape, table, id)?.map(|(rowid, _)| rowid));
+                numbers.extend(self.find(table, id)?.map(|(number, _)| number));
             }
             let sql = format!("delete from {} where id = ?1", table.name());
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -241,8 +217,8 @@ impl File {
                 transaction.prepare_cached(&sql)?.execute([id])?;
             }
             transaction.commit()?;
-            for rowid in rowids {
-                seen.forget(rowid);
+            for number in numbers {
+                marks.forget(table, number)?;
             }
         }
         Ok(())

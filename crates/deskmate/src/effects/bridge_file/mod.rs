@@ -4,6 +4,7 @@
 //! thread tries again. One process holds the file, by a lock beside it; on PostgreSQL one node does, by a lease.
 
 mod file;
+mod marks;
 mod rows;
 mod sync;
 
@@ -31,6 +32,10 @@ const CHECK: Duration = Duration::from_secs(1);
 /// On PostgreSQL: how long a node that holds the file stands without a sign of life.
 const LEASE: Duration = Duration::from_secs(15);
 const SUBJECT: &str = "bridge_file";
+/// The scratch file in the data directory.
+const MARKS: &str = "bridge-file.marks";
+/// A long comparison leaves most of the time to those who wait for answers: it rests so many times as long as it worked.
+const LEISURE: u32 = 2;
 
 /// Why the file cannot be kept in step now.
 #[derive(Debug, thiserror::Error)]
@@ -70,9 +75,9 @@ pub(super) struct Edge {
 
 impl Edge {
     /// Starts it. What goes wrong is told in the log.
-    pub(super) fn start(app: App, path: PathBuf) -> Option<Self> {
+    pub(super) fn start(app: App, path: PathBuf, home: &Path) -> Option<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let keeper = Keeper { node: app.desk.world.opaque_id(), app, path, stop: Arc::clone(&stop) };
+        let keeper = Keeper { node: app.desk.world.opaque_id(), app, path, marks: home.join(MARKS), stop: Arc::clone(&stop) };
         let spawned = std::thread::Builder::new().name("bridge-file".to_owned()).spawn(move || keeper.run());
         match spawned {
             Ok(thread) => Some(Self { stop, thread }),
@@ -94,6 +99,7 @@ impl Edge {
 struct Keeper {
     app: App,
     path: PathBuf,
+    marks: PathBuf,
     node: String,
     stop: Arc<AtomicBool>,
 }
@@ -143,7 +149,7 @@ impl Keeper {
     }
 
     fn serve(&self, leased: &Leased) -> Result<(), Trouble> {
-        let mut sync = Sync::open(&self.app, &self.path)?;
+        let mut sync = Sync::open(&self.app, &self.path, &self.marks)?;
         let mut checked = Instant::now();
         let mut troubled = false;
         while !self.stopped() {
@@ -166,8 +172,7 @@ impl Keeper {
                 }
                 self.renew(leased)?;
             }
-            // A long comparison leaves half of the time to those who wait for answers.
-            self.rest(if troubled || !sync.is_busy() { LOOK } else { begun.elapsed().min(LOOK) });
+            self.rest(if troubled || !sync.is_busy() { LOOK } else { (begun.elapsed() * LEISURE).min(LOOK) });
         }
         sync.finish()
     }

@@ -46,6 +46,18 @@ impl Shape {
         format!("select rowid, {} from {}", columns.join(", "), table.name())
     }
 
+    /// Numbers and ids, backwards from a number. What is no text cannot be an id that the desk knows.
+    pub(super) fn ids_before(table: Table) -> &'static str {
+        match table {
+            Table::Messages => {
+                "select rowid, case when typeof(id) = 'text' then substr(id, 1, 1000) else '' end from messages where rowid < ?1 order by rowid desc limit ?2"
+            }
+            Table::Tasks => {
+                "select rowid, case when typeof(id) = 'text' then substr(id, 1, 1000) else '' end from tasks where rowid < ?1 order by rowid desc limit ?2"
+            }
+        }
+    }
+
     /// The columns that this file has, in the order of [`values`].
     fn columns(self, table: Table) -> Vec<&'static str> {
         let mut columns = needed(table).to_vec();

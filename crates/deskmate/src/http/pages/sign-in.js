@@ -44,10 +44,16 @@ export async function call(operation, input) {
 }
 
 // Errors are written for the middle of a line and with times for programs; here people read them.
-function sentence({ message, hint }) {
+export function sentence({ message, hint }) {
   const said = hint ? `${message}: ${hint}` : message;
   const text = said.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => new Date(time).toLocaleTimeString());
   return text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");
+}
+
+// Where the person wanted to go: a page of this desk, nothing else.
+function next() {
+  const wanted = new URLSearchParams(location.search).get("next");
+  return wanted && /^\/requests\/[0-9a-f-]+$/.test(wanted) ? wanted : "/";
 }
 
 async function submit(form) {
@@ -75,7 +81,7 @@ async function submit(form) {
     if (!response.ok) throw new Error(sentence(answer.error));
     // Only now: a sign-in that failed must not take the key of the session that is open.
     await store("readwrite", (keys) => keys.put(pair.privateKey, KEY));
-    location.replace("/");
+    location.replace(next());
   } catch (error) {
     alert.textContent = error.message;
     button.disabled = false;

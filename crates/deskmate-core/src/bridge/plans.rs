@@ -1,0 +1,36 @@
+//! Statements whose cost must not grow with what the tables hold.
+
+use super::{claim, file, messages, notes, reservations, retention, rows, sent, tasks};
+
+/// Each statement with the indexes that it has to go through (keys as PostgreSQL names them), and the types of its
+/// parameters: `t` a text, `k` a kind of row, `i` a number, `b` yes or no. A test reads their plans on both engines.
+#[doc(hidden)]
+pub fn indexed() -> Vec<(&'static str, &'static str, &'static str)> {
+    let own = [
+        (messages::WAITING.sizes, "delivery_waiting", "ttiiti"),
+        (messages::WAITING.rows, "delivery_waiting", "ttiiti"),
+        (messages::WAITING_AFTER.sizes, "delivery_waiting_by_age", "ttiti"),
+        (messages::WAITING_AFTER.rows, "delivery_waiting_by_age", "ttiti"),
+        (messages::NEXT_PROJECT, "delivery_waiting", "tt"),
+        (messages::THREAD.sizes, "message_by_thread delivery_pkey", "ttbiti"),
+        (messages::THREAD.rows, "message_by_thread delivery_pkey", "ttbiti"),
+        (sent::SENT.sizes, "message_by_sender", "ttiti"),
+        (sent::SENT.rows, "message_by_sender", "ttiti"),
+        (rows::ACKNOWLEDGE, "delivery_pkey", "tti"),
+        (tasks::ASSIGNED.whole, "task_by_recipient", "ttitiit"),
+        (tasks::ASSIGNED.leased, "task_by_recipient", "titiiiit"),
+        (tasks::CREATED_BY.whole, "task_by_sender", "ttitiit"),
+        (tasks::CREATED_BY.leased, "task_by_sender", "titiiiit"),
+        (tasks::EVERYBODYS.whole, "task_by_project", "ttitii"),
+        (tasks::EVERYBODYS.leased, "task_by_project", "titiiii"),
+        (claim::NEXT_PENDING, "task_ready", "tt"),
+        (claim::NEXT_LOST, "task_in_progress", "tti"),
+        (claim::LOST, "task_in_progress", "ii"),
+        (notes::OF_TASK, "task_note_by_task", "titi"),
+        (reservations::HELD, "reservation_open", "ititi"),
+        (reservations::EXPIRED_NOW, "reservation_open", "ii"),
+        (retention::OLD_MESSAGES, "message_by_age delivery_pkey", "iiti"),
+        (retention::OLD_TASKS, "task_finished task_blocked_by", "iiti"),
+    ];
+    own.into_iter().chain(file::INDEXED.iter().copied()).collect()
+}

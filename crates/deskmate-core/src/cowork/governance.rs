@@ -1,0 +1,352 @@
+//! What does not fit: things that were done without, before or beyond an approval, decisions that were slow or made in
+//! seconds, outcomes that nobody knows. Thresholds are settings; an agent sees its own only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use deskmate_db::args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::quality::{self, Quality};
+use super::scan::{Fate, Found, Wanted, scan};
+use super::words::{agent_asked_for, check_domain, sees_all};
+use crate::call::{Cx, PageIn};
+use crate::limits::{NAME_CHARS_MAX, PAGE_MAX};
+use crate::policy::{self, Rulebook};
+use crate::{Error, Result, check_text, format_time, parse_time};
+
+const SECOND: i64 = 1_000_000;
+/// How far a report looks back if nobody says: thirty days.
+const LOOK_BACK: i64 = 30 * 24 * 3_600 * SECOND;
+
+/// See what does not fit: acts without, before or beyond an approval, slow decisions, rubber-stamping, outcomes left
+/// open; with figures on how good proposals are. An agent sees its own.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GovernanceReport {
+    /// Only what concerns this agent.
+    agent_id_filter: Option<String>,
+    /// Only what concerns this domain.
+    domain_filter: Option<String>,
+    /// Only from this time on, such as `2026-11-15T09:30:00Z`; 30 days back if not given.
+    start_time: Option<String>,
+    /// Only up to this time.
+    end_time: Option<String>,
+    /// Only issues of this type.
+    type_filter: Option<IssueType>,
+    /// How many issues; 50 if not given, at most 200.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
+
+/// What does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum IssueType {
+    /// Something was done for a proposal that does not exist.
+    OrphanedExecution,
+    /// Something was done that nobody approved.
+    ExecutionWithoutApproval,
+    /// Something else was done than was approved.
+    ExecutionBeyondApproval,
+    /// Something was done while people were still deciding.
+    ExecutionBeforeApproval,
+    /// Something passed without the people whom policy asks for.
+    MissingApproval,
+    /// Nobody knows, or nobody said, what came of it.
+    AmbiguousOpen,
+    /// A person approved many things in seconds.
+    RubberStamping,
+    /// People took longer to decide than they should.
+    SlowDecision,
+    /// Nobody ever decided.
+    ProposalNeverApproved,
+    /// Something was done, and nobody said why.
+    MissingIntent,
+}
+
+/// How bad an issue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum IssueSeverity {
+    /// Look at it now.
+    High,
+    /// Look at it.
+    Medium,
+    /// Good to know.
+    Low,
+}
+
+/// Something that does not fit.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Issue {
+    /// What kind it is.
+    #[serde(rename = "type")]
+    kind: IssueType,
+    /// How bad it is.
+    severity: IssueSeverity,
+    /// The agent that it concerns.
+    agent_id: String,
+    /// The proposal that it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proposal_id: Option<String>,
+    /// The report that it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action_id: Option<String>,
+    /// The person that it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    person_id: Option<String>,
+    /// The domain that it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<String>,
+    /// When it arose.
+    at: String,
+    /// What to do.
+    recommendation: String,
+}
+
+/// Counts over a stretch of time.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(super) struct AuditReport {
+    /// Proposals, and acts without one.
+    total: usize,
+    /// Proposals.
+    proposed: usize,
+    /// Proposals that were approved, by people or by policy.
+    approved: usize,
+    /// Proposals that were done or tried.
+    executed: usize,
+    /// Reports that belong to no proposal.
+    orphaned: usize,
+    /// Proposals whose chain is whole: approved, granted, done as approved, and reported. cowork_audit_trail proves one.
+    verified_chains: usize,
+}
+
+/// What does not fit, and how good proposals are.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Governance {
+    /// Counts.
+    audit_report: AuditReport,
+    /// What does not fit, the worst first, then the newest.
+    governance_issues: Vec<Issue>,
+    /// How many issues there are in all.
+    issue_count: usize,
+    /// How many there are of each type.
+    issues_by_type: BTreeMap<IssueType, usize>,
+    /// How good proposals are, by agent and domain.
+    quality: Vec<Quality>,
+    /// From when on it looked.
+    start_time: String,
+    /// Up to when it looked.
+    end_time: String,
+    /// True when there was more than one call looks at: ask again from `end_time` on.
+    cut: bool,
+    /// Give this as `cursor` for the next page. Absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+pub(super) fn report(cx: &mut Cx<'_, '_>, input: GovernanceReport) -> Result<Governance> {
+    let now = cx.now();
+    let page = PageIn::new(input.limit, None)?;
+    let skip =
+        input.cursor.as_deref().map(|cursor| cursor.parse::<usize>().map_err(|_| Error::invalid("cursor", "is not a cursor that this operation gave out")));
+    let skip = skip.transpose()?.unwrap_or(0);
+    if let Some(domain) = &input.domain_filter {
+        check_text("domain_filter", domain, NAME_CHARS_MAX)?;
+        check_domain("domain_filter", domain)?;
+    }
+    let end = input.end_time.as_deref().map(|time| parse_time("end_time", time)).transpose()?.unwrap_or(now);
+    let start = input.start_time.as_deref().map(|time| parse_time("start_time", time)).transpose()?.unwrap_or(end.saturating_sub(LOOK_BACK));
+    if start > end {
+        return Err(Error::invalid("start_time", "is after end_time"));
+    }
+    let wanted = Wanted { agent: agent_asked_for(cx, "agent_id_filter", input.agent_id_filter)?, domain: input.domain_filter, start, end };
+    let found = scan(cx, &wanted)?;
+    let rulebook = policy::current(cx)?;
+    let mut issues = of_executions(&found);
+    issues.extend(of_requests(cx, &found, &rulebook, now)?);
+    if sees_all(cx) {
+        issues.extend(rubber_stamping(&found, &rulebook));
+    }
+    issues.retain(|(_, issue)| input.type_filter.is_none_or(|kind| kind == issue.kind));
+    issues.sort_by(|(at, a), (bt, b)| (a.severity, bt, a.kind, &a.proposal_id, &a.action_id).cmp(&(b.severity, at, b.kind, &b.proposal_id, &b.action_id)));
+    let mut issues_by_type = BTreeMap::new();
+    for (_, issue) in &issues {
+        *issues_by_type.entry(issue.kind).or_default() += 1;
+    }
+    let issue_count = issues.len();
+    let limit = page.limit.min(PAGE_MAX) as usize;
+    let shown: Vec<Issue> = issues.into_iter().map(|(_, issue)| issue).skip(skip).take(limit).collect();
+    let next_cursor = (skip + shown.len() < issue_count && !shown.is_empty()).then(|| (skip + shown.len()).to_string());
+    Ok(Governance {
+        audit_report: counts(&found),
+        governance_issues: shown,
+        issue_count,
+        issues_by_type,
+        quality: quality::figures(&found),
+        start_time: format_time(start),
+        end_time: format_time(found.cut_at.unwrap_or(end)),
+        cut: found.cut_at.is_some(),
+        next_cursor,
+    })
+}
+
+type Dated = (i64, Issue);
+
+fn issue(kind: IssueType, severity: IssueSeverity, agent: &str, at: i64, recommendation: impl Into<String>) -> Issue {
+    Issue {
+        kind,
+        severity,
+        agent_id: agent.to_owned(),
+        proposal_id: None,
+        action_id: None,
+        person_id: None,
+        domain: None,
+        at: format_time(at),
+        recommendation: recommendation.into(),
+    }
+}
+
+/// What was done and should not have been.
+fn of_executions(found: &Found) -> Vec<Dated> {
+    use IssueSeverity::{High, Low};
+    use IssueType::{ExecutionBeforeApproval, ExecutionBeyondApproval, ExecutionWithoutApproval, MissingIntent, OrphanedExecution};
+    let mut issues = Vec::new();
+    // What a person did, they did by their own authority.
+    for row in found.executions.iter().filter(|row| row.derived != "human") {
+        let mut find = |kind, severity, advice: &str| {
+            let found = issue(kind, severity, &row.agent, row.created_at, advice);
+            let found = Issue { proposal_id: row.request.clone(), action_id: Some(row.id.clone()), domain: Some(row.domain.clone()), ..found };
+            issues.push((row.created_at, found));
+        };
+        let request = row.request.as_ref().and_then(|id| found.requests.get(id));
+        match (&row.request, &row.grant) {
+            (None, _) if row.unknown => find(OrphanedExecution, High, "ask the agent what it did and for which proposal; there is none of that id"),
+            (None, _) if row.silent => find(MissingIntent, Low, "ask for a reason with every report"),
+            (Some(_), Some(_)) if row.matches == "differs" => {
+                find(ExecutionBeyondApproval, High, "compare the change that was done with the one that was approved, and override the agent if it matters");
+            }
+            (None, _) | (Some(_), Some(_)) => {}
+            (Some(_), None) => {
+                let undecided = |request: &Fate| request.state == "pending" || request.decided_at.is_some_and(|decided| decided > row.created_at);
+                if request.is_some_and(undecided) {
+                    find(ExecutionBeforeApproval, High, "the agent did this while people were still deciding: look at what it changed");
+                } else {
+                    find(ExecutionWithoutApproval, High, "the agent did this without a grant: look at what it changed, and pause it if it goes on");
+                }
+            }
+        }
+    }
+    issues
+}
+
+/// Requests that went wrong, or nowhere.
+fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64) -> Result<Vec<Dated>> {
+    use IssueSeverity::{High, Medium};
+    use IssueType::{AmbiguousOpen, MissingApproval, ProposalNeverApproved, SlowDecision};
+    let votes = votes(cx, found)?;
+    let mut issues = Vec::new();
+    for fate in found.requests.values() {
+        let settings = &rulebook.settings(&fate.domain).governance;
+        let mut find = |kind, severity, at, advice: String| {
+            let found = issue(kind, severity, &fate.agent, at, advice);
+            let person_id = fate.person().map(str::to_owned);
+            issues.push((at, Issue { proposal_id: Some(fate.id.clone()), domain: Some(fate.domain.clone()), person_id, ..found }));
+        };
+        let slow = i64::from(settings.slow_decision_seconds).saturating_mul(SECOND);
+        let open = i64::from(settings.open_outcome_seconds).saturating_mul(SECOND);
+        let expired = fate.state == "expired" || (fate.state == "pending" && fate.expires_at <= now);
+        if expired && fate.is_act() {
+            find(ProposalNeverApproved, Medium, fate.expires_at, "nobody decided before it expired: check who is asked in this domain".to_owned());
+        } else if fate.state == "pending" && now - fate.created_at > slow {
+            find(SlowDecision, Medium, fate.created_at, format!("it waits since {}: decide it, or give it to somebody", format_time(fate.created_at)));
+        } else if let (Some(decided), Some(_)) = (fate.decided_at, fate.person())
+            && decided - fate.created_at > slow
+        {
+            find(SlowDecision, Medium, decided, format!("it took {} hours to decide", (decided - fate.created_at) / (3_600 * SECOND)));
+        }
+        if matches!(fate.state.as_str(), "ambiguous" | "executing") && now - fate.updated_at > open {
+            let advice = if fate.state == "ambiguous" {
+                "nobody knows what came of it: look, and have it reported"
+            } else {
+                "it was begun and never reported: ask the agent"
+            };
+            find(AmbiguousOpen, High, fate.updated_at, advice.to_owned());
+        }
+        if fate.was_approved() && !is_covered(&votes, fate) {
+            find(
+                MissingApproval,
+                High,
+                fate.decided_at.unwrap_or(fate.created_at),
+                "the approvals that policy asks for are not there: run `deskmate audit verify`".to_owned(),
+            );
+        }
+    }
+    Ok(issues)
+}
+
+/// How many people approved, by request and round.
+fn votes(cx: &mut Cx<'_, '_>, found: &Found) -> Result<BTreeMap<(String, i64), i64>> {
+    let (Some((first, _)), Some((last, _))) = (found.requests.first_key_value(), found.requests.last_key_value()) else { return Ok(BTreeMap::new()) };
+    let sql =
+        "select request, round, count(*) from vote where request >= $1 and request <= $2 and vote = 'approve' group by request, round order by request, round";
+    let rows = cx.tx.query(sql, args![first, last])?;
+    rows.iter().map(|row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?))).collect()
+}
+
+/// Whether what was approved has the approvals that it needs: policy's own word, or enough people.
+fn is_covered(votes: &BTreeMap<(String, i64), i64>, fate: &Fate) -> bool {
+    if fate.mode == "act" && fate.person().is_none() {
+        return true;
+    }
+    votes.get(&(fate.id.clone(), fate.round)).is_some_and(|count| *count >= fate.quorum)
+}
+
+/// People who approved many things in seconds. What was approved together as a batch, with its list, counts once.
+fn rubber_stamping(found: &Found, rulebook: &Rulebook) -> Vec<Dated> {
+    let mut decisions: BTreeMap<&str, BTreeMap<&str, (i64, &Fate)>> = BTreeMap::new();
+    for fate in found.requests.values().filter(|fate| fate.was_approved()) {
+        if let (Some(person), Some(decided)) = (fate.person(), fate.decided_at) {
+            let one = fate.batch.as_deref().unwrap_or(&fate.id);
+            decisions.entry(person).or_default().entry(one).or_insert((decided, fate));
+        }
+    }
+    let mut issues = Vec::new();
+    for (person, of_person) in decisions {
+        let mut times: Vec<(i64, &Fate)> = of_person.into_values().collect();
+        times.sort_by(|a, b| (a.0, &a.1.id).cmp(&(b.0, &b.1.id)));
+        let mut from = 0;
+        while let Some((first, fate)) = times.get(from) {
+            let settings = &rulebook.settings(&fate.domain).governance;
+            let within = i64::from(settings.rubber_stamp_seconds).saturating_mul(SECOND);
+            let count = times.iter().skip(from).take_while(|(at, _)| at - first <= within).count();
+            if count >= settings.rubber_stamp_count.max(2) as usize {
+                let advice = format!("{count} approvals within {} seconds: were they read?", settings.rubber_stamp_seconds);
+                let found = issue(IssueType::RubberStamping, IssueSeverity::Medium, &fate.agent, *first, advice);
+                issues.push((*first, Issue { person_id: Some(person.to_owned()), proposal_id: Some(fate.id.clone()), ..found }));
+                from += count;
+            } else {
+                from += 1;
+            }
+        }
+    }
+    issues
+}
+
+fn counts(found: &Found) -> AuditReport {
+    let acts = || found.requests.values().filter(|fate| fate.is_act());
+    let orphaned = found.executions.iter().filter(|row| row.request.is_none()).count();
+    let proposed = acts().count();
+    let as_approved = found.executions.iter().filter(|row| row.grant.is_some() && row.matches == "exact" && row.outcome == "done");
+    let as_approved: BTreeSet<&str> = as_approved.filter_map(|row| row.request.as_deref()).collect();
+    AuditReport {
+        total: proposed + orphaned,
+        proposed,
+        approved: acts().filter(|fate| fate.was_approved()).count(),
+        executed: acts().filter(|fate| matches!(fate.state.as_str(), "executing" | "done" | "failed" | "ambiguous")).count(),
+        orphaned,
+        verified_chains: acts().filter(|fate| fate.state == "done" && as_approved.contains(fate.id.as_str())).count(),
+    }
+}

@@ -1,0 +1,152 @@
+//! Requests and reports of a stretch of time, read in bounded slices: what the governance report and the quality
+//! figures are made of.
+
+use std::collections::BTreeMap;
+
+use deskmate_db::{Row, args};
+
+use super::execution::{self, ExecutionRow};
+use crate::Result;
+use crate::call::Cx;
+
+/// How many requests, and how many reports, one call looks at.
+pub(super) const ROWS_MAX: usize = 20_000;
+const SLICE: u32 = 1_000;
+
+/// A request as far as its fate goes, without its texts.
+pub(super) struct Fate {
+    pub(super) id: String,
+    pub(super) kind: String,
+    pub(super) state: String,
+    pub(super) agent: String,
+    pub(super) domain: String,
+    pub(super) mode: String,
+    pub(super) quorum: i64,
+    pub(super) expires_at: i64,
+    pub(super) created_at: i64,
+    pub(super) updated_at: i64,
+    pub(super) decided_at: Option<i64>,
+    pub(super) decided_by: Option<String>,
+    pub(super) round: i64,
+    pub(super) supersedes: Option<String>,
+    pub(super) batch: Option<String>,
+    pub(super) confidence: Option<i64>,
+}
+
+impl Fate {
+    fn read(row: &Row) -> Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            kind: row.get(1)?,
+            state: row.get(2)?,
+            agent: row.get(3)?,
+            domain: row.get(4)?,
+            mode: row.get(5)?,
+            quorum: row.get(6)?,
+            expires_at: row.get(7)?,
+            created_at: row.get(8)?,
+            updated_at: row.get(9)?,
+            decided_at: row.get(10)?,
+            decided_by: row.get(11)?,
+            round: row.get(12)?,
+            supersedes: row.get(13)?,
+            batch: row.get(14)?,
+            confidence: row.get(15)?,
+        })
+    }
+
+    /// Whether an approval of it leads to something that is done.
+    pub(super) fn is_act(&self) -> bool {
+        matches!(self.kind.as_str(), "proposal" | "approval")
+    }
+
+    /// Whether it was approved at some time, and not taken back.
+    pub(super) fn was_approved(&self) -> bool {
+        matches!(self.state.as_str(), "approved" | "executing" | "done" | "failed" | "ambiguous")
+    }
+
+    /// The person who decided; policy is none.
+    pub(super) fn person(&self) -> Option<&str> {
+        self.decided_by.as_deref().filter(|who| *who != "desk")
+    }
+}
+
+const ALL: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, batch, \
+     confidence from request where (created_at, id) > ($1, $2) and created_at <= $3 order by created_at, id limit $4";
+const OF_AGENT: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, \
+     batch, confidence from request where requester = $5 and (created_at, id) > ($1, $2) and created_at <= $3 order by created_at, id limit $4";
+
+/// Which rows are wanted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    /// Only this agent's.
+    pub(super) agent: Option<String>,
+    /// Only this domain's.
+    pub(super) domain: Option<String>,
+    /// From this moment on.
+    pub(super) start: i64,
+    /// Up to this moment.
+    pub(super) end: i64,
+}
+
+impl Wanted {
+    fn fits(&self, agent: &str, domain: &str) -> bool {
+        self.agent.as_ref().is_none_or(|wanted| wanted == agent) && self.domain.as_ref().is_none_or(|wanted| wanted == domain)
+    }
+}
+
+/// What a scan found.
+pub(super) struct Found {
+    pub(super) requests: BTreeMap<String, Fate>,
+    pub(super) executions: Vec<ExecutionRow>,
+    /// Set where there was more than one call looks at: up to when it looked.
+    pub(super) cut_at: Option<i64>,
+}
+
+/// Reads what is wanted, up to a bound.
+pub(super) fn scan(cx: &mut Cx<'_, '_>, wanted: &Wanted) -> Result<Found> {
+    let mut found = Found { requests: BTreeMap::new(), executions: Vec::new(), cut_at: None };
+    let (mut place, mut looked) = ((wanted.start - 1, String::new()), 0);
+    loop {
+        let rows = match &wanted.agent {
+            None => cx.tx.query(ALL, args![place.0, place.1, wanted.end, SLICE])?,
+            Some(agent) => cx.tx.query(OF_AGENT, args![place.0, place.1, wanted.end, SLICE, agent])?,
+        };
+        looked += rows.len();
+        for row in &rows {
+            let fate = Fate::read(row)?;
+            place = (fate.created_at, fate.id.clone());
+            if wanted.fits(&fate.agent, &fate.domain) {
+                found.requests.insert(fate.id.clone(), fate);
+            }
+        }
+        if rows.len() < SLICE as usize {
+            break;
+        }
+        if looked >= ROWS_MAX {
+            found.cut_at = Some(place.0);
+            break;
+        }
+    }
+    let (mut place, mut looked) = ((wanted.start - 1, String::new()), 0);
+    let end = found.cut_at.unwrap_or(wanted.end);
+    loop {
+        let rows = execution::between(cx, &place, end, SLICE)?;
+        let read = rows.len();
+        looked += read;
+        for row in rows {
+            place = (row.created_at, row.id.clone());
+            if wanted.fits(&row.agent, &row.domain) {
+                found.executions.push(row);
+            }
+        }
+        if read < SLICE as usize {
+            break;
+        }
+        if looked >= ROWS_MAX {
+            found.cut_at = Some(place.0);
+            break;
+        }
+    }
+    Ok(found)
+}

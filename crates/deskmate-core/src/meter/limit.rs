@@ -1,0 +1,312 @@
+//! What an agent used up, and whether there is room for one act more.
+
+use deskmate_db::{Row, args};
+
+use super::window::{Meter, Time, until_tomorrow};
+use crate::call::Cx;
+use crate::policy::settings::AuthoritySettings;
+use crate::policy::{self, Counters};
+use crate::{Error, Result};
+
+/// Every so many uses of an agent, uses that count no longer are deleted ...
+const PRUNE_EVERY: i64 = 32;
+/// ... at most so many at once, so that deleting catches up and is never long.
+const PRUNE_MAX: i64 = 64;
+/// A minute in microseconds.
+const MINUTE: i64 = 60_000_000;
+
+/// What became of asking for room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// There was room, and it is used up now.
+    Room(Room),
+    /// There was none, and nothing was used up.
+    Full(Full),
+}
+
+/// Room that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// How many further acts fit into the window, in this domain.
+    pub remaining: i64,
+    /// How many the window holds.
+    pub cap: i64,
+}
+
+/// Which limit is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Acts in this domain within an hour.
+    Domain,
+    /// Acts in all domains within an hour.
+    Agent,
+    /// Acts on this day.
+    Calls,
+    /// Cost on this day.
+    Cost,
+    /// Too many attempts were denied.
+    Probing,
+}
+
+/// No room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// Which limit.
+    pub why: Why,
+    /// The limit: a number of acts or attempts, or millionths of a cost unit.
+    pub cap: i64,
+    /// What is used up of it.
+    pub used: i64,
+    /// When asking again makes sense.
+    pub retry_after_ms: u64,
+}
+
+impl Full {
+    /// In words, for the agent.
+    pub fn message(&self) -> String {
+        let Self { cap, used, .. } = self;
+        match self.why {
+            Why::Domain => format!("{used} of {cap} acts in this domain are used up within the last hour"),
+            Why::Agent => format!("{used} of {cap} acts in all domains are used up within the last hour"),
+            Why::Calls => format!("{used} of {cap} acts of this day are used up"),
+            Why::Cost => format!("this would exceed the cost that is allowed on one day: {} of {} are used up", units(*used), units(*cap)),
+            Why::Probing => format!("{used} attempts were denied within ten minutes, so further ones are put off"),
+        }
+    }
+
+    /// As a refusal. It may be returned as an error: nothing was written.
+    pub fn error(&self) -> Error {
+        Error::limited(self.message(), self.retry_after_ms).hint("wait, or ask a person to raise the limit")
+    }
+}
+
+/// Where an agent stands in a domain: what it used up, and what holds it.
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    /// The agent.
+    pub agent: String,
+    /// The domain.
+    pub domain: String,
+    /// Whether it, or everybody, is paused.
+    pub paused: bool,
+    /// Set while its attempts are put off because too many were denied: refuse before deciding anything.
+    pub held: Option<Full>,
+    /// What it used up before this act. `calls_minute` is filled in by [`Gauge::count_minute`], `pending` by requests.
+    pub counters: Counters,
+    all: Meter,
+    one: Meter,
+    time: Time,
+}
+
+impl Gauge {
+    /// Fills in how often it acted in the last minute. It takes a few more reads, so it is done only where a rule asks.
+    pub fn count_minute(&mut self, cx: &mut Cx<'_, '_>) -> Result<()> {
+        self.counters.calls_minute = self.one.used_after(cx, &self.agent, self.time.at.saturating_sub(MINUTE))?;
+        Ok(())
+    }
+}
+
+/// The settings that hold in a domain.
+pub(super) fn authority(cx: &mut Cx<'_, '_>, domain: &str) -> Result<AuthoritySettings> {
+    Ok(policy::current(cx)?.settings(domain).authority.clone())
+}
+
+/// Whether an agent, or everybody, is paused.
+pub fn paused(cx: &mut Cx<'_, '_>, agent: &str) -> Result<bool> {
+    Ok(cx.tx.optional("select agent from pause where agent in ($1, '*') order by agent limit 1", args![agent])?.is_some())
+}
+
+/// Where an agent stands in a domain. It only looks.
+pub fn gauge(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Gauge> {
+    let paused = paused(cx, agent)?;
+    let (mut all, mut one) = meters(cx, agent, domain)?;
+    let (now, time) = (cx.now(), all.time(cx.now()));
+    for meter in [&mut all, &mut one] {
+        meter.turn(now);
+        meter.slide(cx, agent, time.at)?;
+    }
+    let counters = Counters {
+        calls_minute: 0,
+        calls_hour: one.used(),
+        calls_day: one.calls,
+        calls_hour_all: all.used(),
+        calls_day_all: all.calls,
+        cost_day: all.cost,
+        denied_day: all.denied,
+        pending: 0,
+    };
+    let held = if all.held_until > time.at {
+        let cap = i64::from(authority(cx, domain)?.probe_limit);
+        Some(Full { why: Why::Probing, cap, used: all.denied, retry_after_ms: milliseconds(all.held_until - time.at) })
+    } else {
+        None
+    };
+    Ok(Gauge { agent: agent.to_owned(), domain: domain.to_owned(), paused, held, counters, all, one, time })
+}
+
+/// What an agent used up. It only looks.
+pub fn counters(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Counters> {
+    let mut gauge = gauge(cx, agent, domain)?;
+    gauge.count_minute(cx)?;
+    Ok(gauge.counters)
+}
+
+/// Uses up room for one act, if there is any. `cost` is in millionths of a unit.
+pub fn take(cx: &mut Cx<'_, '_>, agent: &str, domain: &str, cost: i64) -> Result<Taken> {
+    let gauge = gauge(cx, agent, domain)?;
+    let authority = authority(cx, domain)?;
+    take_from(cx, gauge, &authority, cost)
+}
+
+/// Uses up room for one act, with a gauge that was read in the same transaction and the settings of its domain.
+pub fn take_from(cx: &mut Cx<'_, '_>, gauge: Gauge, authority: &AuthoritySettings, cost: i64) -> Result<Taken> {
+    let cost = cost.max(0);
+    if let Some(full) = full(cx, &gauge, authority, cost)? {
+        return Ok(Taken::Full(full));
+    }
+    let Gauge { agent, domain, mut all, mut one, time, .. } = gauge;
+    let (number, domain_number) = (all.add(time, cost), one.add(time, cost));
+    if number % PRUNE_EVERY == 0 {
+        prune(cx, &agent, &mut all, PRUNE_MAX)?;
+    }
+    // The meters first: where two calls meet, it is here, and one of them is done again.
+    write(cx, &agent, &all)?;
+    write(cx, &agent, &one)?;
+    cx.tx.execute(
+        "insert into meter_use (agent, number, domain, domain_number, at) values ($1, $2, $3, $4, $5)",
+        args![agent, number, domain, domain_number, time.at],
+    )?;
+    let cap = i64::from(authority.volume_cap);
+    Ok(Taken::Room(Room { remaining: cap - one.used(), cap }))
+}
+
+/// The limit that one act more would exceed, if there is one.
+fn full(cx: &mut Cx<'_, '_>, gauge: &Gauge, authority: &AuthoritySettings, cost: i64) -> Result<Option<Full>> {
+    if let Some(held) = &gauge.held {
+        return Ok(Some(held.clone()));
+    }
+    let (all, one) = (&gauge.all, &gauge.one);
+    let tomorrow = milliseconds(until_tomorrow(cx.now()));
+    if let Some(cap) = authority.calls_per_day.map(i64::from).filter(|cap| all.calls >= *cap) {
+        return Ok(Some(Full { why: Why::Calls, cap, used: all.calls, retry_after_ms: tomorrow }));
+    }
+    if let Some(cap) = authority.cost_per_day.map(millionths).filter(|cap| all.cost.saturating_add(cost) > *cap) {
+        return Ok(Some(Full { why: Why::Cost, cap, used: all.cost, retry_after_ms: tomorrow }));
+    }
+    let windows = [(Why::Domain, one, Some(authority.volume_cap)), (Why::Agent, all, authority.volume_cap_per_agent)];
+    for (why, meter, cap) in windows {
+        if let Some(cap) = cap.map(i64::from).filter(|cap| meter.used() >= *cap) {
+            let room_at = meter.room_at(cx, &gauge.agent, gauge.time.at, cap)?;
+            return Ok(Some(Full { why, cap, used: meter.used(), retry_after_ms: milliseconds(room_at - gauge.time.at) }));
+        }
+    }
+    Ok(None)
+}
+
+/// Deletes some uses that have left the window.
+fn prune(cx: &mut Cx<'_, '_>, agent: &str, all: &mut Meter, most: i64) -> Result<()> {
+    let until = all.first.min(all.pruned + most);
+    if until > all.pruned {
+        cx.tx.execute("delete from meter_use where agent = $1 and number >= $2 and number < $3", args![agent, all.pruned, until])?;
+        all.pruned = until;
+    }
+    Ok(())
+}
+
+/// Deletes uses of agents that have long been idle, in slices: at most `limit` agents from one name on, and of each at
+/// most as many uses. Where the clock was set back, the window's own time goes on from here. Answers where to go on.
+pub fn prune_idle(cx: &mut Cx<'_, '_>, from: &str, limit: u32) -> Result<Option<String>> {
+    let rows = cx.tx.query("select agent from meter where agent > $1 and scope = '' order by agent limit $2", args![from, limit])?;
+    let mut last = None;
+    for row in &rows {
+        let agent: String = row.get(0)?;
+        let mut all = meters(cx, &agent, "")?.0;
+        let time = all.time(cx.now());
+        let before = (all.first, all.pruned, all.ahead);
+        all.ahead = time.ahead;
+        all.slide(cx, &agent, time.at)?;
+        prune(cx, &agent, &mut all, i64::from(limit))?;
+        if before != (all.first, all.pruned, all.ahead) {
+            write(cx, &agent, &all)?;
+        }
+        last = Some(agent);
+    }
+    Ok(last.filter(|_| rows.len() >= limit as usize))
+}
+
+/// The meters for all domains together and for one domain.
+pub(super) fn meters(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<(Meter, Meter)> {
+    let rows = cx.tx.query(
+        "select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until from meter \
+         where agent = $1 and scope in ('', $2) order by scope",
+        args![agent, domain],
+    )?;
+    let (mut all, mut one) = (Meter::new(""), Meter::new(domain));
+    for row in &rows {
+        let meter = read(row)?;
+        if meter.scope.is_empty() {
+            all = meter;
+        } else {
+            one = meter;
+        }
+    }
+    Ok((all, one))
+}
+
+fn read(row: &Row) -> Result<Meter> {
+    Ok(Meter {
+        scope: row.get(0)?,
+        next: row.get(1)?,
+        first: row.get(2)?,
+        first_at: row.get(3)?,
+        last_at: row.get(4)?,
+        ahead: row.get(5)?,
+        pruned: row.get(6)?,
+        day: row.get(7)?,
+        calls: row.get(8)?,
+        cost: row.get(9)?,
+        denied: row.get(10)?,
+        held_until: row.get(11)?,
+    })
+}
+
+pub(super) fn write(cx: &mut Cx<'_, '_>, agent: &str, meter: &Meter) -> Result<()> {
+    cx.tx.execute(
+        "insert into meter (agent, scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) on conflict (agent, scope) do update set next = excluded.next, \
+         first = excluded.first, first_at = excluded.first_at, last_at = excluded.last_at, ahead = excluded.ahead, pruned = excluded.pruned, \
+         day = excluded.day, calls = excluded.calls, cost = excluded.cost, denied = excluded.denied, held_until = excluded.held_until",
+        args![
+            agent,
+            meter.scope,
+            meter.next,
+            meter.first,
+            meter.first_at,
+            meter.last_at,
+            meter.ahead,
+            meter.pruned,
+            meter.day,
+            meter.calls,
+            meter.cost,
+            meter.denied,
+            meter.held_until
+        ],
+    )?;
+    Ok(())
+}
+
+/// Microseconds as milliseconds, never less.
+pub(super) fn milliseconds(microseconds: i64) -> u64 {
+    u64::try_from(microseconds.max(0)).unwrap_or(0).div_ceil(1_000)
+}
+
+/// A cost setting in millionths of a unit.
+#[expect(clippy::cast_possible_truncation, reason = "settings are far below 2^52 units, and a larger one saturates")]
+fn millionths(units: f64) -> i64 {
+    (units * 1e6).round() as i64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "only for reading")]
+fn units(millionths: i64) -> f64 {
+    millionths as f64 / 1e6
+}

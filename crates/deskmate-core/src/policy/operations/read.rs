@@ -1,0 +1,157 @@
+//! Looking at what is in force, and at what was.
+
+use deskmate_db::args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::draft::to_document;
+use super::super::{Mapping, PolicyMode, current};
+use crate::call::{Cx, Page, PageIn};
+use crate::{Code, Error, Result, format_time, hex};
+
+/// List the policies in force, in the order of their names.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {
+    /// How many; at most 200.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
+
+/// A page of the policies in force.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Policies {
+    /// The policies.
+    policies: Vec<PolicyOut>,
+    /// How many mappings are in force. Without any, the built-in policy `default` holds for everybody.
+    mappings: usize,
+    /// What happens to an agent and domain that no mapping names, once there is any.
+    policy_mode: PolicyMode,
+    /// The digest of everything in force.
+    rulebook: String,
+    /// Give this as `cursor` for the next page. Absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct PolicyOut {
+    /// The name.
+    policy: String,
+    /// The version in force.
+    version: i64,
+    /// What it is for.
+    description: String,
+    /// How many rules it has.
+    rules: usize,
+    /// How many mappings name it.
+    mappings: usize,
+    /// Who accepted it: a person's id, or `desk` when it only tightened.
+    accepted_by: String,
+    /// When.
+    accepted_at: String,
+}
+
+pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Policies> {
+    let rulebook = current(cx)?;
+    let page = PageIn::new(input.limit, input.cursor.as_deref())?;
+    let after = page.after.as_ref().map_or("", |(_, name)| name.as_str());
+    let rows = cx.tx.query(
+        "select name, version, accepted_by, accepted_at from policy where state = 'in_force' and name > $1 order by name limit $2",
+        args![after, page.look_ahead()],
+    )?;
+    let mut policies = Vec::with_capacity(rows.len());
+    for row in rows {
+        let name: String = row.get(0)?;
+        let policy = rulebook.parts().policies.get(&name);
+        policies.push(PolicyOut {
+            version: row.get(1)?,
+            description: policy.map(|policy| policy.description.clone()).unwrap_or_default(),
+            rules: policy.map_or(0, |policy| policy.rules.len()),
+            mappings: rulebook.parts().mappings.iter().filter(|mapping| mapping.policy == name).count(),
+            accepted_by: row.get(2)?,
+            accepted_at: format_time(row.get(3)?),
+            policy: name,
+        });
+    }
+    let page = Page::cut(policies, &page, |policy| (0, policy.policy.clone()));
+    Ok(Policies {
+        policies: page.items,
+        mappings: rulebook.parts().mappings.len(),
+        policy_mode: rulebook.parts().mode,
+        rulebook: rulebook.digest().to_owned(),
+        next_cursor: page.next_cursor,
+    })
+}
+
+/// Show a policy, in force or as it was, with the mappings that name it and its versions; without a name, everything in
+/// force as one document.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Get {
+    /// The policy's name.
+    policy: Option<String>,
+    /// Which version; the one in force if not given.
+    version: Option<i64>,
+}
+
+/// A policy, or everything in force.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PolicyWhole {
+    /// The policy's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<String>,
+    /// The version shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<i64>,
+    /// `in_force` or `past`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    /// The policy as a document's entry, or the whole document.
+    body: Value,
+    /// The SHA-256 of a policy's canonical JSON, or of everything in force.
+    digest: String,
+    /// Mappings in force that name the policy.
+    mappings: Vec<Mapping>,
+    /// The newest versions, at most 50.
+    versions: Vec<VersionOut>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct VersionOut {
+    /// The version.
+    version: i64,
+    /// `in_force` or `past`.
+    state: String,
+    /// Who accepted it.
+    accepted_by: String,
+    /// When.
+    accepted_at: String,
+}
+
+pub(super) fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<PolicyWhole> {
+    let rulebook = current(cx)?;
+    let Some(name) = input.policy else {
+        if input.version.is_some() {
+            return Err(Error::invalid("version", "needs the name of a policy"));
+        }
+        let (body, digest) = (to_document(rulebook.parts())?, rulebook.digest().to_owned());
+        return Ok(PolicyWhole { policy: None, version: None, state: None, body, digest, mappings: Vec::new(), versions: Vec::new() });
+    };
+    let rows = cx.tx.query("select version, state, accepted_by, accepted_at from policy where name = $1 order by version desc limit 50", args![name])?;
+    let mut versions = Vec::with_capacity(rows.len());
+    for row in rows {
+        versions.push(VersionOut { version: row.get(0)?, state: row.get(1)?, accepted_by: row.get(2)?, accepted_at: format_time(row.get(3)?) });
+    }
+    let in_force = versions.iter().find(|one| one.state == "in_force").map(|one| one.version);
+    let version = input.version.or(in_force).or(versions.first().map(|one| one.version));
+    let absent = || Error::not_found(format!("there is no policy {name}")).hint("`deskmate policy list` shows those in force");
+    let version = version.ok_or_else(absent)?;
+    let row = cx.tx.optional("select body, digest, state from policy where name = $1 and version = $2", args![name, version])?.ok_or_else(absent)?;
+    let (body, digest): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
+    let body = serde_json::from_str(&body).map_err(|error| Error::new(Code::Internal, format!("a stored policy is unreadable: {error}")))?;
+    let mappings = rulebook.parts().mappings.iter().filter(|mapping| mapping.policy == name).cloned().collect();
+    Ok(PolicyWhole { policy: Some(name), version: Some(version), state: Some(row.get(2)?), body, digest: hex(&digest), mappings, versions })
+}

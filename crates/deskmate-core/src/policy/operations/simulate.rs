@@ -1,0 +1,208 @@
+//! A draft replayed over the record: which past answers would differ.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::draft::refused;
+use super::super::{Act, Counters, Decision, Mode, Rulebook, Standing, current, decide};
+use super::apply::read;
+use crate::call::Cx;
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::record::{self, EventRow, Search};
+use crate::trust::{self, Points};
+use crate::{Error, Result, parse_time, request};
+
+/// Replay a draft over what agents proposed and were denied, as the record tells it, and show which answers would differ.
+/// The act, the score and the moment are those of then. Counters of then are not kept, so a limit that held then holds.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Simulate {
+    /// The draft, as it would stand in `deskmate.yaml`; what is in force if not given.
+    document: Option<String>,
+    /// Only from this time on, RFC 3339.
+    since: Option<String>,
+    /// Only this agent.
+    agent: Option<String>,
+    /// Only this domain.
+    domain: Option<String>,
+    /// How many past acts one call looks at; at most 200.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
+
+/// Which past answers would differ.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Simulated {
+    /// How many past acts this page looked at.
+    looked_at: usize,
+    /// How many would get the same answer.
+    same: usize,
+    /// How many would get a more restrictive one.
+    stricter: usize,
+    /// How many would get a less restrictive one.
+    looser: usize,
+    /// How many could not be replayed, because what was proposed was erased.
+    erased: usize,
+    /// Those that differ, newest first.
+    differing: Vec<Differing>,
+    /// Give this as `cursor` for the next page. Absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Differing {
+    /// The event that tells of it.
+    seq: u64,
+    /// The request that it became; absent if it was denied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<String>,
+    /// When.
+    at: String,
+    /// Who asked.
+    agent: String,
+    /// In which domain.
+    domain: String,
+    /// What was answered.
+    then: Mode,
+    /// What the draft answers.
+    now: Mode,
+    /// The rules of the draft that fire.
+    hits: Vec<String>,
+    /// Why, in words.
+    why: String,
+}
+
+/// An act of then: who, what, and what was answered.
+struct Past {
+    request: Option<String>,
+    agent: String,
+    domain: String,
+    verified: bool,
+    act: Act,
+    then: Mode,
+    decision: Option<Decision>,
+    score: Option<Points>,
+}
+
+const CREATED: &str = "request.created";
+const DENIED: &str = "act.denied";
+
+pub(super) fn simulate(cx: &mut Cx<'_, '_>, input: Simulate) -> Result<Simulated> {
+    let rulebook = draft_of(cx, input.document.as_deref())?;
+    let since = input.since.as_deref().map(|text| parse_time("since", text)).transpose()?.unwrap_or(i64::MIN);
+    let (events, next) = page(cx, input.limit, input.cursor.as_deref())?;
+    let mut out = Simulated { looked_at: 0, same: 0, stricter: 0, looser: 0, erased: 0, differing: Vec::new(), next_cursor: next };
+    for event in events {
+        let at = parse_time("at", &event.at)?;
+        if at < since {
+            out.next_cursor = None;
+            break;
+        }
+        let fact = |name: &str| event.facts.get(name).and_then(Value::as_str);
+        let wanted = |filter: &Option<String>, name: &str| filter.as_deref().is_none_or(|value| fact(name) == Some(value));
+        let proposal = event.kind == DENIED || fact("request_kind") == Some("proposal");
+        if !proposal || fact("requester_kind") != Some("agent") || !wanted(&input.agent, "requester") || !wanted(&input.domain, "domain") {
+            continue;
+        }
+        out.looked_at += 1;
+        let Some(past) = past(cx, &event)? else {
+            out.erased += 1;
+            continue;
+        };
+        let standing = standing(cx, &past)?;
+        let mut now = decide(&rulebook, &past.act, &standing, &Counters::default(), at);
+        let limits = past.decision.iter().flat_map(|decision| &decision.reasons).filter(|reason| reason.source == "limit");
+        if let Some(limit) = limits.map(|reason| reason.mode).min() {
+            now.mode = now.mode.min(limit);
+        }
+        match now.mode.cmp(&past.then) {
+            std::cmp::Ordering::Equal => out.same += 1,
+            std::cmp::Ordering::Less => out.stricter += 1,
+            std::cmp::Ordering::Greater => out.looser += 1,
+        }
+        if now.mode != past.then {
+            out.differing.push(Differing {
+                seq: event.seq,
+                request: past.request,
+                at: event.at,
+                agent: past.agent,
+                domain: past.domain,
+                then: past.then,
+                now: now.mode,
+                hits: now.hits.iter().map(|hit| hit.rule_id.clone()).collect(),
+                why: now.reasons.first().map(|reason| reason.text.clone()).unwrap_or_default(),
+            });
+        }
+    }
+    Ok(out)
+}
+
+fn draft_of(cx: &mut Cx<'_, '_>, document: Option<&str>) -> Result<Arc<Rulebook>> {
+    let in_force = current(cx)?;
+    let Some(text) = document else { return Ok(in_force) };
+    let parts = read(text)?.over(in_force.parts());
+    Rulebook::compile(parts, BTreeMap::new()).map(Arc::new).map_err(|problems| refused(&problems))
+}
+
+/// The newest events before a place that tell of a proposal or of a denial, and where the next page begins.
+fn page(cx: &mut Cx<'_, '_>, limit: Option<u32>, cursor: Option<&str>) -> Result<(Vec<EventRow>, Option<String>)> {
+    let limit = limit.unwrap_or(PAGE_DEFAULT);
+    if limit == 0 || limit > PAGE_MAX {
+        return Err(Error::invalid("limit", format!("must be between 1 and {PAGE_MAX}")));
+    }
+    let wrong = |_| Error::invalid("cursor", "is not a cursor that this operation gave out");
+    let before = cursor.map(|cursor| cursor.parse::<u64>().map_err(wrong)).transpose()?;
+    let mut events = Vec::new();
+    for kind in [CREATED, DENIED] {
+        events.extend(record::search(cx.tx, &Search { kind: Some(kind.to_owned()), before, limit: limit + 1, ..Search::default() })?);
+    }
+    events.sort_by_key(|event| std::cmp::Reverse(event.seq));
+    let more = events.len() > limit as usize;
+    events.truncate(limit as usize);
+    let next = if more { events.last().map(|event| event.seq.to_string()) } else { None };
+    Ok((events, next))
+}
+
+/// What an event tells of an act, with the exact act from its request where there is one. `None` once it was erased.
+fn past(cx: &mut Cx<'_, '_>, event: &EventRow) -> Result<Option<Past>> {
+    let text = |name: &str| event.facts.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let told = event.payload.as_ref().and_then(|payload| payload.get("act")).and_then(|act| serde_json::from_value::<Act>(act.clone()).ok());
+    let score = event.facts.get("trust").and_then(|trust| trust.get("score")).and_then(Value::as_i64).map(Points);
+    let (agent, domain) = (text("requester"), text("domain"));
+    if event.kind == DENIED {
+        let past = |act| Past { request: None, agent, domain, verified: event.verified, act, then: Mode::Deny, decision: None, score };
+        return Ok(told.map(past));
+    }
+    let verified = event.facts.get("verified").and_then(Value::as_bool).unwrap_or(false);
+    let Some(then) = serde_json::from_value::<Mode>(Value::from(text("mode"))).ok() else { return Ok(None) };
+    let request = request::find(cx, &text("request"))?;
+    let decision = request.as_ref().map(request::Request::decided).transpose()?.flatten();
+    // What a person edited is another act than the one that was answered then.
+    let exact = request.filter(|request| request.edited_by.is_none()).and_then(|request| request.act().ok());
+    let past = |act| Past { request: Some(text("request")), agent, domain, verified, act, then, decision, score };
+    Ok(exact.or(told).map(past))
+}
+
+/// How the agent stood then, as far as it was kept: what the answer of then rested on tells the rest.
+fn standing(cx: &mut Cx<'_, '_>, past: &Past) -> Result<Standing> {
+    let rested_on = |source: &str| past.decision.iter().flat_map(|decision| &decision.reasons).any(|reason| reason.source == source);
+    let score = match past.score {
+        Some(score) => score,
+        None => trust::look(cx, &past.agent, &past.domain, past.verified)?.score,
+    };
+    Ok(Standing {
+        agent: past.agent.clone(),
+        verified: past.verified,
+        paused: rested_on("pause"),
+        score,
+        decided: i64::from(!rested_on("default_mode")),
+        over_a_persons_edit: rested_on("edit"),
+        waived_by: None,
+    })
+}

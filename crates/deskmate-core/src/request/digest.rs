@@ -1,0 +1,66 @@
+//! What was approved is what runs: the exact act, who acts, a nonce, the tool's schema and the state that it changes,
+//! as canonical JSON (RFC 8785) under one SHA-256.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::model::{Request, Requester, unreadable};
+use crate::call::check_value;
+use crate::policy::Act;
+use crate::{Error, Result};
+
+/// Everything that a digest covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    /// The exact act.
+    pub act: Act,
+    /// Who would do it.
+    pub actor: BoundActor,
+    /// Random, so that two equal acts have two digests and a grant fits only one.
+    pub nonce: String,
+    /// The digest of the schema of the tool that would do it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// The state of what it would change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Value>,
+}
+
+/// Who would do it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoundActor {
+    /// `person`, `agent` or `system`.
+    pub kind: String,
+    /// The id.
+    pub id: String,
+}
+
+impl Bound {
+    /// Binds an act to who would do it.
+    pub fn new(act: Act, requester: &Requester, nonce: String, schema: Option<String>, target: Option<Value>) -> Self {
+        Self { act, actor: BoundActor { kind: requester.kind.name().to_owned(), id: requester.id.clone() }, nonce, schema, target }
+    }
+
+    /// The canonical text and its digest. Integers beyond ±2^53 are refused: readers disagree on them.
+    pub fn seal(&self) -> Result<(String, [u8; 32])> {
+        let value = serde_json::to_value(self).map_err(|error| Error::invalid("act", error.to_string()))?;
+        check_value(&value, 0)?;
+        let text = serde_json_canonicalizer::to_string(&value).map_err(|error| Error::invalid("act", format!("has no canonical form: {error}")))?;
+        let digest = Sha256::digest(text.as_bytes()).into();
+        Ok((text, digest))
+    }
+
+    /// What a request is bound to.
+    pub fn read(request: &Request) -> Result<Self> {
+        let text = request.bound.as_deref().ok_or_else(|| Error::conflict("what this request would do was erased").hint("reject it, or let it expire"))?;
+        serde_json::from_str(text).map_err(|_| unreadable("act", &request.id))
+    }
+}
+
+/// Whether a request's digest is still the one of its stored text.
+pub(super) fn fits(request: &Request) -> bool {
+    request.bound.as_ref().is_some_and(|text| Sha256::digest(text.as_bytes()).as_slice() == request.digest.as_slice())
+}

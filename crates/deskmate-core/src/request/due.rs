@@ -1,0 +1,61 @@
+//! What time does to requests: they expire, and handoffs that waited too long go to the owners.
+
+use deskmate_db::args;
+
+use super::events::{ESCALATED, EXPIRED, Known};
+use super::model::{OWNERS, Priority, State};
+use super::outcome;
+use crate::call::Cx;
+use crate::{Code, Result};
+
+pub(super) const DUE: &str = "select id from request where state = 'pending' and expires_at <= $1 order by expires_at, id limit $2";
+pub(super) const ESCALATES: &str =
+    "select id from request where state = 'pending' and escalate_at is not null and escalate_at <= $1 order by escalate_at, id limit $2";
+
+fn due(cx: &mut Cx<'_, '_>, sql: &'static str, limit: u32) -> Result<Vec<String>> {
+    let now = cx.now();
+    let rows = cx.tx.query(sql, args![now, limit])?;
+    Ok(rows.iter().map(|row| row.get(0)).collect::<deskmate_db::Result<_>>()?)
+}
+
+/// A request as the record tells it; `None` if somebody changed it behind the desk's back, for verification to name.
+fn untouched(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Known>> {
+    match Known::load(cx, id) {
+        Err(error) if error.code == Code::Conflict => Ok(None),
+        other => other,
+    }
+}
+
+/// Expires what nobody decided in time, a slice at a time; answers how many.
+pub fn expire_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
+    let mut count = 0;
+    for id in due(cx, DUE, limit)? {
+        let Some(mut known) = untouched(cx, &id)? else { continue };
+        known.request.asked_at = None;
+        known.request.snoozed_until = None;
+        known.request.escalate_at = None;
+        known.step(cx, EXPIRED, State::Expired, |event| event)?;
+        outcome::ended(cx, &known.request)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Sends what waited too long to the owners, a slice at a time; answers how many.
+pub fn escalate_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
+    let mut count = 0;
+    for id in due(cx, ESCALATES, limit)? {
+        let Some(mut known) = untouched(cx, &id)? else { continue };
+        known.request.priority = match known.request.priority {
+            Priority::Low => Priority::Normal,
+            Priority::Normal => Priority::High,
+            Priority::High | Priority::Urgent => Priority::Urgent,
+        };
+        known.request.assignee = Some(OWNERS.to_owned());
+        known.request.escalate_at = None;
+        known.request.snoozed_until = None;
+        known.step(cx, ESCALATED, State::Pending, |event| event)?;
+        count += 1;
+    }
+    Ok(count)
+}

@@ -1,0 +1,124 @@
+//! The one way in which every capability asks what an intended act may do.
+
+use super::model::Requester;
+use super::{rows, standing};
+use crate::Result;
+use crate::call::{ActorKind, Cx};
+use crate::meter::{self, Gauge};
+use crate::policy::{self, Act, Decision, Effect, Mode, Needs, Reason, Standing};
+use crate::trust::{self, Points, Trust};
+
+/// An answer, and what it was weighed with: whoever goes on need not look again.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The answer.
+    pub decision: Decision,
+    /// How much the agent is trusted; `None` for people.
+    pub trust: Option<Trust>,
+    /// What the agent used up; `None` for people.
+    pub gauge: Option<Gauge>,
+}
+
+/// What the desk answers to an intended act. `over_a_persons_edit` says whether the act would overwrite what a person
+/// set.
+pub fn judge(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_persons_edit: bool) -> Result<Decision> {
+    Ok(weigh(cx, act, who, over_a_persons_edit)?.decision)
+}
+
+/// Like [`judge`], with what was gathered for it.
+pub fn weigh(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_persons_edit: bool) -> Result<Judged> {
+    weigh_as(cx, act, who, over_a_persons_edit, Use::New)
+}
+
+/// Whether an act's own use is still to be taken from the meters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    New,
+    Taken,
+}
+
+pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_persons_edit: bool, uses: Use) -> Result<Judged> {
+    let rulebook = policy::current(cx)?;
+    let now = cx.now();
+    if who.kind != ActorKind::Agent {
+        let standing = Standing {
+            agent: who.id.clone(),
+            verified: true,
+            paused: false,
+            score: Points::ONE,
+            decided: i64::MAX,
+            over_a_persons_edit: false,
+            waived_by: None,
+        };
+        let decision = policy::decide(&rulebook, act, &standing, &policy::Counters::default(), now);
+        return Ok(Judged { decision: of_person(decision), trust: None, gauge: None });
+    }
+    let trust = trust::look(cx, &who.id, &act.domain, who.verified)?;
+    let gauge = meter::gauge(cx, &who.id, &act.domain)?;
+    let mut counters = gauge.counters;
+    counters.pending = rows::pending_of(cx.tx, &who.id)?;
+    if uses == Use::Taken {
+        counters = counters.without(act.cost);
+    }
+    let standing = Standing {
+        agent: who.id.clone(),
+        verified: who.verified,
+        paused: gauge.paused,
+        score: trust.score,
+        decided: trust.decided(),
+        over_a_persons_edit,
+        waived_by: standing::waived_by(cx, &who.id, act)?,
+    };
+    let decision = policy::decide(&rulebook, act, &standing, &counters, now);
+    Ok(Judged { decision, trust: Some(trust), gauge: Some(gauge) })
+}
+
+/// A person's own act needs no request, unless a rule forbids it or asks for a second person.
+fn of_person(mut decision: Decision) -> Decision {
+    decision.mode = if forbids(&decision).is_some() {
+        Mode::Deny
+    } else if decision.hits.iter().any(|hit| hit.effect == Effect::RequireApproval) {
+        Mode::Suggest
+    } else {
+        Mode::Act
+    };
+    decision.reasons.retain(|reason| reason.source == "policy");
+    decision
+}
+
+/// Why the rules forbid an act, if they do: a rule that denies, or rules that together leave nobody to approve. Pauses and
+/// limits pass, so they are not among these.
+pub(super) fn forbids(decision: &Decision) -> Option<String> {
+    let stops = decision.hard_stops().map(|hit| format!("{} ({} version {}): {}", hit.rule_id, hit.policy, hit.version, hit.reason));
+    let others = decision.reasons.iter().filter(|reason| reason.source == "policy" && reason.mode == Mode::Deny).map(|reason| reason.text.clone());
+    let mut all: Vec<String> = stops.collect();
+    if all.is_empty() {
+        all = others.collect();
+    }
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// A decision that sends something to people whatever policy says: handoffs, promotions, changes of policy, edits over a
+/// person's edit. `risk` is `low`, `medium`, `high` or `critical`.
+pub fn for_people(cx: &mut Cx<'_, '_>, domain: &str, risk: &str, why: &str) -> Result<Decision> {
+    let rulebook = policy::current(cx)?;
+    let authority = &rulebook.settings(domain).authority;
+    Ok(Decision {
+        mode: Mode::Suggest,
+        mapping_found: false,
+        policies: Vec::new(),
+        rulebook: rulebook.digest().to_owned(),
+        rules_checked: 0,
+        hits: Vec::new(),
+        high_risk_field: false,
+        risk: risk.to_owned(),
+        reasons: vec![Reason { source: "policy".to_owned(), mode: Mode::Suggest, text: why.to_owned(), would_change: None }],
+        needs: Needs {
+            quorum: 1,
+            approvers: Vec::new(),
+            grant_seconds: i64::from(authority.grant_seconds),
+            expires_seconds: i64::from(authority.request_seconds),
+        },
+        redact: Vec::new(),
+    })
+}

@@ -1,0 +1,306 @@
+//! The inbox: what waits for people, the most urgent and oldest first; and what became of the rest, newest first. Every
+//! list walks an index that is already in its order, so a page costs the same however much history there is.
+
+use deskmate_db::{Row, args};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::model::{OWNERS, Request, RequestKind, State};
+use super::rows::{self, select_request, select_request_key, select_request_short};
+use super::view::{RequestOut, WaitsFor};
+use crate::call::{Cx, Page, PageIn, Role};
+use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
+use crate::{Error, Result, check_text};
+
+/// Which requests a list shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum View {
+    /// What waits for people now, the most urgent and oldest first.
+    #[default]
+    Inbox,
+    /// What was put off.
+    Snoozed,
+    /// What waits for an answer of its requester.
+    Asked,
+    /// Everything that is pending.
+    Pending,
+    /// Everything that ever was, newest first; `state` chooses among it.
+    All,
+}
+
+/// List requests: by default the inbox, that is what waits for people now, the most urgent and oldest first. With
+/// `state` or `view: all` it shows what became of others, newest first.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {
+    /// Which ones; `inbox` if not given.
+    view: Option<View>,
+    /// Only requests in this state; any but `pending` looks at history.
+    state: Option<State>,
+    /// Only this domain.
+    domain: Option<String>,
+    /// Only requests of this agent or person.
+    requester: Option<String>,
+    /// Only this kind.
+    kind: Option<RequestKind>,
+    /// Only what was given to you, or, if you are an owner, went to the owners.
+    #[serde(default)]
+    mine: bool,
+    /// Only requests whose title has this text in it, in capitals or not.
+    search: Option<String>,
+    /// How many; 50 if not given, at most 200.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
+
+/// A page of requests.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Requests {
+    /// The requests.
+    requests: Vec<RequestOut>,
+    /// Give this as `cursor` for the next page. Absent at the end. A page may be short, even empty, before the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// How many rows one call looks at while it seeks those that fit.
+const SCAN_MAX: usize = 5_000;
+
+/// Where a walk along an index stands: rank (0 for history), time and id.
+type At = (i64, i64, String);
+
+impl List {
+    fn fits(&self, request: &Request, now: i64, mine: &[String]) -> bool {
+        let waits = WaitsFor::of(request, now);
+        let in_view = match self.view() {
+            View::Inbox => waits == Some(WaitsFor::People),
+            View::Snoozed => waits == Some(WaitsFor::Later),
+            View::Asked => waits == Some(WaitsFor::Requester),
+            View::Pending => waits.is_some(),
+            View::All => true,
+        };
+        in_view
+            && self.state.is_none_or(|state| state == request.state_at(now))
+            && self.domain.as_ref().is_none_or(|domain| *domain == request.domain)
+            && self.requester.as_ref().is_none_or(|requester| *requester == request.requester.id)
+            && self.may_fit(request.kind.name(), request.title.as_deref())
+            && (!self.mine || request.assignee.as_ref().is_some_and(|assignee| mine.contains(assignee)))
+    }
+
+    /// What can be said without the whole row.
+    fn may_fit(&self, kind: &str, title: Option<&str>) -> bool {
+        let has = |text: &String| title.is_some_and(|title| title.to_lowercase().contains(&text.to_lowercase()));
+        self.kind.is_none_or(|wanted| wanted.name() == kind) && self.search.as_ref().is_none_or(has)
+    }
+
+    /// A state that is not pending looks at history.
+    fn view(&self) -> View {
+        match (self.view, self.state) {
+            (Some(view), _) => view,
+            (None, None) => View::Inbox,
+            (None, Some(State::Pending)) => View::Pending,
+            (None, Some(_)) => View::All,
+        }
+    }
+}
+
+pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Requests> {
+    let page = PageIn::new(input.limit, input.cursor.as_deref())?;
+    if let Some(search) = &input.search {
+        check_text("search", search, TITLE_CHARS_MAX)?;
+    }
+    if input.state.is_some_and(|state| state != State::Pending) && input.view.is_some_and(|view| view != View::All) {
+        return Err(Error::invalid("view", "shows only pending requests; leave it out, or take `all`"));
+    }
+    let (now, history) = (cx.now(), input.view() == View::All);
+    let mut mine = vec![cx.actor.id.clone()];
+    if cx.actor.role == Some(Role::Owner) {
+        mine.push(OWNERS.to_owned());
+    }
+    let mut after = page.after.as_ref().map(decode).transpose()?;
+    let (mut found, mut looked): (Vec<Request>, usize) = (Vec::new(), 0);
+    loop {
+        let slice = if history { past(cx, &input, after.as_ref())? } else { waiting(cx, &input, &mine, after.as_ref(), page.look_ahead())? };
+        looked += slice.read;
+        after = slice.last.or(after);
+        found.extend(slice.rows.into_iter().filter(|request| input.fits(request, now, &mine)));
+        if found.len() > page.limit as usize || !slice.more {
+            let page = Page::cut(found, &page, |request| encode(&at(request, history)));
+            return Ok(Requests { requests: page.items.iter().map(|request| RequestOut::new(request, now)).collect(), next_cursor: page.next_cursor });
+        }
+        if looked >= SCAN_MAX {
+            let next_cursor = after.map(|after| cursor_at(&after));
+            return Ok(Requests { requests: found.iter().map(|request| RequestOut::new(request, now)).collect(), next_cursor });
+        }
+    }
+}
+
+fn at(request: &Request, history: bool) -> At {
+    (if history { 0 } else { request.priority.rank() }, request.created_at, request.id.clone())
+}
+
+fn encode((rank, time, id): &At) -> (i64, String) {
+    (*rank, format!("{time} {id}"))
+}
+
+fn decode((rank, rest): &(i64, String)) -> Result<At> {
+    let parts = rest.split_once(' ').and_then(|(time, id)| Some((time.parse().ok()?, id.to_owned())));
+    parts.map(|(time, id)| (*rank, time, id)).ok_or_else(|| Error::invalid("cursor", "is not a cursor that this operation gave out"))
+}
+
+/// The cursor behind a place: a page of it alone, where another one follows.
+fn cursor_at(at: &At) -> String {
+    Page::cut(vec![(), ()], &PageIn { limit: 1, after: None }, |()| encode(at)).next_cursor.unwrap_or_default()
+}
+
+/// What is pending, along one index, in each view. Whether it is put off or asked back stands in the index, so what a
+/// view leaves out costs no look at a row. The order is that of [`View`].
+macro_rules! pending {
+    ($select:ident, $of:literal) => {
+        [
+            pending!($select, $of, "asked_at is null and (snoozed_until is null or snoozed_until <= $5)"),
+            pending!($select, $of, "asked_at is null and snoozed_until > $5"),
+            pending!($select, $of, "asked_at <= $5"),
+            pending!($select, $of, "created_at <= $5"),
+        ]
+    };
+    ($select:ident, $of:literal, $view:literal) => {
+        $select!("where state = 'pending' and ", $of, "(rank, created_at, id) > ($1, $2, $3) and ", $view, " order by rank, created_at, id limit $4")
+    };
+}
+
+/// The ways along an index, with whole rows and with keys only.
+pub(super) struct Way {
+    pub(super) rows: [&'static str; 4],
+    pub(super) keys: [&'static str; 4],
+}
+
+pub(super) const PENDING: Way = Way { rows: pending!(select_request_short, ""), keys: pending!(select_request_key, "") };
+pub(super) const PENDING_IN: Way = Way { rows: pending!(select_request_short, "domain = $6 and "), keys: pending!(select_request_key, "domain = $6 and ") };
+pub(super) const PENDING_OF: Way =
+    Way { rows: pending!(select_request_short, "requester = $6 and "), keys: pending!(select_request_key, "requester = $6 and ") };
+pub(super) const PENDING_FOR: Way = Way {
+    rows: pending!(select_request_short, "assignee is not null and assignee = $6 and "),
+    keys: pending!(select_request_key, "assignee is not null and assignee = $6 and "),
+};
+
+/// A part of a walk.
+struct Slice {
+    /// The rows that may fit.
+    rows: Vec<Request>,
+    /// Where it ended.
+    last: Option<At>,
+    /// How many were looked at.
+    read: usize,
+    /// Whether there may be more.
+    more: bool,
+}
+
+/// The next pending rows by the index that narrows most. Where few may fit, only keys are read on the way.
+fn waiting(cx: &mut Cx<'_, '_>, input: &List, mine: &[String], after: Option<&At>, limit: u32) -> Result<Slice> {
+    let narrow = input.kind.is_some() || input.search.is_some();
+    let count = if narrow { KEYS_MAX } else { limit };
+    let mut keys: Vec<(At, Row)> = Vec::new();
+    let mut walk = |way: &Way, owner: Option<&str>| -> Result<()> {
+        let sql = of_view(input.view(), if narrow { way.keys } else { way.rows });
+        for row in step(cx, input.view(), sql, owner, after, count)? {
+            let at = if narrow { (row.get(1)?, row.get(2)?, row.get(0)?) } else { (row.get(7)?, row.get(16)?, row.get(0)?) };
+            keys.push((at, row));
+        }
+        Ok(())
+    };
+    match (input.mine, &input.requester, &input.domain) {
+        (true, ..) => mine.iter().try_for_each(|owner| walk(&PENDING_FOR, Some(owner)))?,
+        (false, Some(requester), _) => walk(&PENDING_OF, Some(requester))?,
+        (false, None, Some(domain)) => walk(&PENDING_IN, Some(domain))?,
+        (false, None, None) => walk(&PENDING, None)?,
+    }
+    keys.sort_by(|a, b| a.0.cmp(&b.0));
+    let more = keys.len() >= count as usize;
+    keys.truncate(count as usize);
+    let (read, mut last) = (keys.len(), keys.last().map(|(at, _)| at.clone()));
+    let mut rows = Vec::new();
+    for (at, row) in keys {
+        if !narrow {
+            rows.push(Request::read(&row)?);
+        } else if input.may_fit(&row.get::<String>(3)?, row.get::<Option<String>>(4)?.as_deref()) {
+            rows.extend(rows::load(cx.tx, &at.2)?);
+            if rows.len() == limit as usize {
+                last = Some(at);
+                return Ok(Slice { rows, last, read, more: true });
+            }
+        }
+    }
+    Ok(Slice { rows, last, read, more })
+}
+
+/// Keys of one step.
+const KEYS_MAX: u32 = 1_000;
+
+fn of_view(view: View, [inbox, snoozed, asked, pending]: [&'static str; 4]) -> &'static str {
+    match view {
+        View::Inbox => inbox,
+        View::Snoozed => snoozed,
+        View::Asked => asked,
+        View::Pending | View::All => pending,
+    }
+}
+
+fn step(cx: &mut Cx<'_, '_>, view: View, sql: &'static str, owner: Option<&str>, after: Option<&At>, count: u32) -> Result<Vec<Row>> {
+    let (rank, time, id) = after.cloned().unwrap_or((i64::MIN, i64::MIN, String::new()));
+    let until = if matches!(view, View::Inbox | View::Snoozed) { cx.now() } else { i64::MAX };
+    Ok(match owner {
+        None => cx.tx.query(sql, args![rank, time, id, count, until])?,
+        Some(owner) => cx.tx.query(sql, args![rank, time, id, count, until, owner])?,
+    })
+}
+
+pub(super) const PAST_OF: &str = select_request_short!("where requester = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+pub(super) const PAST_IN: &str = select_request_short!("where domain = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+pub(super) const PAST_STATE: &str =
+    select_request_short!("where state = $4 and state <> 'pending' and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+pub(super) const PAST_KIND: &str = select_request_short!("where kind = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+pub(super) const PAST: &str = select_request_short!("where (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+
+/// The next rows of history by the index that narrows most; whether the rest fits is seen in the rows themselves.
+fn past(cx: &mut Cx<'_, '_>, input: &List, after: Option<&At>) -> Result<Slice> {
+    let (_, time, id) = after.cloned().unwrap_or((0, i64::MAX, String::new()));
+    let rows = match (&input.requester, &input.domain, input.state, input.kind) {
+        (Some(requester), ..) => cx.tx.query(PAST_OF, args![time, id, PAGE_MAX, requester])?,
+        (None, Some(domain), ..) => cx.tx.query(PAST_IN, args![time, id, PAGE_MAX, domain])?,
+        (None, None, Some(state), _) if state != State::Pending => cx.tx.query(PAST_STATE, args![time, id, PAGE_MAX, state.name()])?,
+        (None, None, _, Some(kind)) => cx.tx.query(PAST_KIND, args![time, id, PAGE_MAX, kind.name()])?,
+        (None, None, _, None) => cx.tx.query(PAST, args![time, id, PAGE_MAX])?,
+    };
+    let rows: Vec<Request> = rows.iter().map(Request::read).collect::<Result<_>>()?;
+    let (read, last) = (rows.len(), rows.last().map(|request| at(request, true)));
+    Ok(Slice { rows, last, read, more: read >= PAGE_MAX as usize })
+}
+
+const FULL_OF: &str = select_request!("where requester = $4 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+
+/// The requests of one requester, newest first. A page may be short, even empty, before the end.
+pub fn of_requester(cx: &mut Cx<'_, '_>, requester: &str, state: Option<State>, page: &PageIn) -> Result<Page<Request>> {
+    let now = cx.now();
+    let (mut time, mut id) = page.after.clone().unwrap_or((i64::MAX, String::new()));
+    let (mut found, mut looked): (Vec<Request>, usize) = (Vec::new(), 0);
+    loop {
+        let rows = cx.tx.query(FULL_OF, args![time, id, PAGE_MAX, requester])?;
+        looked += rows.len();
+        let rows: Vec<Request> = rows.iter().map(|row: &Row| Request::read(row)).collect::<Result<_>>()?;
+        let read = rows.len();
+        if let Some(last) = rows.last() {
+            (time, id) = (last.created_at, last.id.clone());
+        }
+        found.extend(rows.into_iter().filter(|request| state.is_none_or(|state| state == request.state_at(now))));
+        if found.len() > page.limit as usize || read < PAGE_MAX as usize {
+            return Ok(Page::cut(found, page, |request| (request.created_at, request.id.clone())));
+        }
+        if looked >= SCAN_MAX {
+            let next_cursor = Page::cut(vec![(), ()], &PageIn { limit: 1, after: None }, |()| (time, id.clone())).next_cursor;
+            return Ok(Page { items: found, next_cursor });
+        }
+    }
+}

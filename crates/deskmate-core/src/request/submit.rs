@@ -1,0 +1,249 @@
+//! Making requests, and taking them back.
+
+use serde_json::{Value, json};
+
+use super::decide::Further;
+use super::digest::Bound;
+use super::events::{CANCELLED, CREATED, DENIED, Known, SUPERSEDED, about};
+use super::model::{New, Packet, Request, RequestKind, Requester, State};
+use super::rows::{self, canonical};
+use super::{grant, outcome};
+use crate::call::{ActorKind, Cx};
+use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX};
+use crate::policy::{self, Act, Decision, Mode};
+use crate::record::Event;
+use crate::trust::{self, Points};
+use crate::{Error, Result, check_text, hex, meter};
+
+/// Makes a request. With the mode `act` it is approved at once, with a grant; otherwise it waits for people. The
+/// requester's flood cap and the deny of a decision are errors.
+pub fn submit(cx: &mut Cx<'_, '_>, new: New) -> Result<Request> {
+    if new.decision.mode == Mode::Deny {
+        return Err(Error::forbidden("what is denied cannot become a request"));
+    }
+    check(&new)?;
+    let requester = new.requester.clone().unwrap_or_else(|| Requester::of(&cx.actor));
+    let passes = new.decision.mode == Mode::Act;
+    if let Some(old) = &new.supersedes {
+        check_own(cx, old, &requester)?;
+    }
+    let request = build(cx, &new, requester, passes)?;
+    if let Some(old) = &new.supersedes {
+        supersede(cx, old, &request.id)?;
+    }
+    if !passes {
+        let cap = policy::current(cx)?.settings(&request.domain).authority.pending_max;
+        // The desk's own requests, and those of people, are not a flood.
+        let cap = if request.requester.kind == ActorKind::Agent && new.kind != RequestKind::Promotion { i64::from(cap) } else { i64::MAX };
+        if !rows::count_in(cx.tx, &request.requester.id, cap)? {
+            let full =
+                format!("{} requests of {} wait for people already; at most {cap} may", rows::pending_of(cx.tx, &request.requester.id)?, request.requester.id);
+            return Err(Error::limited(full, 60_000).hint("cancel what is no longer needed, or wait until people decide"));
+        }
+    }
+    rows::insert(cx.tx, &request)?;
+    tell_created(cx, &new, &request)?;
+    if passes && request.kind.is_act() {
+        grant::issue(cx, &request, new.decision.needs.grant_seconds)?;
+    } else if passes {
+        outcome::approved(cx, &request, None, &Further::default())?;
+    }
+    Ok(request)
+}
+
+fn check(new: &New) -> Result<()> {
+    check_text("title", &new.title, TITLE_CHARS_MAX)?;
+    check_text("domain", &new.act.domain, NAME_CHARS_MAX)?;
+    if new.act.domain.is_empty() || new.act.domain.chars().any(char::is_control) {
+        return Err(Error::invalid("domain", "must not be empty or hold control characters"));
+    }
+    for (field, text) in [("action", &new.act.action), ("target", &new.act.target), ("tool", &new.act.tool), ("kind", &new.act.kind)] {
+        check_text(field, text, CONTENT_BYTES_MAX)?;
+    }
+    if let Some(reasoning) = &new.packet.reasoning {
+        check_text("reasoning", reasoning, CONTENT_BYTES_MAX)?;
+    }
+    if new.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
+        return Err(Error::invalid("confidence", "must be between 0 and 1"));
+    }
+    Ok(())
+}
+
+fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> Result<Request> {
+    let (now, needs) = (cx.now(), &new.decision.needs);
+    let bound = Bound::new(new.act.clone(), &requester, hex(&cx.secret()), new.schema.clone(), new.target.clone());
+    let (bound, digest) = bound.seal()?;
+    let packet = canonical("packet", &new.packet)?;
+    for (field, text) in [("arguments", &bound), ("packet", &packet)] {
+        check_text(field, text, 2 * CONTENT_BYTES_MAX)?;
+    }
+    let after = |seconds: i64| now.saturating_add(seconds.clamp(1, 10 * 366 * 86_400).saturating_mul(1_000_000));
+    Ok(Request {
+        id: cx.new_id(),
+        kind: new.kind,
+        state: if passes { State::Approved } else { State::Pending },
+        requester,
+        domain: new.act.domain.clone(),
+        priority: new.priority,
+        mode: new.decision.mode.name().to_owned(),
+        risk: new.decision.risk.clone(),
+        assignee: new.assignee.clone(),
+        quorum: i64::from(needs.quorum.max(1)),
+        snoozed_until: None,
+        asked_at: None,
+        expires_at: after(needs.expires_seconds),
+        escalate_at: new.escalate_seconds.filter(|_| !passes).map(after),
+        created_at: now,
+        updated_at: now,
+        decided_at: passes.then_some(now),
+        decided_by: passes.then(|| "desk".to_owned()),
+        edited_by: None,
+        finished_at: (passes && !new.kind.is_act()).then_some(now),
+        version: 1,
+        round: 1,
+        supersedes: new.supersedes.clone(),
+        batch: new.batch.clone(),
+        confidence: new.confidence.map(|confidence| Points::of(confidence).0),
+        rulebook: new.decision.rulebook.clone(),
+        digest: digest.to_vec(),
+        title: Some(new.title.clone()),
+        bound: Some(bound),
+        decision: Some(canonical("decision", &new.decision)?),
+        packet: Some(packet),
+        reason: None,
+    })
+}
+
+fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request) -> Result<()> {
+    let mut event = about(CREATED, request, None)?;
+    if new.kind == RequestKind::Proposal && request.requester.is_agent() {
+        let trust = match &new.trust {
+            Some(trust) => trust.clone(),
+            None => trust::look(cx, &request.requester.id, &request.domain, request.requester.verified)?,
+        };
+        event = trust::proposed(cx, &trust, event)?;
+    }
+    cx.emit(event.payload(json!({
+        "title": new.title,
+        "act": shown_act(&new.act, &new.decision),
+        "packet": shown_packet(&new.packet, &new.decision),
+        "hits": new.decision.hits,
+    })))
+}
+
+/// An act as it is shown and told: what policy hides is hidden.
+pub(super) fn shown_act(act: &Act, decision: &Decision) -> Value {
+    let mut shown = json!(act);
+    if let Some(arguments) = shown.get_mut("arguments") {
+        hide(arguments, &decision.redact);
+    }
+    shown
+}
+
+/// A packet as it is shown and told: values that stand where policy hides something are hidden too.
+pub(crate) fn shown_packet(packet: &Packet, decision: &Decision) -> Packet {
+    let mut shown = packet.clone();
+    for value in shown.old.iter_mut().chain(shown.proposed.iter_mut()) {
+        hide(value, &decision.redact);
+    }
+    shown
+}
+
+/// Hides what stands at some paths.
+pub(crate) fn hide(value: &mut Value, paths: &[String]) {
+    for path in paths {
+        if let Some(hidden) = value.pointer_mut(path) {
+            *hidden = Value::from("[hidden by policy]");
+        }
+    }
+}
+
+/// Tells the record of an act that was denied, and counts it.
+pub fn denied(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act, decision: &Decision) -> Result<Option<meter::Full>> {
+    let rules: Vec<Value> =
+        decision.hard_stops().map(|hit| json!({ "rule": hit.rule_id, "policy": hit.policy, "version": hit.version, "severity": hit.severity })).collect();
+    let sources: Vec<&str> = decision.reasons.iter().filter(|reason| reason.mode == Mode::Deny).map(|reason| reason.source.as_str()).collect();
+    let event = Event::new(DENIED, format!("agent:{}", who.id))
+        .fact("requester_kind", who.kind.name())
+        .fact("requester", who.id.as_str())
+        .fact("domain", act.domain.as_str())
+        .fact("rulebook", decision.rulebook.as_str())
+        .fact("rules", rules)
+        .fact("sources", sources)
+        .fact("risk", decision.risk.as_str())
+        .payload(json!({ "act": shown_act(act, decision), "hits": decision.hits }))
+        .audience([who.id.as_str()]);
+    cx.emit(event)?;
+    if who.is_agent() { meter::denied(cx, &who.id, &act.domain) } else { Ok(None) }
+}
+
+/// A request by its id, if the caller may see it: people see all, an agent its own.
+pub fn find(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Request>> {
+    let found = rows::load(cx.tx, id)?;
+    Ok(found.filter(|request| !cx.actor.is_agent() || is_own(cx, request)))
+}
+
+pub(super) fn is_own(cx: &Cx<'_, '_>, request: &Request) -> bool {
+    request.requester.kind == cx.actor.kind && request.requester.id == cx.actor.id
+}
+
+/// A request that the caller may see and that is as the record tells.
+pub(super) fn known(cx: &mut Cx<'_, '_>, id: &str) -> Result<Known> {
+    if find(cx, id)?.is_none() {
+        return Err(missing(id));
+    }
+    Known::load(cx, id)?.ok_or_else(|| missing(id))
+}
+
+pub(super) fn missing(id: &str) -> Error {
+    Error::not_found(format!("there is no request {id} for you"))
+}
+
+/// The requester takes its request back.
+pub fn cancel(cx: &mut Cx<'_, '_>, id: &str, reason: Option<String>) -> Result<Request> {
+    let known = known(cx, id)?;
+    if !is_own(cx, &known.request) {
+        return Err(Error::forbidden("only the requester takes a request back").hint("a person rejects it, or takes an approval back with desk_request_undo"));
+    }
+    take_back(cx, known, reason)
+}
+
+/// The desk takes a request back, whoever asked, because its cause is gone.
+pub fn withdraw(cx: &mut Cx<'_, '_>, id: &str, why: &str) -> Result<Request> {
+    let known = Known::load(cx, id)?.ok_or_else(|| missing(id))?;
+    take_back(cx, known, Some(why.to_owned()))
+}
+
+fn take_back(cx: &mut Cx<'_, '_>, mut known: Known, reason: Option<String>) -> Result<Request> {
+    if let Some(reason) = &reason {
+        check_text("reason", reason, CONTENT_BYTES_MAX)?;
+    }
+    open_only(cx, &mut known, "taken back")?;
+    known.request.reason.clone_from(&reason);
+    known.step(cx, CANCELLED, State::Cancelled, |event| event.payload(json!({ "reason": reason })))?;
+    outcome::ended(cx, &known.request)?;
+    Ok(known.request)
+}
+
+/// A newer request of the same requester stands in the place of this one. [`New::supersedes`] does the same.
+pub fn supersede(cx: &mut Cx<'_, '_>, id: &str, by: &str) -> Result<Request> {
+    let mut known = Known::load(cx, id)?.ok_or_else(|| missing(id))?;
+    open_only(cx, &mut known, "superseded")?;
+    known.step(cx, SUPERSEDED, State::Superseded, |event| event.fact("by", by))?;
+    outcome::ended(cx, &known.request)?;
+    Ok(known.request)
+}
+
+fn check_own(cx: &mut Cx<'_, '_>, id: &str, requester: &Requester) -> Result<()> {
+    let old = rows::load(cx.tx, id)?.filter(|old| old.requester.id == requester.id && old.requester.kind == requester.kind);
+    old.map(drop).ok_or_else(|| Error::invalid("supersedes", format!("you have no request {id}")))
+}
+
+/// Only what waits, or is approved and not begun, can be taken out of the world. An unused grant goes with it.
+fn open_only(cx: &mut Cx<'_, '_>, known: &mut Known, what: &str) -> Result<()> {
+    match known.request.state_at(cx.now()) {
+        State::Pending => Ok(()),
+        State::Approved if known.request.kind.is_act() && grant::revoke(cx, &known.request.id)? => Ok(()),
+        state => Err(Error::conflict(format!("this request is {} and cannot be {what} any more", state.name()))),
+    }
+}

@@ -1,0 +1,161 @@
+//! One command at a time: list, show, decide. Every deciding command asks for the passphrase.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::client::Client;
+use super::super::output::{cut, print, say};
+use super::super::{Failure, Global};
+use super::text::{SHORT, details, distance, moment, part, short};
+use super::{Filter, InboxCommand, Remember};
+use crate::world::wall as now;
+
+const LOOK: Duration = Duration::from_secs(2);
+
+pub(super) fn run(global: &Global, filter: &Filter, command: InboxCommand) -> Result<(), Failure> {
+    let client = Client::new(global)?;
+    let looks = matches!(command, InboxCommand::List | InboxCommand::Show { .. });
+    let client = if looks && client.has_token() { client } else { Client::present(global)? };
+    let done = act(global, &client, filter, command);
+    client.leave();
+    done
+}
+
+fn act(global: &Global, client: &Client, filter: &Filter, command: InboxCommand) -> Result<(), Failure> {
+    let call = |operation: &str, input: Value| print_outcome(global, &client.call(operation, &input)?);
+    match command {
+        InboxCommand::List => {
+            let page = client.call("desk_request_list", &filter.input())?;
+            if global.json { print(&page, true) } else { say(table(&page).trim_end()) }
+        }
+        InboxCommand::Show { request } => {
+            let request = client.call("desk_request_get", &json!({ "request": find(client, &request)? }))?;
+            if global.json { print(&request, true) } else { say(&in_words(&request)) }
+        }
+        InboxCommand::Approve { request, reason, edits, digest, remember, hours } => {
+            let id = find(client, &request)?;
+            let edits = edits.map(|text| deskmate_core::call::parse_strict(text.as_bytes())).transpose()?;
+            let digest = match digest {
+                Some(digest) => digest,
+                None => {
+                    let shown = client.call("desk_request_get", &json!({ "request": id }))?;
+                    if !global.json {
+                        say(&in_words(&shown))?;
+                    }
+                    part(&shown, "digest")
+                }
+            };
+            let remember = remember.map(|remember| match remember {
+                Remember::Session => "session",
+                Remember::Rule => "rule",
+            });
+            let input = json!({ "request": id, "expected_digest": digest, "reason": reason, "edits": edits, "remember": remember, "hours": hours });
+            call("desk_request_approve", without_nulls(input))
+        }
+        InboxCommand::Reject { request, reason, kind, severity } => {
+            let input = json!({ "request": find(client, &request)?, "reason": reason, "type": kind, "severity": severity });
+            call("desk_request_reject", without_nulls(input))
+        }
+        InboxCommand::Ask { request, question } => call("desk_request_ask", json!({ "request": find(client, &request)?, "question": question })),
+        InboxCommand::Delegate { request, to, note } => {
+            call("desk_request_delegate", without_nulls(json!({ "request": find(client, &request)?, "to": to, "note": note })))
+        }
+        InboxCommand::Snooze { request, until } => {
+            let until = until.map(|text| {
+                moment(&text, now()).ok_or_else(|| Failure::Other(format!("{text:?} is not a time: write for example 2h or 2026-11-15T09:30:00Z")))
+            });
+            call("desk_request_snooze", without_nulls(json!({ "request": find(client, &request)?, "until": until.transpose()? })))
+        }
+        InboxCommand::Undo { request, reason } => call("desk_request_undo", without_nulls(json!({ "request": find(client, &request)?, "reason": reason }))),
+    }
+}
+
+/// The id that a person means: the whole of it, or an end of it that only one pending request has.
+fn find(client: &Client, given: &str) -> Result<String, Failure> {
+    if given.len() >= 32 {
+        return Ok(given.to_ascii_lowercase());
+    }
+    let given = given.to_ascii_lowercase();
+    let mut found = BTreeSet::new();
+    for view in ["pending", "all"] {
+        let page = client.call("desk_request_list", &json!({ "view": view, "limit": 200 }))?;
+        let ids = page.get("requests").and_then(Value::as_array).into_iter().flatten().map(|request| part(request, "request"));
+        found.extend(ids.filter(|id| id.ends_with(&given)));
+        if !found.is_empty() {
+            break;
+        }
+    }
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (Some(id), None) => Ok(id),
+        (Some(_), Some(_)) => Err(Failure::Other(format!("several requests end in {given:?}: write more of the id"))),
+        (None, _) => Err(Failure::Other(format!("no request of the newest 200 ends in {given:?}: write the whole id"))),
+    }
+}
+
+fn without_nulls(input: Value) -> Value {
+    let Value::Object(fields) = input else { return input };
+    fields.into_iter().filter(|(_, value)| !value.is_null()).collect()
+}
+
+fn print_outcome(global: &Global, answer: &Value) -> Result<(), Failure> {
+    if global.json {
+        return print(answer, true);
+    }
+    say(&format!("{}: {} ({})", part(answer, "state"), part(answer, "title"), short(&part(answer, "request"))))?;
+    match answer.pointer("/rule/yaml").and_then(Value::as_str) {
+        Some(rule) => say(&format!("\nA rule for acts like it; put it into deskmate.yaml and run `deskmate policy apply`:\n\n{rule}")),
+        None => Ok(()),
+    }
+}
+
+fn in_words(request: &Value) -> String {
+    details(request, now()).into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
+}
+
+fn table(page: &Value) -> String {
+    let requests = page.get("requests").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let more = page.get("next_cursor").and_then(Value::as_str).map_or(String::new(), |cursor| format!("\nThere are more: --cursor {cursor}\n"));
+    if requests.is_empty() {
+        return if more.is_empty() { "Nothing waits.".to_owned() } else { more };
+    }
+    let mut text = format!("{:SHORT$}  {:>4}  {:8}  {:16}  {:16}  WHAT\n", "ID", "AGE", "RISK", "FROM", "DOMAIN");
+    for request in requests {
+        let (id, age) = (short(&part(request, "request")), distance(&part(request, "created_at"), now()));
+        let (from, domain) = (cut(&part(request, "requester"), 16), cut(&part(request, "domain"), 16));
+        text.push_str(&format!(
+            "{id:SHORT$}  {age:>4}  {:8}  {from:16}  {domain:16}  {}\n",
+            part(request, "risk"),
+            cut(&part(request, "title").replace('\n', "⏎"), 70)
+        ));
+    }
+    text + &more
+}
+
+/// Rings and prints a line for whatever comes in, until it is stopped. For terminals that are not watched.
+pub(super) fn watch(global: &Global, filter: &Filter) -> Result<(), Failure> {
+    let client = Client::new(global)?;
+    let client = if client.has_token() { client } else { Client::present(global)? };
+    let mut known: Option<BTreeSet<String>> = None;
+    loop {
+        let page = client.call("desk_request_list", &filter.input())?;
+        let requests = page.get("requests").and_then(Value::as_array).cloned().unwrap_or_default();
+        for request in requests.iter().filter(|request| known.as_ref().is_some_and(|known| !known.contains(&part(request, "request")))) {
+            if global.json {
+                say(&request.to_string())?;
+            } else {
+                say(&format!(
+                    "\u{7}{}  {}  {}: {}",
+                    short(&part(request, "request")),
+                    part(request, "risk"),
+                    part(request, "requester"),
+                    part(request, "title")
+                ))?;
+            }
+        }
+        known.get_or_insert_default().extend(requests.iter().map(|request| part(request, "request")));
+        std::thread::sleep(LOOK);
+    }
+}

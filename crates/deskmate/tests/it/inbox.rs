@@ -1,0 +1,207 @@
+//! The inbox on the terminal, and how a held call reaches an agent's client.
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::desk::{Client, Desk, modern, until};
+
+const PASSPHRASE: &[u8] = b"correct horse\n";
+
+fn inbox(desk: &Desk, args: &[&str]) -> Output {
+    let args = [&["inbox", "--passphrase-stdin"], args].concat();
+    let mut child = desk.command(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(PASSPHRASE).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn as_agent(desk: &Desk, token: &str, operation: &str, input: &Value) -> Value {
+    let output = desk.command(&["call", operation, "--input", &input.to_string(), "--json"]).env("DESKMATE_TOKEN", token).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)))
+}
+
+fn propose(desk: &Desk, token: &str, title: &str) -> String {
+    let input = json!({
+        "agent_id": "code", "domain": "crm.deals", "action": "update", "target": title, "proposed_change": "{\"amount\": 7}",
+        "confidence": 0.9, "reasoning": "the contract says so",
+    });
+    as_agent(desk, token, "cowork_propose", &input)["proposal_id"].as_str().expect("a proposal").to_owned()
+}
+
+fn state(desk: &Desk, token: &str, request: &str) -> String {
+    as_agent(desk, token, "cowork_get_request", &json!({ "request_id": request }))["request"]["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn people_decide_one_command_at_a_time() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    assert!(said(&inbox(&desk, &["list"])).contains("Nothing waits"));
+    let (first, second, third) = (propose(&desk, &token, "one"), propose(&desk, &token, "two"), propose(&desk, &token, "three"));
+    let list = said(&inbox(&desk, &["list"]));
+    assert!(list.contains("crm.deals") && list.contains(&first[first.len() - 8..]), "{list}");
+    let shown = said(&inbox(&desk, &["show", &first[first.len() - 8..]]));
+    for expected in ["+ /amount: 7", "the contract says so", "90 % sure", "trust 0.30"] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let approved = inbox(&desk, &["approve", &first]);
+    assert!(approved.status.success() && said(&approved).contains("approved"), "{}", said(&approved));
+    assert_eq!(state(&desk, &token, &first), "approved");
+    assert!(inbox(&desk, &["undo", &first]).status.success());
+    assert_eq!(state(&desk, &token, &first), "pending");
+    assert_eq!(inbox(&desk, &["approve", &first, "--digest", &"0".repeat(64)]).status.code(), Some(5), "what was seen is not what is there");
+    assert_ne!(inbox(&desk, &["reject", &second]).status.code(), Some(0), "a rejection needs a reason");
+    assert!(inbox(&desk, &["reject", &second, "--reason", "too much", "--type", "agent_wrong", "--severity", "low"]).status.success());
+    assert_eq!(state(&desk, &token, &second), "rejected");
+    assert!(inbox(&desk, &["ask", &third, "which contract?"]).status.success());
+    assert!(said(&inbox(&desk, &["--view", "asked", "list"])).contains(&third[third.len() - 8..]));
+    assert!(inbox(&desk, &["snooze", &first, "2h"]).status.success());
+    assert!(said(&inbox(&desk, &["list"])).contains("Nothing waits"));
+    let wrong = desk.command(&["inbox", "list", "--passphrase-stdin"]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(3), "{}", said(&wrong));
+    // An agent's token reads no inbox and decides nothing.
+    let own = desk.command(&["inbox", "list"]).env("DESKMATE_TOKEN", &token).output().unwrap();
+    assert_eq!(own.status.code(), Some(3), "{}", said(&own));
+}
+
+/// A command on a terminal of its own, made by `script`. What it paints is collected.
+struct Terminal {
+    child: Child,
+    keys: ChildStdin,
+    painted: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    fn start(desk: &Desk, args: &str) -> Self {
+        let line = format!("stty rows 30 cols 120; {} {args}", env!("CARGO_BIN_EXE_deskmate"));
+        let mut command = Command::new("script");
+        command.args(["-q", "-e", "-c", &line, "/dev/null"]).env("DESKMATE_HOME", desk.path()).env("HOME", desk.path()).env("TERM", "xterm");
+        command.env_remove("DESKMATE_TOKEN");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("script runs");
+        let (keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let painted = Arc::new(Mutex::new(String::new()));
+        let kept = Arc::clone(&painted);
+        std::thread::spawn(move || {
+            let mut bytes = [0_u8; 4096];
+            while let Ok(count) = screen.read(&mut bytes) {
+                if count == 0 {
+                    break;
+                }
+                kept.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        });
+        Self { child, keys, painted }
+    }
+
+    /// Waits until something was painted since the last time.
+    fn sees(&self, text: &str) {
+        until(&format!("the screen shows {text:?}"), || {
+            let mut painted = self.painted.lock().unwrap();
+            let place = painted.find(text)?;
+            painted.drain(..place + text.len());
+            Some(())
+        });
+    }
+
+    fn type_in(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn people_decide_on_the_full_screen() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let (first, second) = (propose(&desk, &token, "one"), propose(&desk, &token, "two"));
+    let mut terminal = Terminal::start(&desk, "inbox --watch");
+    terminal.sees("Passphrase:");
+    terminal.type_in("correct horse\r");
+    terminal.sees("inbox: 2");
+    terminal.sees("the contract says so");
+    terminal.type_in("a");
+    terminal.sees("Approve exactly this?");
+    terminal.type_in("y");
+    until("the first is approved", || (state(&desk, &token, &first) == "approved").then_some(()));
+    terminal.type_in("rtoo much\r");
+    terminal.sees("What was wrong?");
+    terminal.type_in("1");
+    terminal.sees("How bad?");
+    terminal.type_in("\r");
+    until("the second is rejected", || (state(&desk, &token, &second) == "rejected").then_some(()));
+    terminal.sees("Nothing waits for you");
+    propose(&desk, &token, "three");
+    terminal.sees("\u{7}");
+    terminal.type_in("q");
+    until("the screen is left", || terminal.child.try_wait().unwrap());
+}
+
+/// `params` of the newer era, from a client with these capabilities.
+fn from_client(capabilities: Value, params: Value) -> Value {
+    let mut params = modern(params);
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+    params
+}
+
+#[test]
+fn a_held_call_is_a_task_for_clients_that_know_tasks() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let request = propose(&desk, &token, "one");
+    let mut command = desk.command(&["mcp", "--toolset", "cowork"]);
+    command.env("DESKMATE_TOKEN", &token);
+    let mut client = Client::of(&desk, command);
+    let tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let wait = json!({ "name": "cowork_wait_for_decision", "arguments": { "request_id": request } });
+    let held = client.call("tools/call", from_client(tasks.clone(), wait.clone()));
+    assert_eq!((held["resultType"].as_str(), held["taskId"].as_str().or(held["task"]["taskId"].as_str())), (Some("task"), Some(request.as_str())), "{held}");
+    let get = |client: &mut Client| client.call("tasks/get", from_client(tasks.clone(), json!({ "taskId": request })));
+    let working = get(&mut client).to_string();
+    assert!(working.contains("working") && working.contains(&format!("/requests/{request}")), "{working}");
+    assert!(inbox(&desk, &["approve", &request]).status.success());
+    let done = get(&mut client).to_string();
+    assert!(done.contains("completed") && done.contains("It is approved."), "{done}");
+    let answered = client.call("tools/call", from_client(tasks.clone(), wait));
+    assert_eq!(answered["structuredContent"]["approved"], true, "what is decided needs no task: {answered}");
+    let other = propose(&desk, &token, "two");
+    client.call("tasks/cancel", from_client(tasks, json!({ "taskId": other })));
+    assert_eq!(state(&desk, &token, &other), "cancelled");
+}
+
+#[test]
+fn a_held_call_shows_a_link_to_clients_that_can_open_one() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let request = propose(&desk, &token, "one");
+    let mut command = desk.command(&["mcp", "--toolset", "cowork"]);
+    command.env("DESKMATE_TOKEN", &token);
+    let mut client = Client::of(&desk, command);
+    let links = json!({ "elicitation": { "url": {} } });
+    let arguments = json!({ "request_id": request, "show_link": true, "timeout_seconds": 0 });
+    let asked = client.call("tools/call", from_client(links.clone(), json!({ "name": "cowork_wait_for_decision", "arguments": arguments })));
+    let asked_for = asked.pointer("/inputRequests/inbox/params").cloned().unwrap_or_default();
+    assert!(asked_for["url"].as_str().is_some_and(|url| url.ends_with(&format!("/requests/{request}"))), "{asked}");
+    // The client's answer ends the showing, and decides nothing.
+    let accepted = json!({ "name": "cowork_wait_for_decision", "arguments": arguments, "inputResponses": { "inbox": { "action": "accept" } } });
+    let waited = client.call("tools/call", from_client(links, accepted));
+    assert_eq!(waited["structuredContent"]["decided"], false, "{waited}");
+    assert_eq!(state(&desk, &token, &request), "pending");
+    let started = std::time::Instant::now();
+    let plain = client.call("tools/call", from_client(json!({}), json!({ "name": "cowork_wait_for_decision", "arguments": arguments })));
+    assert_eq!(plain["structuredContent"]["decided"], false);
+    assert!(started.elapsed() < Duration::from_secs(20));
+}

@@ -1,0 +1,162 @@
+//! The list: its order, filters and pages, and the way the engines walk for it.
+
+use deskmate_core::call::Surface;
+use deskmate_core::request::{self, INDEXED, INDEXED_PENDING, New, Priority, RequestKind};
+use deskmate_db::{Engine, Param, Result, Tx};
+use serde_json::{Value, json};
+use testkit::{Caller, TestDesk, both};
+
+use crate::support::{act, approve, pending, proposal, reject, submit};
+
+fn ids(desk: &TestDesk, person: &Caller, input: Value) -> Vec<String> {
+    let (mut found, mut input) = (Vec::new(), input);
+    loop {
+        let page = desk.call(person, "desk_request_list", input.clone()).unwrap();
+        found.extend(page["requests"].as_array().unwrap().iter().map(|request| request["request"].as_str().unwrap().to_owned()));
+        match page.get("next_cursor") {
+            Some(cursor) => input["cursor"] = cursor.clone(),
+            None => return found,
+        }
+    }
+}
+
+both! {
+    fn w21_the_inbox_is_in_order_and_comes_in_pages(desk: &TestDesk) {
+        let owner = desk.claim();
+        let priorities = [Priority::Normal, Priority::Low, Priority::Urgent, Priority::Normal, Priority::High];
+        let made: Vec<String> = priorities.into_iter().map(|priority| submit(desk, "code", &New { priority, ..proposal() }).id).collect();
+        let order: Vec<String> = [2, 4, 0, 3, 1].into_iter().map(|at: usize| made[at].clone()).collect();
+        for limit in [1, 2, 3, 50] {
+            assert_eq!(ids(desk, &owner, json!({ "limit": limit })), order, "limit {limit}");
+        }
+        approve(desk, &owner, &made[0]).unwrap();
+        reject(desk, &owner, &made[1]).unwrap();
+        assert_eq!(ids(desk, &owner, json!({})), [made[2].clone(), made[4].clone(), made[3].clone()]);
+        assert_eq!(ids(desk, &owner, json!({ "state": "approved" })), [made[0].clone()]);
+        assert_eq!(ids(desk, &owner, json!({ "state": "rejected" })), [made[1].clone()]);
+        let newest: Vec<String> = made.iter().rev().cloned().collect();
+        assert_eq!(ids(desk, &owner, json!({ "view": "all", "limit": 2 })), newest);
+    }
+
+    fn filters_filter(desk: &TestDesk) {
+        let owner = desk.claim();
+        let mine = pending(desk).id;
+        let others = submit(desk, "other", &New { title: "Send the Invoice".to_owned(), ..proposal() }).id;
+        let mut billing = act(json!({}));
+        billing.domain = "billing".to_owned();
+        let handoff = submit(desk, "code", &New { kind: RequestKind::Handoff, act: billing, ..proposal() }).id;
+        assert_eq!(ids(desk, &owner, json!({ "requester": "other" })), std::slice::from_ref(&others));
+        assert_eq!(ids(desk, &owner, json!({ "domain": "billing" })), std::slice::from_ref(&handoff));
+        assert_eq!(ids(desk, &owner, json!({ "kind": "handoff" })), std::slice::from_ref(&handoff));
+        assert_eq!(ids(desk, &owner, json!({ "requester": "code", "domain": "crm.deals" })), std::slice::from_ref(&mine));
+        assert_eq!(ids(desk, &owner, json!({ "search": "invoice" })), std::slice::from_ref(&others));
+        assert_eq!(ids(desk, &owner, json!({ "view": "all", "kind": "handoff", "requester": "other" })), Vec::<String>::new());
+        for filter in [json!({ "view": "all", "domain": "billing" }), json!({ "view": "all", "kind": "handoff" })] {
+            assert_eq!(ids(desk, &owner, filter), std::slice::from_ref(&handoff));
+        }
+        for bad in [json!({ "cursor": "x" }), json!({ "limit": 0 }), json!({ "limit": 201 }), json!({ "view": "inbox", "state": "done" })] {
+            desk.refused(&owner, "desk_request_list", bad);
+        }
+    }
+
+    fn an_agent_sees_only_its_own(desk: &TestDesk) {
+        let owner = desk.claim();
+        let made = pending(desk);
+        let other = desk.register(&owner, "other");
+        for operation in ["desk_request_list", "desk_request_get", "desk_request_wait"] {
+            assert_eq!(desk.refused(&other, operation, json!({ "request": made.id })).code, deskmate_core::Code::Forbidden);
+        }
+        let id = made.id.clone();
+        let seen = crate::support::as_agent(desk, "other", move |cx| request::find(cx, &id)).unwrap();
+        assert!(seen.is_none());
+        let events = desk.call(&other, "desk_record_list", json!({ "subject": format!("request:{}", made.id) })).unwrap();
+        assert_eq!(events["events"], json!([]));
+    }
+
+    fn waiting_ends_with_news(desk: &TestDesk) {
+        let owner = desk.claim();
+        let made = pending(desk);
+        let wait = |input: Value| desk.call_on(Surface::Rest, &owner, "desk_request_wait", input).unwrap()["changed"].clone();
+        assert_eq!(wait(json!({ "request": made.id })), false);
+        assert_eq!(wait(json!({ "request": made.id, "version": 1 })), false);
+        desk.call(&owner, "desk_request_ask", json!({ "request": made.id, "question": "why?" })).unwrap();
+        assert_eq!(wait(json!({ "request": made.id, "version": 1 })), true);
+        assert_eq!(wait(json!({ "request": made.id })), false);
+        approve(desk, &owner, &made.id).unwrap();
+        assert_eq!(wait(json!({ "request": made.id })), true);
+    }
+
+    fn statements_go_through_their_index(desk: &TestDesk) {
+        fill(desk);
+        let engine = desk.desk.db.engine();
+        let plans: Result<Vec<String>> = desk.desk.db.write_blocking(move |tx| {
+            if engine == Engine::Postgres {
+                tx.batch("analyze request; analyze act_grant; analyze standing_approval")?;
+            }
+            statements().iter().map(|(sql, _)| plan(tx, sql)).collect()
+        });
+        for ((sql, index), plan) in statements().iter().zip(plans.unwrap()) {
+            let uses = plan.split([' ', '\n']).any(|word| word == *index);
+            assert!(uses, "{sql}\ndoes not use {index}:\n{plan}");
+            for bad in ["TEMP B-TREE", "SCAN request", "SCAN act_grant", "SCAN standing_approval", "Sort", "Seq Scan"] {
+                assert!(!plan.contains(bad), "{sql}\nhas {bad}:\n{plan}");
+            }
+        }
+    }
+}
+
+fn statements() -> Vec<(&'static str, &'static str)> {
+    let pending = INDEXED_PENDING.iter().flat_map(|(views, index)| views.iter().map(move |sql| (*sql, *index)));
+    INDEXED.iter().copied().chain(pending).collect()
+}
+
+/// Requests in every state, most of them ended, and what hangs on them: statistics that a desk in use would have.
+fn fill(desk: &TestDesk) {
+    desk.act(|cx| {
+        for number in 0..1_500_u32 {
+            let new = New { requester: Some(request::Requester::agent(format!("agent{}", number % 9), false)), escalate_seconds: Some(3_600), ..proposal() };
+            let new = if number % 50 == 0 { New { kind: RequestKind::Handoff, ..new } } else { new };
+            let new = if number % 9 == 0 { New { assignee: Some(format!("person{}", number % 4)), ..new } } else { new };
+            request::submit(cx, new)?;
+        }
+        cx.tx.execute("update request set state = 'done' where id in (select id from request order by id limit 1200)", &[])?;
+        cx.tx.execute("insert into act_grant (id, request, agent, digest, granted_at, expires_at) select 'g' || id, id, requester, digest, created_at, created_at from request", &[])?;
+        cx.tx.execute("insert into standing_approval (id, request, agent, domain, pattern, person, created_at, expires_at) select 's' || id, id, requester, domain, '{}', 'p', created_at, created_at from request", &[])?;
+        Ok(())
+    }).unwrap();
+}
+
+/// A value for each parameter, of the type that stands there and of a usual size: planners look at it.
+fn params(sql: &str) -> Vec<Param<'static>> {
+    let (number, text) = (Param::Int, Param::Text("agent1"));
+    let soon = 1_767_225_600_000_000;
+    let all = if sql.contains("(rank, created_at, id) >") {
+        vec![number(0), number(0), text, number(21), number(soon), text]
+    } else if sql.contains("(created_at, id) <") {
+        let owner = if sql.contains("state = $4") {
+            Param::Text("approved")
+        } else if sql.contains("kind = $4") {
+            Param::Text("handoff")
+        } else {
+            text
+        };
+        vec![number(i64::MAX), text, number(20), owner]
+    } else if sql.contains("created_at < $2") {
+        vec![text, number(i64::MAX), number(20)]
+    } else if sql.contains("_at <= $1") {
+        vec![number(soon), number(20)]
+    } else {
+        vec![text, text, number(soon)]
+    };
+    let count = (1..=9).take_while(|number| sql.contains(&format!("${number}"))).count();
+    all.into_iter().take(count).collect()
+}
+
+fn plan(tx: &mut Tx<'_>, sql: &str) -> Result<String> {
+    let (explain, column) = match tx.engine() {
+        Engine::Sqlite => ("explain query plan", 3),
+        Engine::Postgres => ("explain", 0),
+    };
+    let rows = tx.query_text(&format!("{explain} {sql}"), &params(sql))?;
+    Ok(rows.iter().map(|row| row.get::<String>(column)).collect::<Result<Vec<_>>>()?.join("\n"))
+}
