@@ -354,7 +354,7 @@ pub(super) fn wait(cx: &mut Cx<'_, '_>, input: WaitForMessages) -> Result<Wait<M
         }
     };
     let elsewhere = projects_waiting(cx.tx, &me, &project)?;
-    let nothing = messages.items.is_empty() && !(input.any_project && !elsewhere.is_empty());
+    let nothing = messages.items.is_empty() && (elsewhere.is_empty() || !input.any_project);
     let mut answer = Messages::new(messages, elsewhere);
     if input.after.is_some() {
         answer.next_cursor = None;
