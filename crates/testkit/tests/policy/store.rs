@@ -20,7 +20,7 @@ fn put(desk: &TestDesk, parts: &Parts) -> Stored {
 }
 
 fn current(desk: &TestDesk) -> Arc<Rulebook> {
-    desk.act(|cx| policy::current(cx)).unwrap()
+    desk.act(policy::current).unwrap()
 }
 
 fn sound(desk: &TestDesk) {
@@ -128,7 +128,7 @@ both! {
         };
         desk.act(sneak).unwrap();
         // As if the binary were newer than the policy: the content is what was put in force, but no longer understood.
-        let named = desk.act(|cx| Ok(policy::stored_digest(cx)?)).unwrap();
+        let named = desk.act(policy::stored_digest).unwrap();
         desk.act(move |cx| Ok(cx.tx.execute("update desk set value = $1 where key = 'rulebook'", deskmate_db::args![named])?)).unwrap();
         let book = fresh(desk).unwrap();
         let decision = answer(&book, "crm-agent", &propose("crm.deals", json!({ "name": "x" })));
@@ -141,5 +141,5 @@ both! {
 fn fresh(desk: &TestDesk) -> deskmate_core::Result<Arc<Rulebook>> {
     let mut other = desk.desk.clone();
     other.rulebooks = policy::Cache::default();
-    testkit::wait(other.act(deskmate_core::call::Surface::System, |cx| policy::current(cx)))
+    testkit::wait(other.act(deskmate_core::call::Surface::System, policy::current))
 }

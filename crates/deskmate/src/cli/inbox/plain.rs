@@ -37,15 +37,14 @@ fn act(global: &Global, client: &Client, filter: &Filter, command: InboxCommand)
         InboxCommand::Approve { request, reason, edits, digest, remember, hours } => {
             let id = find(client, &request)?;
             let edits = edits.map(|text| deskmate_core::call::parse_strict(text.as_bytes())).transpose()?;
-            let digest = match digest {
-                Some(digest) => digest,
-                None => {
-                    let shown = client.call("desk_request_get", &json!({ "request": id }))?;
-                    if !global.json {
-                        say(&in_words(&shown))?;
-                    }
-                    part(&shown, "digest")
+            let digest = if let Some(digest) = digest {
+                digest
+            } else {
+                let shown = client.call("desk_request_get", &json!({ "request": id }))?;
+                if !global.json {
+                    say(&in_words(&shown))?;
                 }
+                part(&shown, "digest")
             };
             let remember = remember.map(|remember| match remember {
                 Remember::Session => "session",

@@ -221,13 +221,13 @@ impl Screen {
                 }
                 Writing::Question => self.order("desk_request_ask", json!({ "question": text }), "Asked"),
                 Writing::Delegate => self.order("desk_request_delegate", json!({ "to": text }), "Given away"),
-                Writing::Snooze => match moment(&text, now) {
-                    Some(until) => self.order("desk_request_snooze", json!({ "until": until }), "Put off"),
-                    None => {
-                        self.said = Some((format!("{text:?} is not a time: write for example 2h or 2026-11-15T09:30:00Z"), true));
-                        None
+                Writing::Snooze => {
+                    if let Some(until) = moment(&text, now) {
+                        return self.order("desk_request_snooze", json!({ "until": until }), "Put off");
                     }
-                },
+                    self.said = Some((format!("{text:?} is not a time: write for example 2h or 2026-11-15T09:30:00Z"), true));
+                    None
+                }
             },
         }
     }
