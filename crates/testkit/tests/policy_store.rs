@@ -283,6 +283,7 @@ fn differences_that_cannot_be_told_loosen() {
         (CRM, &format!("{CRM}  - {{ agent_id: '*', domain: '*', policy_id: crm-write }}\n"), true),
         (CRM, &format!("{CRM}policy_mode: permissive\n"), true),
         (&format!("{CRM}policy_mode: permissive\n"), CRM, false),
+        (&format!("{}policy_mode: permissive\n", CRM.replace("mappings:", "  - { id: default, rules: [{ name: no, effect: deny }] }\nmappings:")), CRM, true),
         ("", "rules: [{ name: none, effect: deny }]", false),
         ("rules: [{ name: none, effect: deny }]", "", true),
         ("", "rules: [{ name: all, effect: allow, waive_trust: true }]", true),

@@ -219,7 +219,9 @@ fn contains(larger: Option<&Value>, smaller: Option<&Value>) -> bool {
 /// Whether every setting, on the whole desk and wherever a domain has its own, gives agents the same or less.
 fn settings_tighten(before: &Set, after: &Set) -> bool {
     let (Some(was), Some(is)) = (compiled(before), compiled(after)) else { return false };
-    if was.parts().mode != is.parts().mode && is.parts().mode == PolicyMode::Permissive {
+    // A default policy of the desk's own may forbid what would then only be held for a person.
+    let stricter = is.parts().mode == PolicyMode::Strict && before.policy(DEFAULT_POLICY).is_none();
+    if was.parts().mode != is.parts().mode && !stricter {
         return false;
     }
     let domains: BTreeSet<&str> = before.domains().chain(after.domains()).chain([""]).collect();
