@@ -60,11 +60,17 @@ impl GrantRow {
 }
 
 pub(super) const NEWEST: &str = "select id, request, agent, digest, granted_at, expires_at, used_at, revoked_at from act_grant \
-     where request = $1 order by case when used_at is null and revoked_at is null then 0 else 1 end, granted_at desc, id desc limit 1";
+     where request = $1 order by granted_at desc, id desc limit 1";
+pub(super) const OPEN: &str = "select id, request, agent, digest, granted_at, expires_at, used_at, revoked_at from act_grant \
+     where request = $1 and used_at is null and revoked_at is null order by granted_at desc, id desc limit 1";
 
 /// The grant of a request that is open, or else the newest: the clock may have stepped back between two of them.
 pub(super) fn newest(cx: &mut Cx<'_, '_>, request: &str) -> Result<Option<GrantRow>> {
-    cx.tx.optional(NEWEST, args![request])?.map(|row| GrantRow::read(&row)).transpose()
+    let row = match cx.tx.optional(OPEN, args![request])? {
+        Some(row) => Some(row),
+        None => cx.tx.optional(NEWEST, args![request])?,
+    };
+    row.map(|row| GrantRow::read(&row)).transpose()
 }
 
 /// Gives the requester its permission.

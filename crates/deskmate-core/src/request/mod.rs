@@ -90,6 +90,7 @@ pub const INDEXED: &[(&str, &str)] = &[
     (due::DUE, "request_due"),
     (due::ESCALATES, "request_escalates"),
     (grant::NEWEST, "act_grant_by_request"),
+    (grant::OPEN, "act_grant_by_request"),
     (standing::OF_AGENT, "standing_approval_of"),
     (standing::OF_REQUEST, "standing_approval_by_request"),
     (standing::PAGE, "standing_approval_by_age"),

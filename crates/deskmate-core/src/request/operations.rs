@@ -49,6 +49,7 @@ pub(super) struct Approve {
     /// The `digest` of what you saw; if the request was changed meanwhile, the answer is a conflict.
     expected_digest: Option<String>,
     /// Other arguments in place of all those that were proposed. Earlier votes are void, and the requester gets the act as you edited it.
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     edits: Option<Value>,
     /// A word to the requester; for a handoff, what you decided and what the agent is to do.
     reason: Option<String>,

@@ -76,11 +76,16 @@ fn people_decide_one_command_at_a_time() {
     assert_eq!(own.status.code(), Some(3), "{}", said(&own));
 }
 
-/// A command on a terminal of its own, made by `script`. What it paints is collected.
+/// A command on a terminal of its own, made by `script`, and what a person would see on it.
 struct Terminal {
     child: Child,
     keys: ChildStdin,
-    painted: Arc<Mutex<String>>,
+    screen: Arc<Mutex<Screen>>,
+}
+
+struct Screen {
+    parser: vt100::Parser,
+    rang: bool,
 }
 
 impl Terminal {
@@ -90,29 +95,25 @@ impl Terminal {
         command.args(["-q", "-e", "-c", &line, "/dev/null"]).env("DESKMATE_HOME", desk.path()).env("HOME", desk.path()).env("TERM", "xterm");
         command.env_remove("DESKMATE_TOKEN");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("script runs");
-        let (keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let painted = Arc::new(Mutex::new(String::new()));
-        let kept = Arc::clone(&painted);
+        let (keys, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let screen = Arc::new(Mutex::new(Screen { parser: vt100::Parser::new(30, 120, 0), rang: false }));
+        let painted = Arc::clone(&screen);
         std::thread::spawn(move || {
             let mut bytes = [0_u8; 4096];
-            while let Ok(count) = screen.read(&mut bytes) {
+            while let Ok(count) = output.read(&mut bytes) {
                 if count == 0 {
                     break;
                 }
-                kept.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+                let mut screen = painted.lock().unwrap();
+                screen.parser.process(&bytes[..count]);
+                screen.rang |= bytes[..count].contains(&7);
             }
         });
-        Self { child, keys, painted }
+        Self { child, keys, screen }
     }
 
-    /// Waits until something was painted since the last time.
     fn sees(&self, text: &str) {
-        until(&format!("the screen shows {text:?}"), || {
-            let mut painted = self.painted.lock().unwrap();
-            let place = painted.find(text)?;
-            painted.drain(..place + text.len());
-            Some(())
-        });
+        until(&format!("the screen shows {text:?}"), || self.screen.lock().unwrap().parser.screen().contents().contains(text).then_some(()));
     }
 
     fn type_in(&mut self, keys: &str) {
@@ -150,7 +151,8 @@ fn people_decide_on_the_full_screen() {
     until("the second is rejected", || (state(&desk, &token, &second) == "rejected").then_some(()));
     terminal.sees("Nothing waits for you");
     propose(&desk, &token, "three");
-    terminal.sees("\u{7}");
+    until("the bell rings", || terminal.screen.lock().unwrap().rang.then_some(()));
+    terminal.sees("inbox: 1");
     terminal.type_in("q");
     until("the screen is left", || terminal.child.try_wait().unwrap());
 }

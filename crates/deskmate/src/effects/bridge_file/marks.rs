@@ -228,8 +228,19 @@ mod tests {
         line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
+    /// Tests beside it use memory too, so the marks are made in a process of their own.
     #[test]
     fn a_million_marks_take_no_memory() {
+        let name = "effects::bridge_file::marks::tests::a_million_marks_in_a_process_of_their_own";
+        let own = std::env::current_exe().expect("a test");
+        let output = std::process::Command::new(own).args(["--exact", name, "--ignored", "--nocapture"]).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    #[test]
+    #[ignore = "the test before it runs this one, alone"]
+    fn a_million_marks_in_a_process_of_their_own() {
         let (folder, marks) = marks();
         let before = memory();
         for number in 0..1_000_000 {
@@ -238,7 +249,7 @@ mod tests {
         let grown = memory().saturating_sub(before);
         let size = std::fs::metadata(folder.path().join("marks")).expect("a file").len();
         assert!(size > 10_000_000, "the marks are not in their file, which has {size} bytes");
-        // Other tests run meanwhile; a million marks in memory would be 40,000 kB.
+        // A million marks in memory would be 40,000 kB.
         assert!(grown < 10_000, "a million marks took {grown} kB of memory");
     }
 }
