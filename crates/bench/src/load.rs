@@ -19,6 +19,20 @@ pub enum Scenario {
     Read,
     /// One send for every four reads.
     Mixed,
+    /// Durable `cowork_propose`, each of which waits for a person.
+    Propose,
+}
+
+/// Proposals that one agent makes before the next one takes over: fewer than an hour holds.
+const PROPOSALS_EACH: usize = 40;
+
+/// The agent of a proposal, and what it proposes.
+pub fn proposal(client: usize, turn: usize) -> (String, String) {
+    let body = format!(
+        r#"{{"domain":"crm.deals","action":"update","target":"deal/{turn}","proposed_change":"{{\"next_step\":\"call {turn}\"}}","confidence":0.8,"reasoning":"{}"}}"#,
+        "x".repeat(100)
+    );
+    (format!("bench-{client}-{}", turn / PROPOSALS_EACH), body)
 }
 
 #[derive(Args, Clone)]
@@ -127,7 +141,10 @@ async fn client(url: &str, scenario: Scenario, number: usize, warm: Instant, unt
     while Instant::now() < until {
         let send = scenario == Scenario::Send || (scenario == Scenario::Mixed && turn.is_multiple_of(5));
         let started = Instant::now();
-        let answer = if send {
+        let answer = if scenario == Scenario::Propose {
+            let (agent, body) = proposal(number, turn);
+            connection.call("cowork_propose", &agent, &body).await
+        } else if send {
             connection.call("bridge_send_message", &agent, &bodies[turn % bodies.len()]).await
         } else {
             connection.call("bridge_read_messages", &agent, "{}").await

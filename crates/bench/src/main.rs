@@ -28,11 +28,14 @@ struct Cli {
 enum Command {
     /// Many clients at once
     Load(load::LoadArgs),
-    /// One durable send against one append with fdatasync
+    /// One durable send or proposal against one append with fdatasync
     Floor {
         /// How many of each
         #[arg(long, default_value_t = 1_000)]
         rounds: u32,
+        /// Measure proposals instead of sends
+        #[arg(long)]
+        propose: bool,
     },
     /// Make a large store in a data directory
     Fill {
@@ -85,9 +88,10 @@ fn main() {
     let line = |what: &str, (p50, p99): (f64, f64)| println!("{what}: p50 {p50:.2} ms, p99 {p99:.2} ms");
     match cli.command {
         Command::Load(args) => println!("{:?}, {} clients: {}", args.scenario, args.clients, load::run(&args, program).line()),
-        Command::Floor { rounds } => {
-            let found = floor::run(program, rounds);
-            println!("append 4 kB and fdatasync p50 {:.3} ms, durable send p50 {:.3} ms, beyond {:.3} ms", found.disk, found.send, found.beyond());
+        Command::Floor { rounds, propose } => {
+            let found = floor::run(program, rounds, propose);
+            let what = if propose { "proposal" } else { "send" };
+            println!("append 4 kB and fdatasync p50 {:.3} ms, durable {what} p50 {:.3} ms, beyond {:.3} ms", found.disk, found.call, found.beyond());
         }
         Command::Fill { home, messages, recipients } => println!("{:.0} messages/s", fill::run(&home, messages, recipients)),
         Command::ReadLarge { home } => line("read_messages, a page of 50", large::quantiles(&large::read(program, &home))),
