@@ -9,7 +9,7 @@ use super::instruction;
 use super::show::find;
 use super::words::{self, NOTICE, check_domain, check_said, check_share};
 use crate::call::Cx;
-use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, PACKET_ITEMS_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
+use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, PACKET_ITEMS_MAX, PAGE_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::policy::settings::{ContextFormat, HandoffSettings};
 use crate::policy::{self, Act};
 use crate::request::{self, New, Packet, Priority, Request, RequestKind, State};
@@ -343,6 +343,8 @@ pub(super) struct Checked {
     pending_handoffs: Vec<PendingHandoff>,
     /// How many instructions there are.
     count: usize,
+    /// True when more wait than this answer holds: acknowledge these, and ask again.
+    more: bool,
     /// In words.
     message: String,
 }
@@ -355,9 +357,14 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, input: CheckHandoff) -> Result<Checked>
     }
     let (me, now) = (cx.actor.id.clone(), cx.now());
     let fits = |domain: &str| input.domain.as_ref().is_none_or(|wanted| wanted == domain);
-    let mut instructions = Vec::new();
+    let (mut instructions, mut bytes, mut more): (Vec<PendingInstruction>, usize, bool) = (Vec::new(), 0, false);
     let mut handoffs: Vec<PendingHandoff> = Vec::new();
     for row in instruction::waiting(cx.tx, &me)?.into_iter().filter(|row| fits(&row.domain)) {
+        bytes += [&row.resolution, &row.instructions].into_iter().flatten().map(String::len).sum::<usize>();
+        if bytes > PAGE_BYTES_MAX / 2 && !instructions.is_empty() {
+            more = true;
+            break;
+        }
         let Some(request) = request::find(cx, &row.request)? else { continue };
         let said = PendingInstruction {
             instruction_id: row.id,
@@ -388,7 +395,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, input: CheckHandoff) -> Result<Checked>
         0 => "Nothing new was said to you.".to_owned(),
         _ => format!("{count} answers wait. Acknowledge them with cowork_acknowledge_instructions once you have taken them in."),
     };
-    Ok(Checked { notice: NOTICE, pending_instructions: instructions, pending_handoffs: handoffs, count, message })
+    Ok(Checked { notice: NOTICE, pending_instructions: instructions, pending_handoffs: handoffs, count, more, message })
 }
 
 /// Why something was handed over, unless that was erased or left out.

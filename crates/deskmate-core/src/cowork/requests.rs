@@ -9,7 +9,7 @@ use super::propose::{Violation, violations};
 use super::show::{RequestOut, find, show};
 use super::words::{self, NOTICE, agent_asked_for, check_said};
 use crate::call::{Cx, Page, PageIn, Wait};
-use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, REASONING_BYTES_MAX, WAIT_MAX};
+use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, PAGE_BYTES_MAX, REASONING_BYTES_MAX, WAIT_MAX};
 use crate::request::{self, Begun, Request, RequestKind, State};
 use crate::{Error, Result};
 
@@ -65,9 +65,21 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListRequests) -> Result<Requests>
             && input.state.is_none_or(|state| state == request.state_at(now))
             && agent.as_ref().is_none_or(|agent| *agent == request.requester.id)
     };
-    let mut requests = Vec::new();
-    for request in found.items.iter().filter(|request| fits(request)) {
-        requests.push(show(cx, request)?);
+    let (mut requests, mut bytes) = (Vec::new(), 0);
+    for (place, request) in found.items.iter().enumerate() {
+        if !fits(request) {
+            continue;
+        }
+        let shown = show(cx, request)?;
+        bytes += serde_json::to_vec(&shown).map_or(0, |text| text.len());
+        if bytes > PAGE_BYTES_MAX && !requests.is_empty() {
+            // The rest comes with the next page, which begins after the one before this.
+            let seen = found.items.iter().take(place + 1).map(|request| (request.created_at, request.id.clone())).collect();
+            let limit = u32::try_from(place).unwrap_or(u32::MAX);
+            let next_cursor = Page::cut(seen, &PageIn { limit, after: None }, Clone::clone).next_cursor;
+            return Ok(Requests { notice: NOTICE, requests, next_cursor });
+        }
+        requests.push(shown);
     }
     Ok(Requests { notice: NOTICE, requests, next_cursor: found.next_cursor })
 }

@@ -13,7 +13,7 @@ use super::standing::mode_of;
 use super::timeline::{self, Moment, session_before};
 use super::words::{NOTICE, agent_asked_for};
 use crate::call::{Cx, Mode as DeskMode};
-use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
+use crate::limits::{PAGE_BYTES_MAX, PAGE_MAX, TITLE_CHARS_MAX};
 use crate::policy::{self, Mode};
 use crate::request::{self, Requester};
 use crate::trust::Points;
@@ -162,7 +162,7 @@ pub(super) struct StatusOut {
     pending_proposals: i64,
     /// Handoffs that wait for people.
     open_handoffs: i64,
-    /// Those handoffs with their context, the most urgent first; at most 50.
+    /// Those handoffs with their context, the most urgent first; at most 50, and not more than an answer holds.
     handoffs: Vec<OpenHandoff>,
     /// What happened lately, the newest first.
     timeline: Vec<Moment>,
@@ -305,9 +305,13 @@ fn handoffs(cx: &mut Cx<'_, '_>, agent: Option<&str>) -> Result<Vec<OpenHandoff>
         None => cx.tx.query(OPEN_ALL, args![now])?,
         Some(agent) => cx.tx.query(OPEN_OF, args![now, agent])?,
     };
-    let mut found = Vec::new();
+    let (mut found, mut bytes) = (Vec::new(), 0);
     for row in rows {
         let Some(request) = request::find(cx, &row.get::<String>(0)?)? else { continue };
+        bytes += request.packet.as_ref().map_or(0, String::len);
+        if bytes > PAGE_BYTES_MAX && !found.is_empty() {
+            break;
+        }
         found.push(OpenHandoff {
             reason: reason_of(&request)?,
             context: request.told()?.more,

@@ -31,6 +31,41 @@ both! {
         assert_eq!((&status["config"]["volume_cap"], &status["config"]["default_mode"]), (&json!(50), &json!("suggest")));
     }
 
+    fn answers_stay_within_their_bounds(desk: &TestDesk) {
+        let owner = desk.claim();
+        let long = "x".repeat(200 * 1024);
+        let made: Vec<String> = (0..5).map(|_| text(&crate::propose(desk, &SALES, "crm", json!({ "name": long })), "proposal_id")).collect();
+        let (mut seen, mut input, mut pages) = (Vec::new(), json!({}), 0);
+        loop {
+            let page = ok(desk, &owner, "list_requests", input.clone());
+            assert!(page.to_string().len() < 600 * 1024, "{} bytes", page.to_string().len());
+            seen.extend(page["requests"].as_array().unwrap().iter().map(|request| text(request, "request_id")));
+            pages += 1;
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            input["cursor"] = json!(next);
+        }
+        assert_eq!((seen, pages), (made.into_iter().rev().collect::<Vec<_>>(), 3));
+        let long = "y".repeat(30 * 1024);
+        for _ in 0..10 {
+            let handed = ok(desk, &SALES, "handoff", json!({ "domain": "crm", "reason": "r", "confidence": 0.1, "attempted_actions": "[]", "context": "c".repeat(100 * 1024) }));
+            ok(desk, &owner, "resolve_handoff", json!({ "handoff_id": handed["handoff_id"], "resolution": long, "instructions": long, "hand_back": true }));
+            ok(desk, &SALES, "handoff", json!({ "domain": "crm", "reason": "r", "confidence": 0.1, "attempted_actions": "[]", "context": "c".repeat(100 * 1024) }));
+        }
+        assert!(ok(desk, &owner, "status", json!({})).to_string().len() < 700 * 1024);
+        // What did not fit comes once the rest is acknowledged: nothing is lost.
+        let mut delivered = 0;
+        loop {
+            let check = ok(desk, &SALES, "check_handoff", json!({}));
+            let ids: Vec<String> = check["pending_instructions"].as_array().unwrap().iter().map(|said| text(said, "instruction_id")).collect();
+            delivered += ids.len();
+            if ids.is_empty() {
+                break;
+            }
+            ok(desk, &SALES, "acknowledge_instructions", json!({ "instruction_ids": ids }));
+        }
+        assert_eq!(delivered, 10);
+    }
+
     fn a_restart_is_another_session(desk: &TestDesk) {
         let before = ok(desk, &SALES, "status", json!({}));
         proposed(desk, &SALES, "crm");
