@@ -51,6 +51,15 @@ class Desk:
             time.sleep(0.05)
         raise RuntimeError("the desk did not say where it listens")
 
+    def _wait_for_link(self):
+        """The code of the link, which the desk prints a moment after it says where it listens."""
+        for _ in range(200):
+            found = re.search(r"/claim\?code=(\S+)\s", (self.root / "log").read_text())
+            if found:
+                return found[1]
+            time.sleep(0.05)
+        raise RuntimeError(f"the desk printed no link: {(self.root / 'log').read_text()}")
+
     def env(self, **more):
         """An environment in which nothing of the person who runs the tests is left."""
         return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.root), **more}
@@ -69,8 +78,7 @@ class Desk:
 
     def claim(self, name="Ada"):
         """Makes somebody the owner, with the link that the desk printed when it started."""
-        code = re.search(r"/claim\?code=(\S+)", (self.root / "log").read_text())[1]
-        body = json.dumps({"code": code, "name": name, "passphrase": PASSPHRASE}).encode()
+        body = json.dumps({"code": self._wait_for_link(), "name": name, "passphrase": PASSPHRASE}).encode()
         request = urllib.request.Request(f"{self.url}/api/desk_claim", body, {"content-type": "application/json"})
         with urllib.request.urlopen(request) as answer:
             return json.load(answer)
