@@ -52,7 +52,13 @@ fn run_locked(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<()> {
         let (version, sql): (i64, String) = (row.get(0)?, row.get(1)?);
         let same = migrations.iter().any(|m| m.version == version && m.sql == sql);
         if !same {
-            return Err(Error::new(Kind::Newer, format!("the store's schema step {version} is not the one this binary knows")));
+            return Err(Error::new(
+                Kind::Newer,
+                format!(
+                    "the store's schema step {version} is not the one this binary knows: another build made this store, or it is damaged \
+                     (start the build that made it, or restore a backup; nothing was changed)"
+                ),
+            ));
         }
     }
     for migration in migrations.iter().skip(known.len()) {
