@@ -234,6 +234,16 @@ fn open(options: &Options, key: &Arc<SigningKey>) -> Db {
     Db::open(options, &mut seal).expect("the store opens")
 }
 
+/// How the engine would go about a statement.
+pub fn plan(tx: &mut deskmate_db::Tx<'_>, sql: &str, params: &[deskmate_db::Param<'_>]) -> deskmate_db::Result<String> {
+    let (explain, column) = match tx.engine() {
+        Engine::Sqlite => ("explain query plan", 3),
+        Engine::Postgres => ("explain", 0),
+    };
+    let rows = tx.query_text(&format!("{explain} {sql}"), params)?;
+    Ok(rows.iter().map(|row| row.get::<String>(column)).collect::<deskmate_db::Result<Vec<_>>>()?.join("\n"))
+}
+
 /// Waits for a future on this thread.
 pub fn wait<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);

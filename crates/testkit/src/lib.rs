@@ -7,7 +7,7 @@ mod desk;
 mod pg;
 mod world;
 
-pub use desk::{Backend, Caller, TestDesk, assert_code, wait};
+pub use desk::{Backend, Caller, TestDesk, assert_code, plan, wait};
 pub use pg::PgSchema;
 pub use world::TestWorld;
 

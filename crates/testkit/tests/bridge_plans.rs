@@ -2,8 +2,8 @@
 //! find. PostgreSQL has no statistics on a new desk and gathers them later, so it must plan well both ways.
 
 use deskmate_core::bridge::indexed;
-use deskmate_db::{Engine, Param, Result, Tx, args};
-use testkit::{TestDesk, both};
+use deskmate_db::{Engine, Param, Result, args};
+use testkit::{TestDesk, both, plan};
 
 /// Messages, tasks and reservations of several actors in several projects, most of them long done with: what a desk in
 /// use has.
@@ -61,17 +61,8 @@ fn params(types: &str) -> Vec<Param<'static>> {
     types.chars().map(value).collect()
 }
 
-fn plan(tx: &mut Tx<'_>, sql: &str, types: &str) -> Result<String> {
-    let (explain, column) = match tx.engine() {
-        Engine::Sqlite => ("explain query plan", 3),
-        Engine::Postgres => ("explain", 0),
-    };
-    let rows = tx.query_text(&format!("{explain} {sql}"), &params(types))?;
-    Ok(rows.iter().map(|row| row.get::<String>(column)).collect::<Result<Vec<_>>>()?.join("\n"))
-}
-
 fn check(desk: &TestDesk, when: &str) {
-    let plans: Result<Vec<String>> = desk.desk.db.write_blocking(|tx| indexed().into_iter().map(|(sql, _, types)| plan(tx, sql, types)).collect());
+    let plans: Result<Vec<String>> = desk.desk.db.write_blocking(|tx| indexed().into_iter().map(|(sql, _, types)| plan(tx, sql, &params(types))).collect());
     let mut wrong = Vec::new();
     for ((sql, indexes, _), plan) in indexed().into_iter().zip(plans.unwrap()) {
         let mut faults: Vec<&str> = ["TEMP B-TREE", "Sort", "Seq Scan"].into_iter().filter(|bad| plan.contains(bad)).collect();

@@ -1,9 +1,9 @@
 //! How the engines look for jobs: through the index that was made for it, and without sorting what they find.
 
 use deskmate_core::job::{self, INDEXED, NewJob, Priority};
-use deskmate_db::{Engine, Param, Result, Tx};
+use deskmate_db::{Engine, Param, Result};
 use serde_json::json;
-use testkit::{TestDesk, both};
+use testkit::{TestDesk, both, plan};
 
 /// Jobs in every state, most of them ended, and a backlog: statistics that a desk in use would have.
 fn fill(desk: &TestDesk) {
@@ -39,15 +39,6 @@ fn params(sql: &str) -> Vec<Param<'static>> {
     all.into_iter().take(count).collect()
 }
 
-fn plan(tx: &mut Tx<'_>, sql: &str) -> Result<String> {
-    let (explain, column) = match tx.engine() {
-        Engine::Sqlite => ("explain query plan", 3),
-        Engine::Postgres => ("explain", 0),
-    };
-    let rows = tx.query_text(&format!("{explain} {sql}"), &params(sql))?;
-    Ok(rows.iter().map(|row| row.get::<String>(column)).collect::<Result<Vec<_>>>()?.join("\n"))
-}
-
 both! {
     fn statements_go_through_their_index(desk: &TestDesk) {
         fill(desk);
@@ -57,7 +48,7 @@ both! {
             if analysed == Engine::Postgres {
                 tx.batch("analyze job; analyze lease; analyze job_attempt")?;
             }
-            INDEXED.iter().map(|(sql, _)| plan(tx, sql)).collect()
+            INDEXED.iter().map(|(sql, _)| plan(tx, sql, &params(sql))).collect()
         });
         for ((sql, index), plan) in INDEXED.iter().zip(plans.unwrap()) {
             assert!(plan.contains(index), "{sql}\ndoes not use {index}:\n{plan}");

@@ -157,6 +157,13 @@ fn people_decide_on_the_full_screen() {
     until("the screen is left", || terminal.child.try_wait().unwrap());
 }
 
+/// The agent's client.
+fn connect(desk: &Desk, token: &str) -> Client {
+    let mut command = desk.command(&["mcp", "--toolset", "cowork"]);
+    command.env("DESKMATE_TOKEN", token);
+    Client::of(desk, command)
+}
+
 /// `params` of the newer era, from a client with these capabilities.
 fn from_client(capabilities: Value, params: Value) -> Value {
     let mut params = modern(params);
@@ -169,9 +176,7 @@ fn a_held_call_is_a_task_for_clients_that_know_tasks() {
     let desk = Desk::new();
     let token = desk.register("code");
     let request = propose(&desk, &token, "one");
-    let mut command = desk.command(&["mcp", "--toolset", "cowork"]);
-    command.env("DESKMATE_TOKEN", &token);
-    let mut client = Client::of(&desk, command);
+    let mut client = connect(&desk, &token);
     let tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let wait = json!({ "name": "cowork_wait_for_decision", "arguments": { "request_id": request } });
     let held = client.call("tools/call", from_client(tasks.clone(), wait.clone()));
@@ -194,9 +199,7 @@ fn a_held_call_shows_a_link_to_clients_that_can_open_one() {
     let desk = Desk::new();
     let token = desk.register("code");
     let request = propose(&desk, &token, "one");
-    let mut command = desk.command(&["mcp", "--toolset", "cowork"]);
-    command.env("DESKMATE_TOKEN", &token);
-    let mut client = Client::of(&desk, command);
+    let mut client = connect(&desk, &token);
     let links = json!({ "elicitation": { "url": {} } });
     let arguments = json!({ "request_id": request, "show_link": true, "timeout_seconds": 0 });
     let asked = client.call("tools/call", from_client(links.clone(), json!({ "name": "cowork_wait_for_decision", "arguments": arguments })));

@@ -2,9 +2,9 @@
 
 use deskmate_core::call::Surface;
 use deskmate_core::request::{self, INDEXED, INDEXED_PENDING, New, Priority, RequestKind};
-use deskmate_db::{Engine, Param, Result, Tx};
+use deskmate_db::{Engine, Param, Result};
 use serde_json::{Value, json};
-use testkit::{Caller, TestDesk, both};
+use testkit::{Caller, TestDesk, both, plan};
 
 use crate::support::{act, approve, pending, proposal, reject, submit};
 
@@ -93,7 +93,7 @@ both! {
             if engine == Engine::Postgres {
                 tx.batch("analyze request; analyze act_grant; analyze standing_approval")?;
             }
-            statements().iter().map(|(sql, _)| plan(tx, sql)).collect()
+            statements().iter().map(|(sql, _)| plan(tx, sql, &params(sql))).collect()
         });
         for ((sql, index), plan) in statements().iter().zip(plans.unwrap()) {
             let uses = plan.split([' ', '\n']).any(|word| word == *index);
@@ -150,13 +150,4 @@ fn params(sql: &str) -> Vec<Param<'static>> {
     };
     let count = (1..=9).take_while(|number| sql.contains(&format!("${number}"))).count();
     all.into_iter().take(count).collect()
-}
-
-fn plan(tx: &mut Tx<'_>, sql: &str) -> Result<String> {
-    let (explain, column) = match tx.engine() {
-        Engine::Sqlite => ("explain query plan", 3),
-        Engine::Postgres => ("explain", 0),
-    };
-    let rows = tx.query_text(&format!("{explain} {sql}"), &params(sql))?;
-    Ok(rows.iter().map(|row| row.get::<String>(column)).collect::<Result<Vec<_>>>()?.join("\n"))
 }
