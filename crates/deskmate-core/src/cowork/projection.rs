@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{correction, execution, instruction};
 use crate::Result;
-use crate::record::{Body, Finding, Projection};
+use crate::record::{Body, Finding, Projection, differences};
 
 /// Reports, corrections and instructions as the record tells them.
 #[derive(Default)]
@@ -61,19 +61,8 @@ impl Projection for CoworkProjection {
     }
 
     fn compare(&self, tx: &mut Tx<'_>) -> Result<Vec<Finding>> {
-        let stored = stored(tx)?;
         let mut findings = Vec::new();
-        let mut find = |(what, id): &(&'static str, String), why: &str| findings.push(Finding { seq: None, what: format!("{what} {id}: {why}") });
-        for (key, row) in &stored {
-            match self.told.get(key) {
-                None => find(key, "the row is there, but the record does not tell of it"),
-                Some(told) if told != row => find(key, "the row differs from what the record tells"),
-                Some(_) => {}
-            }
-        }
-        for key in self.told.keys().filter(|key| !stored.contains_key(*key)) {
-            find(key, "the record tells of it, but the row is gone");
-        }
+        differences(&self.told, &stored(tx)?, |(what, id)| format!("{what} {id}"), &mut findings);
         Ok(findings)
     }
 }

@@ -1,6 +1,5 @@
 //! A request as the tools show it: everything that is needed to decide, or to know what was decided.
 
-use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,22 +12,6 @@ use crate::policy::Reason;
 use crate::request::{self, Request, RequestKind, State};
 use crate::trust::Points;
 use crate::{Error, Result, format_time};
-
-/// A question to the requester, or its answer.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct NoteOut {
-    /// `question`, `answer` or `note`.
-    kind: String,
-    /// `person` or `agent`.
-    by_kind: String,
-    /// Who.
-    by: String,
-    /// What was said; absent once it was erased.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    /// When.
-    at: String,
-}
 
 /// What a person told the agent to do.
 #[derive(Serialize, JsonSchema)]
@@ -121,7 +104,7 @@ pub(super) struct RequestOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     /// Questions and answers, oldest first.
-    pub(super) notes: Vec<NoteOut>,
+    pub(super) notes: Vec<request::NoteOut>,
     /// Whether a question waits for the agent's answer.
     pub(super) asked_back: bool,
     /// What people told the agent about it, oldest first.
@@ -196,7 +179,7 @@ pub(super) fn show(cx: &mut Cx<'_, '_>, request: &Request) -> Result<RequestOut>
         decided_by: request.decided_by.clone(),
         decided_at: request.decided_at.map(format_time),
         reason: request.reason.clone(),
-        notes: notes_of(cx, &request.id)?,
+        notes: request::notes_of(cx, request)?,
         asked_back: state == State::Pending && request.asked_at.is_some(),
         instructions: told.into_iter().map(told_out).collect(),
         batch_id: request.batch.clone(),
@@ -235,13 +218,4 @@ fn next_step(request: &Request, state: State, granted: bool) -> Option<String> {
         _ => return None,
     };
     Some(step)
-}
-
-fn notes_of(cx: &mut Cx<'_, '_>, request: &str) -> Result<Vec<NoteOut>> {
-    let rows = cx
-        .tx
-        .query("select kind, actor_kind, actor, note, created_at from request_note where request = $1 order by created_at, id limit 200", args![request])?;
-    let read =
-        |row: &deskmate_db::Row| Ok(NoteOut { kind: row.get(0)?, by_kind: row.get(1)?, by: row.get(2)?, text: row.get(3)?, at: format_time(row.get(4)?) });
-    rows.iter().map(read).collect()
 }

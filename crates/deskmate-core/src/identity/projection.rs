@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::sessions::rebuilt_factor;
 use super::token::SecretKind;
 use super::{agents, people, rows, sessions};
-use crate::record::{Body, Finding, Projection};
+use crate::record::{Body, Finding, Projection, differences};
 use crate::{Result, hex};
 
 /// People, agents and credentials as the record says they are: one line of text for each row.
@@ -128,26 +128,12 @@ impl Projection for IdentityProjection {
             stored.credentials.insert(row.get(0)?, facts);
         }
         let mut findings = Vec::new();
-        differences("agent", &self.agents, &stored.agents, &mut findings);
-        differences("person", &self.people, &stored.people, &mut findings);
+        differences(&self.agents, &stored.agents, |id| format!("agent {id}"), &mut findings);
+        differences(&self.people, &stored.people, |id| format!("person {id}"), &mut findings);
         // Rows of credentials that have ended go after a time; without its row none is good.
         let is_kept = |(id, facts): &(&String, &CredentialFacts)| facts.expires_at >= self.newest || stored.credentials.contains_key(*id);
         let kept = self.credentials.iter().filter(is_kept).map(|(id, facts)| (id.clone(), facts.clone())).collect();
-        differences("credential", &kept, &stored.credentials, &mut findings);
+        differences(&kept, &stored.credentials, |id| format!("credential {id}"), &mut findings);
         Ok(findings)
-    }
-}
-
-fn differences<T: PartialEq>(what: &str, told: &BTreeMap<String, T>, stored: &BTreeMap<String, T>, findings: &mut Vec<Finding>) {
-    let mut find = |id: &str, why: &str| findings.push(Finding { seq: None, what: format!("{what} {id}: {why}") });
-    for (id, row) in stored {
-        match told.get(id) {
-            None => find(id, "the row is there, but the record does not tell of it"),
-            Some(facts) if facts != row => find(id, "the row differs from what the record tells"),
-            Some(_) => {}
-        }
-    }
-    for id in told.keys().filter(|id| !stored.contains_key(*id)) {
-        find(id, "the record tells of it, but the row is gone");
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::call::{Cx, Page, PageIn};
 use crate::identity::check_name;
 use crate::limits::TITLE_CHARS_MAX;
-use crate::record::{Body, Event, Finding, Kind, Projection};
+use crate::record::{Body, Event, Finding, Kind, Projection, differences};
 use crate::{Error, Result, check_text, format_time};
 
 /// An agent, or everybody, was paused.
@@ -152,22 +152,11 @@ impl Projection for PauseProjection {
     }
 
     fn compare(&self, tx: &mut Tx<'_>) -> Result<Vec<Finding>> {
-        let mut findings = Vec::new();
-        let mut find = |agent: &str, why: &str| findings.push(Finding { seq: None, what: format!("pause {agent}: {why}") });
-        let mut stored = BTreeMap::new();
+        let (mut stored, mut findings) = (BTreeMap::new(), Vec::new());
         for row in tx.query("select agent, paused_by, paused_at from pause order by agent", &[])? {
             stored.insert(row.get::<String>(0)?, (row.get::<String>(1)?, row.get::<i64>(2)?));
         }
-        for (agent, row) in &stored {
-            match self.paused.get(agent) {
-                None => find(agent, "the row is there, but the record does not tell of it"),
-                Some(told) if told != row => find(agent, "the row differs from what the record tells"),
-                Some(_) => {}
-            }
-        }
-        for agent in self.paused.keys().filter(|agent| !stored.contains_key(*agent)) {
-            find(agent, "the record tells of it, but the row is gone");
-        }
+        differences(&self.paused, &stored, |agent| format!("pause {agent}"), &mut findings);
         Ok(findings)
     }
 }

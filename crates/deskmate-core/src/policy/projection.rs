@@ -6,7 +6,7 @@ use deskmate_db::Tx;
 use serde_json::Value;
 
 use super::store::{self, ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, UNMAPPED};
-use crate::record::{Body, Finding, Projection};
+use crate::record::{Body, Finding, Projection, differences};
 use crate::{Result, hex};
 
 /// Policies, mappings and settings as the record says they are.
@@ -79,26 +79,12 @@ impl Projection for PolicyProjection {
             stored.settings.insert((row.get(0)?, row.get(1)?), (hex(&store::sha256(&body)), Accepted { by: row.get(3)?, at: row.get(4)? }));
         }
         let mut findings = Vec::new();
-        differences(|(name, version)| format!("policy {name} version {version}"), &self.policies, &stored.policies, &mut findings);
-        differences(|(agent, domain, policy)| format!("mapping of {agent} and {domain} to {policy}"), &self.mappings, &stored.mappings, &mut findings);
-        differences(|(section, domain)| format!("setting {section} {domain}"), &self.settings, &stored.settings, &mut findings);
+        differences(&self.policies, &stored.policies, |(name, version)| format!("policy {name} version {version}"), &mut findings);
+        differences(&self.mappings, &stored.mappings, |(agent, domain, policy)| format!("mapping of {agent} and {domain} to {policy}"), &mut findings);
+        differences(&self.settings, &stored.settings, |(section, domain)| format!("setting {section} {domain}"), &mut findings);
         if store::named_digest(tx)? != self.digest {
             findings.push(Finding { seq: None, what: "rulebook: the desk names another digest than the record".to_owned() });
         }
         Ok(findings)
-    }
-}
-
-fn differences<K: Ord, T: PartialEq>(name: impl Fn(&K) -> String, told: &BTreeMap<K, T>, stored: &BTreeMap<K, T>, findings: &mut Vec<Finding>) {
-    let mut find = |key: &K, why: &str| findings.push(Finding { seq: None, what: format!("{}: {why}", name(key)) });
-    for (key, row) in stored {
-        match told.get(key) {
-            None => find(key, "the row is there, but the record does not tell of it"),
-            Some(facts) if facts != row => find(key, "the row differs from what the record tells"),
-            Some(_) => {}
-        }
-    }
-    for key in told.keys().filter(|key| !stored.contains_key(*key)) {
-        find(key, "the record tells of it, but the row is gone");
     }
 }

@@ -32,4 +32,5 @@ pub use prune::prune_checkpoints;
 pub use read::{EventRow, Search, Told, events_after, fill, find_event, heads_after, newest_checkpoint, search, search_heads, size, told_of};
 pub use seal::{Sealer, Sealing, Stager, check_end, seal_staged};
 pub use tree::{Frontier, StoredHashes};
+pub(crate) use verify::differences;
 pub use verify::{Finding, Projection, Report, Verifier};

@@ -50,6 +50,21 @@ pub trait Projection: Send {
     fn compare(&self, tx: &mut Tx<'_>) -> Result<Vec<Finding>>;
 }
 
+/// Compares rows as the record tells of them with rows as they are stored. `name` says which one a finding is about.
+pub(crate) fn differences<K: Ord, T: PartialEq>(told: &BTreeMap<K, T>, stored: &BTreeMap<K, T>, name: impl Fn(&K) -> String, findings: &mut Vec<Finding>) {
+    let mut find = |key: &K, why: &str| findings.push(Finding { seq: None, what: format!("{}: {why}", name(key)) });
+    for (key, row) in stored {
+        match told.get(key) {
+            None => find(key, "the row is there, but the record does not tell of it"),
+            Some(facts) if facts != row => find(key, "the row differs from what the record tells"),
+            Some(_) => {}
+        }
+    }
+    for key in told.keys().filter(|key| !stored.contains_key(*key)) {
+        find(key, "the record tells of it, but the row is gone");
+    }
+}
+
 /// A verification under way: call [`Verifier::step`] until it answers `false`, then [`Verifier::finish`].
 pub struct Verifier {
     frontier: Frontier,

@@ -48,6 +48,7 @@ pub use standing::waived_by;
 pub use submit::{cancel, denied, find, submit, supersede, withdraw};
 pub(crate) use submit::{hide, shown_packet};
 pub use talk::{answer, ask, delegate, snooze};
+pub(crate) use view::{NoteOut, notes_of};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[

@@ -253,7 +253,7 @@ struct VoteOut {
 
 /// A question, an answer or a note.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct NoteOut {
+pub(crate) struct NoteOut {
     /// Its id.
     note: String,
     /// `question`, `answer` or `delegation`.
@@ -334,7 +334,8 @@ pub(super) fn details(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Details>
     })
 }
 
-fn notes_of(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Vec<NoteOut>> {
+/// What was asked and answered about a request, oldest first.
+pub(crate) fn notes_of(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Vec<NoteOut>> {
     let notes = rows::notes(cx.tx, &request.id)?.into_iter();
     let out = |note: rows::NoteRow| NoteOut {
         note: note.id,

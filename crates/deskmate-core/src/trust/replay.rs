@@ -13,7 +13,7 @@ use super::rules::{POLICY_CHANGE, Rates, State, Step, Verdict, override_impact};
 use super::{CHANGED, Points};
 use crate::Result;
 use crate::call::Cx;
-use crate::record::{Body, Finding, Projection};
+use crate::record::{Body, Finding, Projection, differences};
 
 /// Trust as the record says it is.
 #[derive(Default)]
@@ -44,9 +44,9 @@ impl Projection for TrustProjection {
     fn compare(&self, tx: &mut Tx<'_>) -> Result<Vec<Finding>> {
         let mut findings: Vec<Finding> = self.misfits.iter().map(|(key, seq)| Finding { seq: Some(*seq), what: misfit(key) }).collect();
         let stored = stored_rows(tx)?;
-        differences("trust", &self.rows, &stored, Key::subject, &mut findings);
+        differences(&self.rows, &stored, |key| format!("trust {}", key.subject()), &mut findings);
         let stored = stored_verdicts(tx)?;
-        differences("verdict on request", &self.verdicts, &stored, Clone::clone, &mut findings);
+        differences(&self.verdicts, &stored, |request| format!("verdict on request {request}"), &mut findings);
         Ok(findings)
     }
 }
@@ -58,20 +58,6 @@ fn unknown() -> Key {
 
 fn misfit(key: &Key) -> String {
     format!("{}: the numbers of this change do not follow from what was before", key.subject())
-}
-
-fn differences<K: Ord, T: PartialEq>(what: &str, told: &BTreeMap<K, T>, stored: &BTreeMap<K, T>, name: impl Fn(&K) -> String, findings: &mut Vec<Finding>) {
-    let mut find = |key: &K, why: &str| findings.push(Finding { seq: None, what: format!("{what} {}: {why}", name(key)) });
-    for (key, row) in stored {
-        match told.get(key) {
-            None => find(key, "the row is there, but the record does not tell of it"),
-            Some(facts) if facts != row => find(key, "the row differs from what the record tells"),
-            Some(_) => {}
-        }
-    }
-    for key in told.keys().filter(|key| !stored.contains_key(*key)) {
-        find(key, "the record tells of it, but the row is gone");
-    }
 }
 
 impl TrustProjection {
