@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use deskmate_core::call::{Call, Credential, Desk, Registry, Surface};
+use deskmate_core::call::{Call, Credential, Desk, Outcome, Registry, Surface};
 use deskmate_core::record::{Keyring, Sealer, SigningKey};
 use deskmate_core::{MIGRATIONS, World};
 use deskmate_db::{Db, Error, Kind, Options, Seal, Tx};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// How many calls are under way at once; one commit takes what waits.
 const CLIENTS: u64 = 256;
@@ -73,30 +73,37 @@ pub fn recipient(number: u64) -> String {
     format!("reader-{number}")
 }
 
+/// Makes so many calls, many at once, and keeps of each answer what `keep` takes from it.
+pub async fn calls<T: Send + 'static>(desk: &Desk, count: u64, call: impl Fn(u64) -> Call + Send + Sync + 'static, keep: fn(&Value) -> Option<T>) -> Vec<T> {
+    let (next, call) = (Arc::new(AtomicU64::new(0)), Arc::new(call));
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        let (desk, next, call) = (desk.clone(), Arc::clone(&next), Arc::clone(&call));
+        clients.push(tokio::spawn(async move {
+            let mut kept = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return kept;
+                }
+                let (Outcome::Done(answer) | Outcome::NotYet(answer)) = desk.call(call(number)).await.expect("the call is answered").outcome;
+                kept.extend(keep(&answer));
+            }
+        }));
+    }
+    let mut all = Vec::new();
+    for client in clients {
+        all.extend(client.await.expect("no client panicked"));
+    }
+    all
+}
+
 /// Sends so many messages to so many recipients and answers how many in a second.
 pub fn run(home: &Path, messages: u64, recipients: u64) -> f64 {
     let desk = open(home);
     let started = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    runtime.block_on(async {
-        let next = Arc::new(AtomicU64::new(0));
-        let mut clients = Vec::new();
-        for _ in 0..CLIENTS {
-            let (desk, next) = (desk.clone(), Arc::clone(&next));
-            clients.push(tokio::spawn(async move {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= messages {
-                        return;
-                    }
-                    desk.call(message(number, recipients)).await.expect("the message is sent");
-                }
-            }));
-        }
-        for client in clients {
-            client.await.expect("no client panicked");
-        }
-    });
+    runtime.block_on(calls(&desk, messages, move |number| message(number, recipients), |_| None::<()>));
     desk.db.close();
     #[expect(clippy::cast_precision_loss, reason = "a count of messages")]
     let rate = messages as f64 / started.elapsed().as_secs_f64();

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 pub struct Connection {
     stream: TcpStream,
     host: String,
+    token: Option<String>,
     input: Vec<u8>,
 }
 
@@ -20,13 +21,19 @@ impl Connection {
         let host = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
         let stream = TcpStream::connect(&host).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, host, input: Vec::with_capacity(16 * 1024) })
+        Ok(Self { stream, host, token: None, input: Vec::with_capacity(16 * 1024) })
+    }
+
+    /// Calls with a token from now on; the agent's name of a call is not sent then.
+    pub fn with_token(self, token: String) -> Self {
+        Self { token: Some(token), ..self }
     }
 
     /// Calls an operation as an agent and answers the status and the size of the body.
     pub async fn call(&mut self, operation: &str, agent: &str, body: &str) -> io::Result<(u16, usize)> {
+        let caller = self.token.as_ref().map_or_else(|| format!("X-Deskmate-Agent: {agent}"), |token| format!("Authorization: Bearer {token}"));
         let request = format!(
-            "POST /api/{operation} HTTP/1.1\r\nHost: {}\r\nX-Deskmate-Agent: {agent}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST /api/{operation} HTTP/1.1\r\nHost: {}\r\n{caller}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.host,
             body.len()
         );

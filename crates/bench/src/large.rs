@@ -14,7 +14,7 @@ use crate::load::{LoadArgs, Scenario, drive, ms, times};
 use crate::server::{Server, binary};
 
 /// How often a fast thing is measured.
-const ROUNDS: u32 = 2_000;
+pub const ROUNDS: u32 = 2_000;
 const STARTS: u32 = 10;
 
 /// Times of `read_messages` over HTTP for one reader with a full page waiting.

@@ -5,6 +5,7 @@ mod bridge;
 mod fill;
 mod floor;
 mod http;
+mod inbox;
 mod large;
 mod load;
 mod report;
@@ -67,6 +68,13 @@ enum Command {
         #[arg(long)]
         home: PathBuf,
     },
+    /// The inbox of a store with much history
+    Inbox {
+        #[arg(long, default_value_t = 100_000)]
+        decided: u64,
+        #[arg(long, default_value_t = 5_000)]
+        pending: u64,
+    },
     /// Everything, as a table
     All {
         #[arg(long, default_value_t = 1_000_000)]
@@ -117,6 +125,10 @@ fn main() {
             for (what, phase) in [("copying", life.copying), ("comparing", life.comparing), ("in step", life.in_step)] {
                 println!("{what}: {}", phase.line());
             }
+        }
+        Command::Inbox { decided, pending } => {
+            let temporary = tempfile::tempdir().expect("a temporary directory");
+            inbox::run(program, temporary.path(), decided, pending).into_iter().for_each(|(what, found)| line(what, found));
         }
         Command::All { messages, seconds, database_url, home } => {
             let temporary = tempfile::tempdir().expect("a temporary directory");

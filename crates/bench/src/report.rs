@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::load::{LoadArgs, Scenario};
-use crate::{bridge, fill, floor, large, load};
+use crate::{bridge, fill, floor, inbox, large, load};
 
 /// What `bench all` takes beside the binary.
 pub struct Plan<'a> {
@@ -41,6 +41,7 @@ pub fn all(plan: &Plan<'_>) {
         table.add(&format!("one durable {what} beyond one 4 kB append with fdatasync, p50"), target, found);
     }
     loads(plan, &mut table);
+    inboxes(plan, &mut table);
     stores(plan, &mut table);
     println!("{}\n", machine());
     table.print();
@@ -57,6 +58,13 @@ fn loads(plan: &Plan<'_>, table: &mut Table) {
     table.add("propose, 64 clients, SQLite", "≥ 4,000/s, p99 ≤ 30 ms", load(Scenario::Propose, 64, None));
     if let Some(url) = plan.database_url {
         table.add("send, 64 clients, PostgreSQL", "≥ 1,000/s", load(Scenario::Send, 64, Some(url)));
+    }
+}
+
+fn inboxes(plan: &Plan<'_>, table: &mut Table) {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    for (what, (p50, p99)) in inbox::run(plan.program, home.path(), 100_000, 5_000) {
+        table.add(&format!("a page of {what}, 100,000 decided and 5,000 pending requests"), "p99 ≤ 5 ms", format!("p50 {p50:.2} ms, p99 {p99:.2} ms"));
     }
 }
 
