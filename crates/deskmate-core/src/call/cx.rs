@@ -5,7 +5,7 @@ use std::sync::Arc;
 use deskmate_db::Tx;
 
 use super::actor::{Actor, Surface};
-use crate::policy::Cache;
+use crate::policy::{Cache, Rulebook};
 use crate::record::{Event, Keyring};
 use crate::{Result, World};
 
@@ -21,6 +21,8 @@ pub struct Cx<'t, 'c> {
     pub keys: Arc<Keyring>,
     /// The rulebook that was used last.
     pub(crate) rulebooks: Cache,
+    /// The rulebook in force, once this call asked for it.
+    pub(crate) rulebook: Option<Arc<Rulebook>>,
     world: Arc<dyn World>,
     now: i64,
 }
@@ -29,7 +31,7 @@ impl<'t, 'c> Cx<'t, 'c> {
     /// A context over an open transaction. The whole call happens at one moment.
     pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>, rulebooks: Cache) -> Self {
         let now = world.now();
-        Self { tx, actor, surface, keys, rulebooks, world, now }
+        Self { tx, actor, surface, keys, rulebooks, rulebook: None, world, now }
     }
 
     /// The moment of the call: microseconds since 1970 in UTC.

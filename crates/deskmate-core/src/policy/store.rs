@@ -13,7 +13,7 @@ use super::rulebook::{Loaded, Rulebook};
 use super::{PolicyRef, Problem, rules};
 use crate::call::Cx;
 use crate::record::{Event, Kind};
-use crate::{Code, Error, Result, hex};
+use crate::{Code, Error, Result, canonical, hex};
 
 /// A version of a policy came into force.
 pub const ACCEPTED: Kind = Kind { name: "policy.accepted", says: "A version of a policy came into force." };
@@ -46,7 +46,7 @@ impl Content {
     pub(super) fn of(parts: &Parts, versions: &BTreeMap<String, i64>) -> Result<Self> {
         let mut content = Self { mappings: parts.mappings.clone(), ..Self::default() };
         for (name, policy) in &parts.policies {
-            let text = canonical(policy)?;
+            let text = canonical("policy", policy)?;
             content.policies.insert(name.clone(), (versions.get(name).copied().unwrap_or(0), hex(&sha256(&text))));
         }
         content.settings = setting_rows(parts)?;
@@ -62,10 +62,6 @@ impl Content {
 /// The digest while nothing was ever put in force.
 static NOTHING: LazyLock<String> = LazyLock::new(|| Content::default().digest().unwrap_or_default());
 
-fn canonical<T: Serialize>(value: &T) -> Result<String> {
-    serde_json_canonicalizer::to_string(value).map_err(|error| Error::invalid("", format!("has no canonical form: {error}")))
-}
-
 pub(super) fn sha256(text: &str) -> [u8; 32] {
     Sha256::digest(text).into()
 }
@@ -75,11 +71,11 @@ fn setting_rows(parts: &Parts) -> Result<BTreeMap<(String, String), String>> {
     let mut rows = BTreeMap::new();
     for (domain, sections) in &parts.settings {
         for (section, patch) in sections.iter().filter(|(_, patch)| !patch.is_empty()) {
-            rows.insert((domain.clone(), section.name().to_owned()), canonical(patch)?);
+            rows.insert((domain.clone(), section.name().to_owned()), canonical("settings", patch)?);
         }
     }
     if parts.mode != PolicyMode::default() {
-        rows.insert((String::new(), MODE.to_owned()), canonical(&parts.mode)?);
+        rows.insert((String::new(), MODE.to_owned()), canonical("mode", &parts.mode)?);
     }
     Ok(rows)
 }
@@ -87,6 +83,15 @@ fn setting_rows(parts: &Parts) -> Result<BTreeMap<(String, String), String>> {
 /// Everything in force now, compiled once for each content. A store whose rows do not fit their digest is an error, and
 /// so is everything that would have to be decided with it.
 pub fn current(cx: &mut Cx<'_, '_>) -> Result<Arc<Rulebook>> {
+    if let Some(rulebook) = &cx.rulebook {
+        return Ok(Arc::clone(rulebook));
+    }
+    let rulebook = in_force(cx)?;
+    cx.rulebook = Some(Arc::clone(&rulebook));
+    Ok(rulebook)
+}
+
+fn in_force(cx: &mut Cx<'_, '_>) -> Result<Arc<Rulebook>> {
     let named = named_digest(cx.tx)?;
     let digest = named.as_deref().unwrap_or(&NOTHING);
     if let Some(held) = cx.rulebooks.get(digest) {
@@ -193,6 +198,7 @@ pub fn store(cx: &mut Cx<'_, '_>, target: &Parts, by: &str) -> Result<Stored> {
     if !stored.is_empty() {
         let sql = "insert into desk (key, value) values ('rulebook', $1) on conflict (key) do update set value = excluded.value";
         cx.tx.execute(sql, args![stored.digest])?;
+        cx.rulebook = None;
         cx.emit(Event::new(CHANGED, "desk").fact("digest", stored.digest.clone()).fact("before", before.digest).fact("by", by))?;
     }
     Ok(stored)
@@ -201,7 +207,7 @@ pub fn store(cx: &mut Cx<'_, '_>, target: &Parts, by: &str) -> Result<Stored> {
 fn policies(cx: &mut Cx<'_, '_>, before: &Loaded, target: &Parts, by: &str, stored: &mut Stored) -> Result<()> {
     let now = cx.now();
     for (name, policy) in &target.policies {
-        let body = canonical(policy)?;
+        let body = canonical("policy", policy)?;
         if before.parts.policies.get(name).is_some_and(|held| held == policy) {
             continue;
         }

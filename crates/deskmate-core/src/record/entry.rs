@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::call::{Actor, Surface};
-use crate::{Error, Result, World, hex};
+use crate::{Result, World, canonical, canonical_value, hex};
 
 /// A kind of event, declared once with the sentence that the catalogue shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Event {
         let id = world.new_id();
         let (salt, payload) = match &self.payload {
             None => (None, None),
-            Some(payload) => (Some(world.secret()), Some(canonical(payload)?)),
+            Some(payload) => (Some(world.secret()), Some(canonical_value("payload", payload)?)),
         };
         let body = Body {
             v: 1,
@@ -77,7 +77,7 @@ impl Event {
                 _ => None,
             },
         };
-        let text = canonical(&body)?;
+        let text = canonical("event", &body)?;
         let Body { actor: BodyActor { kind: actor_kind, id: actor, .. }, kind, subject, .. } = body;
         Ok(Entry { id, at: now, actor_kind, actor, kind, subject, body: text, salt: salt.map(|salt| salt.to_vec()), payload })
     }
@@ -138,8 +138,4 @@ pub struct BodyActor {
 /// The commitment to a payload: SHA-256 over a salt of 32 bytes and the canonical text.
 pub(crate) fn commitment(salt: &[u8], payload: &str) -> [u8; 32] {
     Sha256::new().chain_update(salt).chain_update(payload).finalize().into()
-}
-
-pub(crate) fn canonical<T: Serialize>(value: &T) -> Result<String> {
-    serde_json_canonicalizer::to_string(value).map_err(|error| Error::invalid("", format!("has no canonical form: {error}")))
 }

@@ -7,14 +7,14 @@ use super::digest::Bound;
 use super::events::{APPROVED, EDITED, Known, REJECTED, SUPERSEDED, UNDONE, VOTED};
 use super::judge::{Use, forbids, weigh_as};
 use super::model::{Request, RequestKind, State};
-use super::rows::{self, canonical};
+use super::rows;
 use super::submit::{hide, known};
 use super::{grant, outcome, standing};
 use crate::call::Cx;
 use crate::limits::CONTENT_BYTES_MAX;
 use crate::policy::{self, Decision, Mode};
 use crate::record::{self, Event};
-use crate::{Error, Result, check_text, edit, hex};
+use crate::{Error, Result, canonical, check_text, edit, hex};
 
 /// The votes that a request's record tells, as a person's id and a round.
 type Told = Vec<(String, i64)>;

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::model::{Request, Requester, unreadable};
 use crate::call::check_value;
 use crate::policy::Act;
-use crate::{Error, Result};
+use crate::{Error, Result, canonical_value};
 
 /// Everything that a digest covers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,16 +48,29 @@ impl Bound {
     pub fn seal(&self) -> Result<(String, [u8; 32])> {
         let value = serde_json::to_value(self).map_err(|error| Error::invalid("act", error.to_string()))?;
         check_value(&value, 0)?;
-        let text = serde_json_canonicalizer::to_string(&value).map_err(|error| Error::invalid("act", format!("has no canonical form: {error}")))?;
+        let text = canonical_value("act", &value)?;
         let digest = Sha256::digest(text.as_bytes()).into();
         Ok((text, digest))
     }
 
     /// What a request is bound to.
     pub fn read(request: &Request) -> Result<Self> {
-        let text = request.bound.as_deref().ok_or_else(|| Error::conflict("what this request would do was erased").hint("reject it, or let it expire"))?;
-        serde_json::from_str(text).map_err(|_| unreadable("act", &request.id))
+        read(request)
     }
+
+    /// Its nonce alone.
+    pub(super) fn read_nonce(request: &Request) -> Result<String> {
+        #[derive(Deserialize)]
+        struct Nonce {
+            nonce: String,
+        }
+        read(request).map(|Nonce { nonce }| nonce)
+    }
+}
+
+fn read<'r, T: Deserialize<'r>>(request: &'r Request) -> Result<T> {
+    let text = request.bound.as_deref().ok_or_else(|| Error::conflict("what this request would do was erased").hint("reject it, or let it expire"))?;
+    serde_json::from_str(text).map_err(|_| unreadable("act", &request.id))
 }
 
 /// Whether a request's digest is still the one of its stored text.

@@ -85,7 +85,7 @@ impl Request {
     /// back, and after an erasure it tells nothing. `None` once a text is gone.
     pub(super) fn texts_digest(&self) -> Result<Option<[u8; 32]>> {
         let (Some(title), Some(decision), Some(packet), Some(_)) = (&self.title, &self.decision, &self.packet, &self.bound) else { return Ok(None) };
-        let nonce = Bound::read(self)?.nonce;
+        let nonce = Bound::read_nonce(self)?;
         let mut hash = Sha256::new();
         for text in [nonce.as_str(), title, decision, packet] {
             hash.update(text.len().to_be_bytes());
@@ -265,9 +265,4 @@ pub(super) fn insert_note(cx: &mut Cx<'_, '_>, request: &str, kind: &str, note: 
         args![id, request, cx.actor.kind.name(), cx.actor.id, kind, note, now],
     )?;
     Ok(id)
-}
-
-/// A value as canonical JSON.
-pub(super) fn canonical<T: serde::Serialize>(field: &str, value: &T) -> Result<String> {
-    serde_json_canonicalizer::to_string(value).map_err(|error| Error::invalid(field, format!("has no canonical form: {error}")))
 }

@@ -9,12 +9,12 @@ use sha2::{Digest, Sha256};
 
 use super::events::{STANDING, STANDING_ENDED};
 use super::model::Request;
-use super::rows::canonical;
+
 use crate::call::{Cx, PageIn};
 use crate::limits::STANDING_HOURS_MAX;
 use crate::policy::Act;
 use crate::record::{self, Event};
-use crate::{Error, Result, hex};
+use crate::{Error, Result, canonical, hex};
 
 /// What makes an act like another one: the same verb, tool, action and place, and no other fields than that one had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,14 +6,14 @@ use super::decide::Further;
 use super::digest::Bound;
 use super::events::{CANCELLED, CREATED, DENIED, Known, SUPERSEDED, about};
 use super::model::{New, Packet, Request, RequestKind, Requester, State};
-use super::rows::{self, canonical};
+use super::rows;
 use super::{grant, outcome};
 use crate::call::{ActorKind, Cx};
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX};
 use crate::policy::{self, Act, Decision, Mode};
 use crate::record::Event;
 use crate::trust::{self, Points};
-use crate::{Error, Result, check_text, hex, meter};
+use crate::{Error, Result, canonical, check_text, hex, meter};
 
 /// Makes a request. With the mode `act` it is approved at once, with a grant; otherwise it waits for people. The
 /// requester's flood cap and the deny of a decision are errors.
