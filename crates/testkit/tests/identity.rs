@@ -206,7 +206,7 @@ both! {
         let kept = desk.desk.db.read_blocking(|tx| tx.query("select digest from idempotency", &[])).map_err(|error: deskmate_db::Error| error.to_string());
         assert!(kept.unwrap().is_empty());
         let schemas = Registry::new();
-        let takes_key = |name: &str| schemas.get(name).unwrap().input.pointer("/properties/idempotency_key").is_some();
+        let takes_key = |name: &str| schemas.get(name).unwrap().input().pointer("/properties/idempotency_key").is_some();
         assert!(!takes_key("desk_sign_in") && !takes_key("desk_show_presence") && takes_key("desk_agent_add"));
     }
 

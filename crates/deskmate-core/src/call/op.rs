@@ -1,14 +1,14 @@
 //! The declaration of an operation, from which every surface is made.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::actor::{Access, Role};
 use super::cx::Cx;
@@ -108,8 +108,15 @@ pub(crate) type Prepared = Arc<dyn Any + Send + Sync>;
 type Run = dyn Fn(&mut Cx<'_, '_>, Value, Option<&Prepared>) -> Result<Outcome> + Send + Sync;
 type Prepare = dyn Fn(&mut Cx<'_, '_>, &Value) -> Result<Prepared> + Send + Sync;
 
+/// What the input type says of itself.
+struct Described {
+    description: String,
+    schema: Value,
+    /// It has a use of its own for an `agent_id`.
+    own_agent_id: bool,
+}
+
 /// One thing that can be done.
-#[derive(Clone)]
 pub struct Op {
     /// Its name within its toolset.
     pub name: &'static str,
@@ -123,14 +130,11 @@ pub struct Op {
     pub access: Access,
     /// What a client may expect.
     pub hints: Hints,
-    /// What it does, for its caller; the documentation of the input type.
-    pub description: String,
-    /// The schema of its input.
-    pub input: Value,
-    /// The schema of its answer.
-    pub output: Value,
-    run: Arc<Run>,
-    prepare: Option<Arc<Prepare>>,
+    input_schema: fn() -> Value,
+    output_schema: fn() -> Value,
+    described: OnceLock<Described>,
+    run: Box<Run>,
+    prepare: Option<Box<Prepare>>,
     writes_when: Option<fn(&Value) -> bool>,
     secrets: &'static [&'static str],
     secret_input: &'static [&'static str],
@@ -147,7 +151,7 @@ impl Op {
         O: Serialize + JsonSchema + 'static,
     {
         let hints = Hints { destructive: false, idempotent: true, open_world: false };
-        Self::declare::<I, O>(toolset, name, Effect::Read, hints, Arc::new(move |cx, input, _| Ok(Outcome::Done(encode(&run(cx, decode(input)?)?)?))))
+        Self::declare::<I, O>(toolset, name, Effect::Read, hints, Box::new(move |cx, input, _| Ok(Outcome::Done(encode(&run(cx, decode(input)?)?)?))))
     }
 
     /// An operation that changes something. Unless told otherwise it adds and does not overwrite.
@@ -157,7 +161,7 @@ impl Op {
         O: Serialize + JsonSchema + 'static,
     {
         let hints = Hints { destructive: false, idempotent: false, open_world: false };
-        Self::declare::<I, O>(toolset, name, Effect::Write, hints, Arc::new(move |cx, input, _| Ok(Outcome::Done(encode(&run(cx, decode(input)?)?)?))))
+        Self::declare::<I, O>(toolset, name, Effect::Write, hints, Box::new(move |cx, input, _| Ok(Outcome::Done(encode(&run(cx, decode(input)?)?)?))))
     }
 
     /// A read that may hold until there is something to answer.
@@ -167,7 +171,7 @@ impl Op {
         O: Serialize + JsonSchema + 'static,
     {
         let hints = Hints { destructive: false, idempotent: true, open_world: false };
-        let run: Arc<Run> = Arc::new(move |cx, input, _| match run(cx, decode(input)?)? {
+        let run: Box<Run> = Box::new(move |cx, input, _| match run(cx, decode(input)?)? {
             Wait::Ready(answer) => Ok(Outcome::Done(encode(&answer)?)),
             Wait::NotYet(answer) => Ok(Outcome::NotYet(encode(&answer)?)),
         });
@@ -187,23 +191,16 @@ impl Op {
         O: Serialize + JsonSchema + 'static,
     {
         let hints = Hints { destructive: false, idempotent: false, open_world: false };
-        let run: Arc<Run> = Arc::new(move |cx, input, prepared| {
+        let run: Box<Run> = Box::new(move |cx, input, prepared| {
             let prepared = prepared.and_then(|prepared| prepared.downcast_ref::<P>());
             let prepared = prepared.ok_or_else(|| Error::new(Code::Internal, "the first step of this operation did not run"))?;
             Ok(Outcome::Done(encode(&run(cx, decode(input)?, prepared)?)?))
         });
-        let prepare: Arc<Prepare> = Arc::new(move |cx, input| Ok(Arc::new(prepare(cx, &decode(input.clone())?)?) as Prepared));
+        let prepare: Box<Prepare> = Box::new(move |cx, input| Ok(Arc::new(prepare(cx, &decode(input.clone())?)?) as Prepared));
         Self { prepare: Some(prepare), ..Self::declare::<I, O>(toolset, name, Effect::Write, hints, run) }
     }
 
-    fn declare<I: JsonSchema, O: JsonSchema>(toolset: Toolset, name: &'static str, effect: Effect, hints: Hints, run: Arc<Run>) -> Self {
-        let mut input = schema_of::<I>(Contract::Deserialize);
-        let description = take_description(&mut input);
-        if effect == Effect::Write {
-            add_idempotency_key(&mut input);
-        }
-        let mut output = schema_of::<O>(Contract::Serialize);
-        take_description(&mut output);
+    fn declare<I: JsonSchema, O: JsonSchema>(toolset: Toolset, name: &'static str, effect: Effect, hints: Hints, run: Box<Run>) -> Self {
         let access = if toolset == Toolset::Desk { Access::Person(Role::Viewer) } else { Access::Anyone };
         Self {
             name,
@@ -212,9 +209,9 @@ impl Op {
             waits: false,
             access,
             hints,
-            description,
-            input,
-            output,
+            input_schema: || schema_of::<I>(Contract::Deserialize),
+            output_schema: || schema_of::<O>(Contract::Serialize),
+            described: OnceLock::new(),
             run,
             prepare: None,
             writes_when: None,
@@ -245,9 +242,6 @@ impl Op {
     #[must_use]
     pub fn takes_secrets(mut self, secrets: &'static [&'static str]) -> Self {
         self.secret_input = secrets;
-        if let Some(properties) = self.input.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.remove("idempotency_key");
-        }
         self
     }
 
@@ -256,14 +250,57 @@ impl Op {
     /// is refused.
     #[must_use]
     pub fn names_caller(mut self) -> Self {
-        if let Some(properties) = self.input.get_mut("properties").and_then(Value::as_object_mut) {
-            let id = "Your agent id. Who you are comes from your credential, and another id is refused; in open mode this names you.";
-            self.names_caller = !properties.contains_key("agent_id");
-            properties.entry("agent_id").or_insert_with(|| json!({ "type": "string", "description": id }));
-            let token = "Your token, for clients that can send it in no better way than as an argument. It is checked and never kept.";
-            properties.insert("agent_token".to_owned(), json!({ "type": "string", "description": token }));
-        }
+        self.names_caller = true;
         self
+    }
+
+    /// What it does, for its caller: the documentation of the input type.
+    pub fn description(&self) -> &str {
+        &self.described().description
+    }
+
+    /// The schema of its input. Schemas are made when somebody asks for them: most of an idle desk never does.
+    pub fn input(&self) -> &Value {
+        &self.described().schema
+    }
+
+    /// The schema of its answer, made anew at every call.
+    pub fn output(&self) -> Value {
+        let mut schema = (self.output_schema)();
+        take_description(&mut schema);
+        schema
+    }
+
+    /// Whether `agent_id` is an input of its own, and not only says who calls.
+    pub(crate) fn has_own_agent_id(&self) -> bool {
+        self.described().own_agent_id
+    }
+
+    fn described(&self) -> &Described {
+        self.described.get_or_init(|| {
+            let mut schema = (self.input_schema)();
+            let description = take_description(&mut schema);
+            let mut own_agent_id = false;
+            if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+                own_agent_id = properties.contains_key("agent_id");
+                self.add_common(properties);
+            }
+            Described { description, schema, own_agent_id }
+        })
+    }
+
+    /// Adds the inputs that many operations share.
+    fn add_common(&self, properties: &mut Map<String, Value>) {
+        let mut add = |name: &str, says: &str| {
+            properties.entry(name).or_insert_with(|| json!({ "type": "string", "description": says }));
+        };
+        if self.takes_key() {
+            add("idempotency_key", "A key of your choice. The same call with the same key within 7 days is done once and gets the first answer again.");
+        }
+        if self.names_caller {
+            add("agent_id", "Your agent id. Who you are comes from your credential, and another id is refused; in open mode this names you.");
+            add("agent_token", "Your token, for clients that can send it in no better way than as an argument. It is checked and never kept.");
+        }
     }
 
     /// Whether a call may bring a key for doing it once.
@@ -277,11 +314,6 @@ impl Op {
             Some(field) if error.message.starts_with("invalid ") => Error::invalid(field, "must be a text"),
             _ => error,
         }
-    }
-
-    /// Whether `agent_id` is shown but only says who calls.
-    pub(crate) fn shows_caller(&self) -> bool {
-        self.names_caller
     }
 
     /// Tells answers that changed nothing, such as "too many in this hour". They need no event, and are not kept for a
@@ -379,7 +411,8 @@ impl Op {
 }
 
 fn decode<I: DeserializeOwned>(input: Value) -> Result<I> {
-    serde_path(input)
+    // Nearly every input is good, and keeping track of where one stands in it takes time.
+    I::deserialize(&input).or_else(|_| serde_path(input))
 }
 
 /// Names the field that does not fit.
@@ -475,14 +508,4 @@ fn name_choices(schema: &mut Schema, choices: &[Value]) {
 fn take_description(schema: &mut Value) -> String {
     let description = schema.as_object_mut().and_then(|object| object.remove("description"));
     description.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-fn add_idempotency_key(schema: &mut Value) {
-    let described = json!({
-        "type": "string",
-        "description": "A key of your choice. The same call with the same key within 7 days is done once and gets the first answer again.",
-    });
-    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.insert("idempotency_key".to_owned(), described);
-    }
 }

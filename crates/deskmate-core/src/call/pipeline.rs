@@ -117,13 +117,13 @@ impl Desk {
     }
 
     /// Reads on a reader, writes on the writer.
-    async fn decide_where(&self, op: Op, call: Call) -> Result<Answer> {
+    async fn decide_where(&self, op: Arc<Op>, call: Call) -> Result<Answer> {
         let desk = self.clone();
         if op.effect_of(&call.input) == Effect::Read {
             return self.db.read(move |tx| desk.run(tx, &op, &call, None)).await;
         }
         let prepared = if op.is_prepared() {
-            let (desk, op, call) = (self.clone(), op.clone(), call.clone());
+            let (desk, op, call) = (self.clone(), Arc::clone(&op), call.clone());
             self.db.read_slowly(move |tx| desk.prepare(tx, &op, &call)).await?
         } else {
             None

@@ -1,6 +1,7 @@
 //! The list of all operations, by name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::op::{Op, Toolset};
 use crate::record::Kind;
@@ -8,7 +9,7 @@ use crate::record::Kind;
 /// All operations of a desk.
 #[derive(Clone)]
 pub struct Registry {
-    by_name: BTreeMap<String, Op>,
+    by_name: BTreeMap<String, Arc<Op>>,
 }
 
 impl Registry {
@@ -31,28 +32,28 @@ impl Registry {
 
     /// A registry of chosen operations: for fixtures of tests.
     pub fn of(ops: impl IntoIterator<Item = Op>) -> Self {
-        Self { by_name: ops.into_iter().map(|op| (op.full_name(), op)).collect() }
+        Self { by_name: ops.into_iter().map(|op| (op.full_name(), Arc::new(op))).collect() }
     }
 
     /// Adds operations.
     #[must_use]
     pub fn with(mut self, ops: impl IntoIterator<Item = Op>) -> Self {
-        self.by_name.extend(ops.into_iter().map(|op| (op.full_name(), op)));
+        self.by_name.extend(ops.into_iter().map(|op| (op.full_name(), Arc::new(op))));
         self
     }
 
     /// All operations in the order of their full names.
-    pub fn all(&self) -> impl Iterator<Item = &Op> {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Op>> {
         self.by_name.values()
     }
 
     /// An operation by its full name.
-    pub fn get(&self, full_name: &str) -> Option<&Op> {
+    pub fn get(&self, full_name: &str) -> Option<&Arc<Op>> {
         self.by_name.get(full_name)
     }
 
     /// An operation by its full name, or by its plain name where only one has it.
-    pub fn find(&self, name: &str) -> Option<&Op> {
+    pub fn find(&self, name: &str) -> Option<&Arc<Op>> {
         self.get(name).or_else(|| {
             let mut named = self.all().filter(|op| op.name == name);
             named.next().filter(|_| named.next().is_none())
@@ -60,7 +61,7 @@ impl Registry {
     }
 
     /// The operations of some toolsets, in a stable order.
-    pub fn of_toolsets<'r>(&'r self, toolsets: &'r [Toolset]) -> impl Iterator<Item = &'r Op> {
+    pub fn of_toolsets<'r>(&'r self, toolsets: &'r [Toolset]) -> impl Iterator<Item = &'r Arc<Op>> {
         self.all().filter(move |op| toolsets.contains(&op.toolset))
     }
 }

@@ -22,7 +22,7 @@ impl Claims {
     /// Takes `agent_id` and `agent_token` out of an input. An operation that has a use of its own for an `agent_id` keeps
     /// it, and it counts as a claim all the same.
     pub fn take(op: &Op, input: &mut Value) -> Result<Self> {
-        let own = op.input.pointer("/properties/agent_id").is_some() && !op.shows_caller();
+        let own = op.has_own_agent_id();
         let mut claims = Self::default();
         let Some(fields) = input.as_object_mut() else {
             return Err(Error::invalid("input", "must be a JSON object"));

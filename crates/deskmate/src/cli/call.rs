@@ -58,7 +58,7 @@ fn fields(op: &Op, pairs: &[String]) -> Result<Value, Error> {
     let mut fields = Map::new();
     for pair in pairs {
         let (name, value) = pair.split_once('=').ok_or_else(|| Error::invalid("field", format!("{pair:?} must be name=value")))?;
-        let is_text = op.input.pointer(&format!("/properties/{name}/type")).is_none_or(|kind| kind == "string");
+        let is_text = op.input().pointer(&format!("/properties/{name}/type")).is_none_or(|kind| kind == "string");
         let value = if is_text {
             Value::String(value.to_owned())
         } else {
@@ -75,7 +75,7 @@ fn list(global: &Global, registry: &Registry) -> Result<(), Failure> {
     }
     let mut text = String::new();
     for op in registry.all() {
-        let does = op.description.split_inclusive('.').next().unwrap_or_default().replace('\n', " ");
+        let does = op.description().split_inclusive('.').next().unwrap_or_default().replace('\n', " ");
         text.push_str(&format!("{:30}  {does}\n{:30}  for {}\n", op.full_name(), "", op.access.describe()));
     }
     say(text.trim_end())?;

@@ -39,7 +39,7 @@ pub(crate) fn document(registry: &Registry) -> Value {
 
 fn path(op: &Op) -> Value {
     let answers = json!({
-        "200": { "description": "The answer", "content": { "application/json": { "schema": op.output } } },
+        "200": { "description": "The answer", "content": { "application/json": { "schema": op.output() } } },
         "default": { "description": "A refusal or a failure", "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Failure" } } } },
     });
     let operation = |body: bool| {
@@ -47,12 +47,12 @@ fn path(op: &Op) -> Value {
             "operationId": if body { op.full_name() } else { format!("{}_get", op.full_name()) },
             "tags": [op.toolset.name()],
             "summary": op.title(),
-            "description": format!("{}\n\nMay be called by: {}.", op.description, op.access.describe()),
+            "description": format!("{}\n\nMay be called by: {}.", op.description(), op.access.describe()),
             "responses": answers,
         });
         if let Some(fields) = operation.as_object_mut() {
             if body {
-                fields.insert("requestBody".to_owned(), json!({ "content": { "application/json": { "schema": op.input } } }));
+                fields.insert("requestBody".to_owned(), json!({ "content": { "application/json": { "schema": op.input() } } }));
             } else {
                 fields.insert("parameters".to_owned(), parameters(op));
             }
@@ -68,8 +68,8 @@ fn path(op: &Op) -> Value {
 }
 
 fn parameters(op: &Op) -> Value {
-    let required: Vec<&str> = op.input.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    let properties = op.input.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let required: Vec<&str> = op.input().get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let properties = op.input().get("properties").and_then(Value::as_object).into_iter().flatten();
     let parameter = |(name, schema): (&String, &Value)| json!({ "name": name, "in": "query", "required": required.contains(&name.as_str()), "schema": schema });
     Value::Array(properties.map(parameter).collect())
 }

@@ -1,5 +1,7 @@
 //! Every operation as a route: `POST /api/NAME` with the input as JSON, and `GET` for those that only look.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, Extension, Path, State};
@@ -116,7 +118,7 @@ pub(super) async fn call_get(
 }
 
 fn find<'s>(shared: &'s Shared, operation: &str) -> Result<&'s Op> {
-    let found = shared.app.desk.registry.get(operation);
+    let found = shared.app.desk.registry.get(operation).map(Arc::as_ref);
     found.ok_or_else(|| Error::not_found(format!("there is no operation {operation}")).hint("/api/openapi.json lists all"))
 }
 
@@ -147,7 +149,7 @@ fn query(op: &Op, text: &str) -> Result<Value> {
     let pairs: Vec<(String, String)> = serde_urlencoded::from_str(text).map_err(|error| Error::invalid("query", error.to_string()))?;
     let mut fields = Map::new();
     for (name, value) in pairs {
-        let kind = op.input.pointer(&format!("/properties/{name}/type")).and_then(Value::as_str);
+        let kind = op.input().pointer(&format!("/properties/{name}/type")).and_then(Value::as_str);
         let read = match kind {
             Some("integer" | "number" | "boolean") => {
                 parse_strict(value.as_bytes()).map_err(|_| Error::invalid(&name, format!("must be of the type {}", kind.unwrap_or_default())))?

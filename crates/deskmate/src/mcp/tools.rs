@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deskmate_core::call::{Answer, Call, Credential, Effect, Op, Outcome, Registry, Surface, Toolset};
@@ -38,26 +38,27 @@ struct Entry {
 
 /// The tools of an endpoint.
 pub(super) struct Tools {
-    list: Vec<Tool>,
+    ops: Vec<(String, Arc<Op>)>,
+    list: OnceLock<Vec<Tool>>,
     by_name: HashMap<String, Entry>,
 }
 
 impl Tools {
-    /// Renders the operations of the mounted toolsets, in the stable order of their full names.
+    /// The operations of the mounted toolsets, in the stable order of their full names.
     pub(super) fn new(registry: &Registry, mount: &Mount) -> Self {
         let plain = mount.toolsets.len() == 1;
-        let mut tools = Self { list: Vec::new(), by_name: HashMap::new() };
+        let mut tools = Self { ops: Vec::new(), list: OnceLock::new(), by_name: HashMap::new() };
         for op in registry.of_toolsets(&mount.toolsets).filter(|op| !mount.read_only || op.effect == Effect::Read) {
             let name = if plain { op.name.to_owned() } else { op.full_name() };
-            tools.list.push(render(op, name.clone()));
+            tools.ops.push((name.clone(), Arc::clone(op)));
             tools.by_name.insert(name, Entry { operation: op.full_name(), toolset: op.toolset, waits: op.waits });
         }
         tools
     }
 
-    /// All tools.
+    /// All tools, rendered when somebody asks for them first.
     pub(super) fn list(&self) -> &[Tool] {
-        &self.list
+        self.list.get_or_init(|| self.ops.iter().map(|(name, op)| render(op, name.clone())).collect())
     }
 
     /// Does what a `tools/call` asks.
@@ -94,9 +95,9 @@ fn render(op: &Op, name: String) -> Tool {
         .destructive(op.hints.destructive)
         .idempotent(op.hints.idempotent)
         .open_world(op.hints.open_world);
-    Tool::new(Cow::Owned(name), Cow::Owned(op.description.clone()), object(&op.input))
+    Tool::new(Cow::Owned(name), Cow::Owned(op.description().to_owned()), object(op.input()))
         .with_title(op.title())
-        .with_raw_output_schema(object(&op.output))
+        .with_raw_output_schema(object(&op.output()))
         .with_annotations(hints)
 }
 

@@ -75,12 +75,12 @@ fn every_operation_and_field_is_described() {
     let mut names = Vec::new();
     for op in registry.of_toolsets(&[deskmate_core::call::Toolset::Bridge]) {
         names.push(op.name);
-        if op.description.is_empty() {
+        if op.description().is_empty() {
             found.push(op.name.to_owned());
         }
-        assert_eq!(op.input["additionalProperties"], json!(false), "{}", op.name);
-        undescribed(&op.input, op.name, &mut found);
-        undescribed(&op.output, &format!("{} answers", op.name), &mut found);
+        assert_eq!(op.input()["additionalProperties"], json!(false), "{}", op.name);
+        undescribed(op.input(), op.name, &mut found);
+        undescribed(&op.output(), &format!("{} answers", op.name), &mut found);
     }
     assert_eq!(found, Vec::<String>::new());
     for old in ["send_message", "read_messages", "create_task", "get_tasks", "update_task"] {

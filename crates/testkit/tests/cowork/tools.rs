@@ -49,23 +49,23 @@ fn every_tool_and_parameter_of_existing_clients_is_there() {
     assert_eq!(names, expected.iter().map(String::as_str).collect());
     let mut found = Vec::new();
     for op in &ops {
-        assert_eq!(op.input["additionalProperties"], json!(false), "{}", op.name);
-        assert!(!op.description.is_empty() && op.description.len() < 1_024, "{}", op.name);
-        undescribed(&op.input, op.name, &mut found);
-        undescribed(&op.output, &format!("{} answers", op.name), &mut found);
+        assert_eq!(op.input()["additionalProperties"], json!(false), "{}", op.name);
+        assert!(!op.description().is_empty() && op.description().len() < 1_024, "{}", op.name);
+        undescribed(op.input(), op.name, &mut found);
+        undescribed(&op.output(), &format!("{} answers", op.name), &mut found);
         // Whatever existing clients send along is shown, so that those which check before sending do send it.
         for name in ["agent_id", "agent_token"] {
-            assert!(op.input["properties"].get(name).is_some(), "{} has no {name}", op.name);
+            assert!(op.input()["properties"].get(name).is_some(), "{} has no {name}", op.name);
         }
     }
     assert_eq!(found, Vec::<String>::new());
     for (name, parameters) in OLD {
         let op = registry.get(&format!("cowork_{name}")).expect(name);
         for parameter in parameters.split(' ') {
-            assert!(op.input["properties"].get(parameter).is_some(), "{name} has no {parameter}");
+            assert!(op.input()["properties"].get(parameter).is_some(), "{name} has no {parameter}");
         }
         // Nothing is required now that was not required before.
-        let required: Vec<&str> = op.input["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: Vec<&str> = op.input()["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         assert!(required.iter().all(|field| parameters.split(' ').any(|known| known == *field)), "{name} requires {required:?}");
     }
     for name in ["check_trust", "status", "validate_policy", "audit_trail", "governance_report", "check_handoff"] {
