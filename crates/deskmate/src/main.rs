@@ -24,6 +24,10 @@ mod world;
 
 use std::process::ExitCode;
 
+/// A call makes many small things and lets go of them on another thread, which the system's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Whatever a desk writes is its owner's alone, in whatever directory it lies.
     #[cfg(unix)]

@@ -8,20 +8,20 @@ use super::{Failure, Global};
 use crate::config;
 use crate::shim::{self, ShimArgs};
 
-#[derive(Args)]
+#[derive(Args, Debug, Default)]
 pub(super) struct McpArgs {
     /// The toolsets to mount, separated by commas; cowork,bridge if not given
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    toolset: Vec<String>,
+    pub(super) toolset: Vec<String>,
     /// The name of the agent that calls
     #[arg(long, value_name = "NAME")]
-    agent: Option<String>,
+    pub(super) agent: Option<String>,
     /// Leave out every tool that changes something
     #[arg(long)]
-    read_only: bool,
+    pub(super) read_only: bool,
     /// Exit after this time without a request, for example 5m; stays for ever if not given
     #[arg(long, value_name = "TIME")]
-    idle_exit: Option<String>,
+    pub(super) idle_exit: Option<String>,
 }
 
 pub(super) fn run(global: &Global, args: McpArgs) -> Result<(), Failure> {
