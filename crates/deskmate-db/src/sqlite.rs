@@ -4,14 +4,17 @@
 //! answers. A closure that refuses after it wrote makes the batch begin anew, with a savepoint for each. A full disk can
 //! drop the whole transaction without an error of its own, so after every closure the writer looks whether it stands.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::Wal;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
@@ -26,10 +29,14 @@ const BATCH_TIME_MAX: Duration = Duration::from_millis(8);
 /// A closure that holds the only writer longer than this is worth a line in the log.
 const SLOW_WRITE: Duration = Duration::from_millis(20);
 const STATEMENT_CACHE: usize = 256;
-/// The write-ahead log is copied back in the background after this many commits, and by the writer itself, which
-/// stops for it, when the background copy cannot keep up and the log has this many pages (64 MiB).
-const CHECKPOINT_COMMITS: u32 = 200;
-const CHECKPOINT_PAGES_MAX: u64 = 16_384;
+/// The write-ahead log is copied back in the background whenever it grew by so many pages (64 MiB) ...
+const COPY_PAGES: u64 = 16_384;
+/// ... in passes, until no more than so many are left, which the writer itself copies between two batches: the log then
+/// begins anew, in the same place of the disk.
+const TAIL_PAGES: u64 = 512;
+const COPY_PASSES: u32 = 6;
+/// Where that does not keep up, as with a reader of long breath, the writer stops for it at so many pages (256 MiB).
+const LOG_PAGES_MAX: u64 = 65_536;
 /// How long the writer waits for readers then, and how long anybody waits for a lock.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(50);
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -49,7 +56,7 @@ pub(crate) fn open_connection(path: &Path, flags: OpenFlags) -> Result<Connectio
 pub(crate) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = open_connection(path, OpenFlags::default())?;
     connection.execute_batch(
-        "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 67108864; \
+        "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 134217728; \
          pragma cache_size = -4000; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on;",
     )?;
     Ok(connection)
@@ -62,14 +69,18 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
 }
 
 /// Starts the writer thread and the checkpoint thread.
-pub(crate) fn start_writer(connection: Connection, path: &Path, queue_max: usize, seal: Box<dyn Seal>) -> Result<(Queue, Vec<JoinHandle<()>>)> {
+pub(crate) fn start_writer(mut connection: Connection, path: &Path, queue_max: usize, seal: Box<dyn Seal>) -> Result<(Queue, Vec<JoinHandle<()>>)> {
     let (queue, jobs) = sync_channel::<Box<dyn Work>>(queue_max);
     let (wake, due) = sync_channel::<()>(1);
-    let log_pages = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&log_pages);
+    let log = Arc::new(Log::default());
+    let (counted, shared) = (Arc::clone(&log), Arc::clone(&log));
+    connection.wal_hook(Some(move |_: &mut Wal, pages| {
+        counted.pages.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
+        Ok(())
+    }))?;
     let copier = open_connection(path, OpenFlags::default())?;
-    let checkpointer = spawn("desk-checkpoint", move || checkpoint_loop(&copier, &due, &counted))?;
-    let mut writer = Writer { connection, seal, log_pages, wake, commits: 0 };
+    let checkpointer = spawn("desk-checkpoint", move || copy_loop(&copier, &due, &shared))?;
+    let mut writer = Writer { connection, seal, log, wake, copying: false, copied_at: 0 };
     let writer = spawn("desk-writer", move || writer.run(&jobs))?;
     Ok((queue, vec![writer, checkpointer]))
 }
@@ -106,12 +117,24 @@ fn read_one(connection: &Connection, mut work: Box<dyn Work>) {
     work.answer(Ok(()));
 }
 
+/// What the writer and the thread that copies the write-ahead log back tell each other.
+#[derive(Default)]
+struct Log {
+    /// How many pages the log had after the last commit.
+    pages: AtomicU64,
+    /// Set when so little is left to copy that the writer can do it.
+    tail_is_left: AtomicBool,
+}
+
 struct Writer {
     connection: Connection,
     seal: Box<dyn Seal>,
-    log_pages: Arc<AtomicU64>,
+    log: Arc<Log>,
     wake: SyncSender<()>,
-    commits: u32,
+    /// Whether the other thread was asked to copy.
+    copying: bool,
+    /// How long the log was when it was last copied.
+    copied_at: u64,
 }
 
 /// Whether a write of a batch can be undone alone. A savepoint keeps a copy of every page that changes, and hardly any
@@ -237,35 +260,77 @@ impl Writer {
 
     /// Keeps the write-ahead log short without making callers wait for it.
     fn after_batch(&mut self) {
-        self.commits += 1;
-        if self.log_pages.load(Ordering::Relaxed) >= CHECKPOINT_PAGES_MAX {
+        let pages = self.log.pages.load(Ordering::Relaxed);
+        if pages < self.copied_at {
+            self.copied_at = 0;
+        }
+        if self.log.tail_is_left.swap(false, Ordering::Relaxed) {
+            drop(checkpoint(&self.connection, "pragma wal_checkpoint(passive)"));
+            (self.copying, self.copied_at) = (false, pages);
+        } else if pages >= LOG_PAGES_MAX.max(self.copied_at + COPY_PAGES) {
             // A reader of long breath, such as a backup, must not hold up writers: the log grows until it is done.
             drop(self.connection.busy_timeout(CHECKPOINT_WAIT));
-            drop(self.connection.execute_batch("pragma wal_checkpoint(restart)"));
+            drop(checkpoint(&self.connection, "pragma wal_checkpoint(restart)"));
             drop(self.connection.busy_timeout(BUSY_TIMEOUT));
-            self.log_pages.store(0, Ordering::Relaxed);
-        } else if self.commits >= CHECKPOINT_COMMITS && self.wake.try_send(()).is_ok() {
-            self.commits = 0;
+            self.copied_at = pages;
+        } else if !self.copying && pages >= self.copied_at + COPY_PAGES {
+            self.copying = self.wake.try_send(()).is_ok();
         }
     }
 }
 
-fn checkpoint_loop(connection: &Connection, due: &Receiver<()>, log_pages: &AtomicU64) {
+/// Copies the write-ahead log back, and answers how many of its pages are copied by now.
+fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<u64> {
+    connection.query_row(pragma, [], |row| row.get::<_, i64>(2)).map(|pages| u64::try_from(pages).unwrap_or(0))
+}
+
+fn copy_loop(connection: &Connection, due: &Receiver<()>, log: &Log) {
     while due.recv().is_ok() {
-        let pages = connection.query_row("pragma wal_checkpoint(passive)", [], |row| row.get::<_, i64>(1));
-        match pages {
-            Ok(pages) => log_pages.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed),
-            Err(error) => tracing::warn!(%error, "copying the write-ahead log back failed; it is tried again"),
+        for _ in 0..COPY_PASSES {
+            match checkpoint(connection, "pragma wal_checkpoint(passive)") {
+                Ok(copied) if log.pages.load(Ordering::Relaxed).saturating_sub(copied) > TAIL_PAGES => {}
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "copying the write-ahead log back failed; it is tried again");
+                    break;
+                }
+            }
         }
+        log.tail_is_left.store(true, Ordering::Relaxed);
     }
 }
 
-/// SQLite numbers `$3` by its first appearance, not by its number, so parameters are bound by the number in the name.
-fn bind(statement: &mut rusqlite::Statement<'_>, params: &[Param<'_>]) -> Result<()> {
-    for index in 1..=statement.parameter_count() {
-        let number = statement.parameter_name(index).and_then(|name| name.strip_prefix('$')).and_then(|digits| digits.parse::<usize>().ok());
-        let param = number.and_then(|number| params.get(number.checked_sub(1)?));
-        let Some(param) = param else {
+type Orders = HashMap<(usize, usize), Arc<[usize]>>;
+
+thread_local! {
+    /// Which parameter stands at which place of a statement, by the place of its text.
+    static ORDERS: RefCell<Orders> = RefCell::default();
+}
+
+/// SQLite numbers `$3` by its first appearance, not by its number, so parameters are bound by the number in the name. A
+/// statement that is part of the program always has the same text at the same place, so that is worked out once.
+fn order(statement: &rusqlite::Statement<'_>, sql: &'static str) -> Result<Arc<[usize]>> {
+    let place = (sql.as_ptr().addr(), sql.len());
+    if let Some(order) = ORDERS.with_borrow(|orders| orders.get(&place).cloned()) {
+        return Ok(order);
+    }
+    let order: Arc<[usize]> = work_out_order(statement)?.into();
+    ORDERS.with_borrow_mut(|orders| orders.insert(place, Arc::clone(&order)));
+    Ok(order)
+}
+
+fn work_out_order(statement: &rusqlite::Statement<'_>) -> Result<Vec<usize>> {
+    let number = |index| {
+        let name = statement.parameter_name(index)?;
+        name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+    };
+    let missing = |index| Error::new(Kind::Other, format!("parameter {index} has no number"));
+    (1..=statement.parameter_count()).map(|index| number(index).ok_or_else(|| missing(index))).collect()
+}
+
+fn bind(statement: &mut rusqlite::Statement<'_>, order: &[usize], params: &[Param<'_>]) -> Result<()> {
+    for (index, number) in (1..).zip(order) {
+        let Some(param) = params.get(*number) else {
             return Err(Error::new(Kind::Other, format!("parameter {index} has no value")));
         };
         match param {
@@ -279,15 +344,37 @@ fn bind(statement: &mut rusqlite::Statement<'_>, params: &[Param<'_>]) -> Result
     Ok(())
 }
 
-pub(crate) fn execute(connection: &Connection, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+pub(crate) fn execute(connection: &Connection, sql: &'static str, params: &[Param<'_>]) -> Result<u64> {
     let mut statement = connection.prepare_cached(sql)?;
-    bind(&mut statement, params)?;
+    let order = order(&statement, sql)?;
+    bind(&mut statement, &order, params)?;
     Ok(statement.raw_execute()? as u64)
 }
 
-pub(crate) fn query(connection: &Connection, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+pub(crate) fn query(connection: &Connection, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
     let mut statement = connection.prepare_cached(sql)?;
-    bind(&mut statement, params)?;
+    let order = order(&statement, sql)?;
+    bind(&mut statement, &order, params)?;
+    rows(&mut statement)
+}
+
+/// Runs a statement whose text was made at run time.
+pub(crate) fn execute_text(connection: &Connection, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let order = work_out_order(&statement)?;
+    bind(&mut statement, &order, params)?;
+    Ok(statement.raw_execute()? as u64)
+}
+
+/// A query whose text was made at run time.
+pub(crate) fn query_text(connection: &Connection, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let order = work_out_order(&statement)?;
+    bind(&mut statement, &order, params)?;
+    rows(&mut statement)
+}
+
+fn rows(statement: &mut rusqlite::Statement<'_>) -> Result<Vec<Row>> {
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
     let mut found = Vec::new();

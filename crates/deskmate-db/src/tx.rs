@@ -81,7 +81,7 @@ impl<'c> Tx<'c> {
     pub fn query_text(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
         self.wrote |= !sql.starts_with("select");
         let outcome = match &mut self.connection {
-            Connection::Sqlite(connection) => sqlite::query(connection, sql, params),
+            Connection::Sqlite(connection) => sqlite::query_text(connection, sql, params),
             Connection::Postgres(session) => session.query_text(sql, params),
         };
         self.note(outcome)
@@ -91,7 +91,7 @@ impl<'c> Tx<'c> {
     pub fn execute_rows(&mut self, sql: &str, rows: &[Row]) -> Result<()> {
         self.wrote = true;
         let outcome = match &mut self.connection {
-            Connection::Sqlite(connection) => rows.iter().try_for_each(|row| sqlite::execute(connection, sql, &row.params()).map(drop)),
+            Connection::Sqlite(connection) => rows.iter().try_for_each(|row| sqlite::execute_text(connection, sql, &row.params()).map(drop)),
             Connection::Postgres(session) => session.execute_rows(sql, rows),
         };
         self.note(outcome)
