@@ -42,7 +42,7 @@ pub const TABLES: &[(&str, &str)] = &[
     ("trust", "agent, domain, verified"),
     ("trust_verdict", "request"),
     ("meter", "agent, scope"),
-    ("meter_use", "agent, number"),
+    ("meter_use", "agent, scope, number"),
     ("probe", "agent"),
     ("pause", "agent"),
     ("request", "id"),

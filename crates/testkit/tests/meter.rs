@@ -9,6 +9,7 @@ use deskmate_core::meter::{self, Full, Room, Taken, Why};
 use deskmate_core::policy::Settings;
 use deskmate_core::policy::settings::AuthoritySettings;
 use deskmate_core::{Code, Result};
+use deskmate_db::args;
 use proptest::prelude::*;
 use serde_json::json;
 use testkit::{Caller, TestDesk, assert_code, both, wait};
@@ -39,8 +40,12 @@ fn full(taken: Taken) -> Full {
     }
 }
 
+/// How many uses are kept: as many in the domain as in all together.
 fn uses(desk: &TestDesk) -> i64 {
-    desk.act(|cx| Ok(cx.tx.one("select count(*) from meter_use", &[])?.get(0)?)).unwrap()
+    let count =
+        |scope: &'static str| desk.act(move |cx| Ok(cx.tx.one("select count(*) from meter_use where scope = $1", args![scope])?.get::<i64>(0)?)).unwrap();
+    assert_eq!(count(""), count(DOMAIN));
+    count(DOMAIN)
 }
 
 both! {
@@ -167,7 +172,7 @@ both! {
             assert_eq!(full(take(desk, "code", DOMAIN, &caps)).why, Why::Domain, "{back:?} back");
         }
         // The window goes on in its own time, so that nobody waits for the hours that come again.
-        desk.act(|cx| meter::prune_idle(cx, "", 200)).unwrap();
+        desk.act(|cx| meter::prune_idle(cx, ("", ""), 200)).unwrap();
         desk.world.pass(Duration::from_mins(61));
         for _ in 0..2 {
             assert!(matches!(take(desk, "code", DOMAIN, &caps), Taken::Room(_)));
@@ -218,9 +223,9 @@ both! {
         assert_eq!(desk.act(|cx| meter::counters(cx, "code", DOMAIN)).unwrap().calls_hour, 332);
         desk.world.pass(HOUR * 2);
         let before = uses(desk);
-        desk.act(|cx| meter::prune_idle(cx, "", 200)).unwrap();
+        desk.act(|cx| meter::prune_idle(cx, ("", ""), 200)).unwrap();
         assert_eq!(uses(desk), before - 200, "those of an idle agent go by the clock, a slice at a time");
-        desk.act(|cx| meter::prune_idle(cx, "", 200)).unwrap();
+        desk.act(|cx| meter::prune_idle(cx, ("", ""), 200)).unwrap();
         assert_eq!(uses(desk), 0);
         assert!(matches!(take(desk, "code", DOMAIN, &caps), Taken::Room(Room { remaining: 9_999, .. })));
     }

@@ -113,7 +113,7 @@ pub(super) fn authority(cx: &mut Cx<'_, '_>, domain: &str) -> Result<AuthoritySe
 
 /// Whether an agent, or everybody, is paused.
 pub fn paused(cx: &mut Cx<'_, '_>, agent: &str) -> Result<bool> {
-    Ok(cx.tx.optional("select agent from pause where agent in ($1, '*') order by agent limit 1", args![agent])?.is_some())
+    Ok(cx.tx.optional("select agent from pause where agent = $1 union all select agent from pause where agent = '*' limit 1", args![agent])?.is_some())
 }
 
 /// Where an agent stands in a domain. It only looks.
@@ -164,17 +164,19 @@ pub fn take_from(cx: &mut Cx<'_, '_>, gauge: Gauge, authority: &AuthoritySetting
     if let Some(full) = full(cx, &gauge, authority, cost)? {
         return Ok(Taken::Full(full));
     }
-    let Gauge { agent, domain, mut all, mut one, time, .. } = gauge;
-    let (number, domain_number) = (all.add(time, cost), one.add(time, cost));
-    if number % PRUNE_EVERY == 0 {
-        prune(cx, &agent, &mut all, PRUNE_MAX)?;
+    let Gauge { agent, mut all, mut one, time, .. } = gauge;
+    let numbers = (all.add(time, cost), one.add(time, cost));
+    for (meter, number) in [(&mut all, numbers.0), (&mut one, numbers.1)] {
+        if number % PRUNE_EVERY == 0 {
+            prune(cx, &agent, meter, PRUNE_MAX)?;
+        }
     }
     // The meters first: where two calls meet, it is here, and one of them is done again.
     write(cx, &agent, &all)?;
     write(cx, &agent, &one)?;
     cx.tx.execute(
-        "insert into meter_use (agent, number, domain, domain_number, at) values ($1, $2, $3, $4, $5)",
-        args![agent, number, domain, domain_number, time.at],
+        "insert into meter_use (agent, scope, number, at) values ($1, '', $2, $5), ($1, $3, $4, $5)",
+        args![agent, numbers.0, one.scope, numbers.1, time.at],
     )?;
     let cap = i64::from(authority.volume_cap);
     Ok(Taken::Room(Room { remaining: cap - one.used(), cap }))
@@ -203,44 +205,52 @@ fn full(cx: &mut Cx<'_, '_>, gauge: &Gauge, authority: &AuthoritySettings, cost:
     Ok(None)
 }
 
-/// Deletes some uses that have left the window.
-fn prune(cx: &mut Cx<'_, '_>, agent: &str, all: &mut Meter, most: i64) -> Result<()> {
-    let until = all.first.min(all.pruned + most);
-    if until > all.pruned {
-        cx.tx.execute("delete from meter_use where agent = $1 and number >= $2 and number < $3", args![agent, all.pruned, until])?;
-        all.pruned = until;
+/// Deletes some uses that have left a meter's window.
+fn prune(cx: &mut Cx<'_, '_>, agent: &str, meter: &mut Meter, most: i64) -> Result<()> {
+    let until = meter.first.min(meter.pruned + most);
+    if until > meter.pruned {
+        let sql = "delete from meter_use where agent = $1 and scope = $2 and number >= $3 and number < $4";
+        cx.tx.execute(sql, args![agent, meter.scope, meter.pruned, until])?;
+        meter.pruned = until;
     }
     Ok(())
 }
 
-/// Deletes uses of agents that have long been idle, in slices: at most `limit` agents from one name on, and of each at
-/// most as many uses. Where the clock was set back, the window's own time goes on from here. Answers where to go on.
-pub fn prune_idle(cx: &mut Cx<'_, '_>, from: &str, limit: u32) -> Result<Option<String>> {
-    let rows = cx.tx.query("select agent from meter where agent > $1 and scope = '' order by agent limit $2", args![from, limit])?;
+/// Deletes uses of agents that have long been idle, in slices: at most `limit` meters behind one, an agent's and its
+/// scope's name, and of each at most as many uses. Where the clock was set back, the window's own time goes on from
+/// here. Answers where to go on.
+pub fn prune_idle(cx: &mut Cx<'_, '_>, (agent, scope): (&str, &str), limit: u32) -> Result<Option<(String, String)>> {
+    let sql = "select agent, scope from meter where (agent, scope) > ($1, $2) order by agent, scope limit $3";
+    let rows = cx.tx.query(sql, args![agent, scope, limit])?;
     let mut last = None;
     for row in &rows {
-        let agent: String = row.get(0)?;
-        let mut all = meters(cx, &agent, "")?.0;
+        let (agent, scope): (String, String) = (row.get(0)?, row.get(1)?);
+        let (mut all, mut one) = meters(cx, &agent, &scope)?;
         let time = all.time(cx.now());
-        let before = (all.first, all.pruned, all.ahead);
-        all.ahead = time.ahead;
-        all.slide(cx, &agent, time.at)?;
-        prune(cx, &agent, &mut all, i64::from(limit))?;
-        if before != (all.first, all.pruned, all.ahead) {
-            write(cx, &agent, &all)?;
+        let meter = if scope.is_empty() { &mut all } else { &mut one };
+        let before = (meter.first, meter.pruned, meter.ahead);
+        if scope.is_empty() {
+            meter.ahead = time.ahead;
         }
-        last = Some(agent);
+        meter.slide(cx, &agent, time.at)?;
+        prune(cx, &agent, meter, i64::from(limit))?;
+        if before != (meter.first, meter.pruned, meter.ahead) {
+            write(cx, &agent, meter)?;
+        }
+        last = Some((agent, scope));
     }
     Ok(last.filter(|_| rows.len() >= limit as usize))
 }
 
+/// Two looks at the index: a list of scopes would be made a table of its own at every call.
+const METERS: &str = "select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until from meter \
+     where agent = $1 and scope = '' \
+     union all select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until from meter \
+     where agent = $1 and scope = $2 and scope <> ''";
+
 /// The meters for all domains together and for one domain.
 pub(super) fn meters(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<(Meter, Meter)> {
-    let rows = cx.tx.query(
-        "select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until from meter \
-         where agent = $1 and scope in ('', $2) order by scope",
-        args![agent, domain],
-    )?;
+    let rows = cx.tx.query(METERS, args![agent, domain])?;
     let (mut all, mut one) = (Meter::new(""), Meter::new(domain));
     for row in &rows {
         let meter = read(row)?;

@@ -115,11 +115,7 @@ impl Meter {
 
     /// When a use was; `None` if it is deleted, which happens only to those that have left the window.
     pub(super) fn at(&self, cx: &mut Cx<'_, '_>, agent: &str, number: i64) -> Result<Option<i64>> {
-        let row = if self.scope.is_empty() {
-            cx.tx.optional("select at from meter_use where agent = $1 and number = $2", args![agent, number])?
-        } else {
-            cx.tx.optional("select at from meter_use where agent = $1 and domain = $2 and domain_number = $3", args![agent, self.scope, number])?
-        };
+        let row = cx.tx.optional("select at from meter_use where agent = $1 and scope = $2 and number = $3", args![agent, self.scope, number])?;
         Ok(row.map(|row| row.get(0)).transpose()?)
     }
 

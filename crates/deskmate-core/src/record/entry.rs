@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::call::{Actor, Surface};
-use crate::{Result, World, canonical, canonical_value, hex};
+use crate::{Result, World, canonical_value, hex};
 
 /// A kind of event, declared once with the sentence that the catalogue shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,13 @@ impl Event {
         self
     }
 
+    /// Takes all facts at once.
+    #[must_use]
+    pub fn facts(mut self, facts: Map<String, Value>) -> Self {
+        self.facts = facts;
+        self
+    }
+
     /// Adds what somebody wrote. It is committed to, kept beside the event, and can be erased.
     #[must_use]
     pub fn payload(mut self, payload: Value) -> Self {
@@ -62,25 +69,31 @@ impl Event {
             None => (None, None),
             Some(payload) => (Some(world.secret()), Some(canonical_value("payload", payload)?)),
         };
-        let body = Body {
-            v: 1,
-            id: id.clone(),
-            at: now,
-            actor: BodyActor { kind: actor.kind.name().to_owned(), id: actor.id.clone(), verified: actor.verified },
-            surface: surface.name().to_owned(),
-            kind: self.kind.name.to_owned(),
-            subject: self.subject,
-            audience: self.audience,
-            facts: self.facts.into_iter().collect(),
-            payload: match (&salt, &payload) {
-                (Some(salt), Some(payload)) => Some(hex(&commitment(salt, payload))),
-                _ => None,
-            },
+        let committed = match (&salt, &payload) {
+            (Some(salt), Some(payload)) => Value::from(hex(&commitment(salt, payload))),
+            _ => Value::Null,
         };
-        let text = canonical("event", &body)?;
-        let Body { actor: BodyActor { kind: actor_kind, id: actor, .. }, kind, subject, .. } = body;
-        Ok(Entry { id, at: now, actor_kind, actor, kind, subject, body: text, salt: salt.map(|salt| salt.to_vec()), payload })
+        // The form of [`Body`], without a copy of the facts.
+        let body = object([
+            ("v", Value::from(1)),
+            ("id", Value::from(id.as_str())),
+            ("at", Value::from(now)),
+            ("actor", object([("kind", Value::from(actor.kind.name())), ("id", Value::from(actor.id.as_str())), ("verified", Value::from(actor.verified))])),
+            ("surface", Value::from(surface.name())),
+            ("kind", Value::from(self.kind.name)),
+            ("subject", Value::from(self.subject.as_str())),
+            ("audience", Value::from(self.audience)),
+            ("facts", Value::Object(self.facts)),
+            ("payload", committed),
+        ]);
+        let body = canonical_value("event", &body)?;
+        let (actor_kind, actor, kind) = (actor.kind.name().to_owned(), actor.id.clone(), self.kind.name.to_owned());
+        Ok(Entry { id, at: now, actor_kind, actor, kind, subject: self.subject, body, salt: salt.map(|salt| salt.to_vec()), payload })
     }
+}
+
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// An event ready to be sealed.

@@ -29,7 +29,7 @@ pub(crate) use erase::erase;
 pub use key::{Keyring, SigningKey};
 pub use proof::{Proof, check_proof, consistency, prove};
 pub use prune::prune_checkpoints;
-pub use read::{EventRow, Search, Told, events_after, fill, find_event, heads_after, newest_checkpoint, search, search_heads, size, told_of};
+pub use read::{EventRow, Named, Search, Told, fill, find_event, heads_after, named_after, newest_checkpoint, search, search_heads, size, told_of};
 pub use seal::{Sealer, Sealing, Stager, check_end, seal_staged};
 pub use tree::{Frontier, StoredHashes};
 pub(crate) use verify::differences;

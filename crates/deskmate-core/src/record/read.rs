@@ -86,13 +86,20 @@ pub fn newest_checkpoint(tx: &mut Tx<'_>) -> Result<Option<String>> {
     Ok(row.map(|row| row.get(0)).transpose()?)
 }
 
-/// Events from a sequence number on, oldest first.
-pub fn events_after(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Vec<EventRow>> {
-    let rows = tx.query(
-        "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq >= $1 order by e.seq limit $2",
-        args![signed(from), limit],
-    )?;
-    rows.iter().map(EventRow::read).collect()
+/// What happened to what, without a look into the event.
+pub struct Named {
+    /// Its place in the record.
+    pub seq: u64,
+    /// What happened.
+    pub kind: String,
+    /// To what.
+    pub subject: String,
+}
+
+/// What happened from a sequence number on, oldest first.
+pub fn named_after(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Vec<Named>> {
+    let rows = tx.query("select seq, kind, subject from event where seq >= $1 order by seq limit $2", args![signed(from), limit])?;
+    rows.iter().map(|row| Ok(Named { seq: u64::try_from(row.get::<i64>(0)?).unwrap_or(0), kind: row.get(1)?, subject: row.get(2)? })).collect()
 }
 
 /// Events from a sequence number on, oldest first, without their payloads: enough to see whom they concern.

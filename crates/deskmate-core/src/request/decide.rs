@@ -14,7 +14,7 @@ use crate::call::Cx;
 use crate::limits::CONTENT_BYTES_MAX;
 use crate::policy::{self, Decision, Mode};
 use crate::record::{self, Event};
-use crate::{Error, Result, canonical, check_text, edit, hex};
+use crate::{Error, Result, check_text, edit, hex};
 
 /// The votes that a request's record tells, as a person's id and a round.
 type Told = Vec<(String, i64)>;
@@ -132,7 +132,7 @@ fn edited(cx: &Cx<'_, '_>, request: &mut Request, arguments: Value) -> Result<Va
     check_text("edits", &text, 2 * CONTENT_BYTES_MAX)?;
     request.bound = Some(text);
     request.digest = digest.to_vec();
-    request.packet = Some(canonical("packet", &packet)?);
+    request.packet = Some(rows::text("packet", &packet)?);
     request.edited_by = Some(cx.actor.id.clone());
     request.round += 1;
     Ok(arguments)
@@ -159,7 +159,7 @@ fn again(cx: &mut Cx<'_, '_>, request: &mut Request) -> Result<Decision> {
     request.quorum = request.quorum.max(i64::from(today.needs.quorum));
     request.risk.clone_from(&today.risk);
     request.rulebook.clone_from(&today.rulebook);
-    request.decision = Some(canonical("decision", &today)?);
+    request.decision = Some(rows::text("decision", &today)?);
     Ok(today)
 }
 

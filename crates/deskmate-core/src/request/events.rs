@@ -117,10 +117,7 @@ pub(super) fn facts_of(body: &record::Body) -> Map<String, Value> {
 
 /// An event about a request, with its row and for its requester to see.
 pub(super) fn about(kind: Kind, request: &Request, texts: Option<&str>) -> Result<Event> {
-    let mut event = Event::new(kind, request.subject());
-    for (name, value) in facts(request, texts)? {
-        event = event.fact(&name, value);
-    }
+    let event = Event::new(kind, request.subject()).facts(facts(request, texts)?);
     let assignee = request.assignee.iter().filter(|assignee| *assignee != super::OWNERS).cloned();
     Ok(event.audience(std::iter::once(request.requester.id.clone()).chain(assignee)))
 }

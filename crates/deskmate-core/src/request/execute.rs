@@ -12,7 +12,7 @@ use super::rows;
 use super::submit::{is_own, known, missing};
 use crate::call::{ActorKind, Cx};
 use crate::policy::{Decision, Mode};
-use crate::{Error, Result, canonical, meter};
+use crate::{Error, Result, meter};
 
 /// Uses up the grant of an approved request, after judging again. `target` is what is there now, where the desk can
 /// read it.
@@ -113,7 +113,7 @@ fn stop(cx: &mut Cx<'_, '_>, mut known: Known, why: StopReason, message: String,
     };
     if let Some(today) = decision.as_ref().filter(|_| next == State::Pending) {
         known.request.quorum = known.request.quorum.max(i64::from(today.needs.quorum));
-        known.request.decision = Some(canonical("decision", today)?);
+        known.request.decision = Some(rows::text("decision", today)?);
         known.request.risk.clone_from(&today.risk);
         known.request.rulebook.clone_from(&today.rulebook);
     }

@@ -95,10 +95,7 @@ pub(super) fn issue(cx: &mut Cx<'_, '_>, request: &Request, seconds: i64) -> Res
 }
 
 fn tell(cx: &mut Cx<'_, '_>, grant: &GrantRow, kind: record::Kind, more: Option<(&str, Value)>) -> Result<()> {
-    let mut event = Event::new(kind, grant.subject());
-    for (name, value) in grant.facts() {
-        event = event.fact(&name, value);
-    }
+    let mut event = Event::new(kind, grant.subject()).facts(grant.facts());
     if let Some((name, value)) = more {
         event = event.fact(name, value);
     }

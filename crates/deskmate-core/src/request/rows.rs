@@ -266,3 +266,8 @@ pub(super) fn insert_note(cx: &mut Cx<'_, '_>, request: &str, kind: &str, note: 
     )?;
     Ok(id)
 }
+
+/// A value as the text that is stored of it.
+pub(super) fn text<T: serde::Serialize>(field: &str, value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::invalid(field, format!("cannot be written: {error}")))
+}

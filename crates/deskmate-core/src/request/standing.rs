@@ -9,12 +9,13 @@ use sha2::{Digest, Sha256};
 
 use super::events::{STANDING, STANDING_ENDED};
 use super::model::Request;
+use super::rows;
 
 use crate::call::{Cx, PageIn};
 use crate::limits::STANDING_HOURS_MAX;
 use crate::policy::Act;
 use crate::record::{self, Event};
-use crate::{Error, Result, canonical, hex};
+use crate::{Error, Result, hex};
 
 /// What makes an act like another one: the same verb, tool, action and place, and no other fields than that one had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,7 +143,7 @@ pub(super) fn give(cx: &mut Cx<'_, '_>, request: &Request, hours: u32) -> Result
         request: request.id.clone(),
         agent: request.requester.id.clone(),
         domain: request.domain.clone(),
-        pattern: canonical("pattern", &pattern)?,
+        pattern: rows::text("pattern", &pattern)?,
         person: cx.actor.id.clone(),
         created_at: cx.now(),
         expires_at: cx.now() + i64::from(hours) * 3_600_000_000,

@@ -13,7 +13,7 @@ use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX};
 use crate::policy::{self, Act, Decision, Mode};
 use crate::record::Event;
 use crate::trust::{self, Points};
-use crate::{Error, Result, canonical, check_text, hex, meter};
+use crate::{Error, Result, check_text, hex, meter};
 
 /// Makes a request. With the mode `act` it is approved at once, with a grant; otherwise it waits for people. The
 /// requester's flood cap and the deny of a decision are errors.
@@ -73,7 +73,7 @@ fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> 
     let (now, needs) = (cx.now(), &new.decision.needs);
     let bound = Bound::new(new.act.clone(), &requester, hex(&cx.secret()), new.schema.clone(), new.target.clone());
     let (bound, digest) = bound.seal()?;
-    let packet = canonical("packet", &new.packet)?;
+    let packet = rows::text("packet", &new.packet)?;
     for (field, text) in [("arguments", &bound), ("packet", &packet)] {
         check_text(field, text, 2 * CONTENT_BYTES_MAX)?;
     }
@@ -108,7 +108,7 @@ fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> 
         digest: digest.to_vec(),
         title: Some(new.title.clone()),
         bound: Some(bound),
-        decision: Some(canonical("decision", &new.decision)?),
+        decision: Some(rows::text("decision", &new.decision)?),
         packet: Some(packet),
         reason: None,
     })

@@ -136,9 +136,9 @@ async fn prune(app: &App, retention: Retention, rounds: &mut Rounds, stop: &Canc
 
 /// Deletes uses of idle agents that count no longer; those of others go as they act.
 async fn prune_meters(app: &App, stop: &CancellationToken) -> Result<()> {
-    let mut from = Some(String::new());
-    while let (Some(agent), false) = (from.take(), stop.is_cancelled()) {
-        from = act(app, move |cx| meter::prune_idle(cx, &agent, SLICE)).await?;
+    let mut from = Some((String::new(), String::new()));
+    while let (Some((agent, scope)), false) = (from.take(), stop.is_cancelled()) {
+        from = act(app, move |cx| meter::prune_idle(cx, (&agent, &scope), SLICE)).await?;
     }
     Ok(())
 }

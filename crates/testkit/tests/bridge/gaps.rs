@@ -14,7 +14,7 @@ both! {
         let before = crate::events(desk);
         send(desk, &CODE, "cowork", "wake up");
         // The surface waits for the record to grow with something that concerns the waiter, and asks again.
-        let told = desk.desk.db.read_blocking(move |tx| deskmate_core::record::events_after(tx, before, 10)).unwrap();
+        let told = desk.desk.db.read_blocking(move |tx| deskmate_core::record::heads_after(tx, before, 10)).unwrap();
         assert!(told.iter().any(|event| event.kind == "message.sent" && event.audience == ["cowork"]));
         assert_eq!(each(&ok(desk, &COWORK, "wait_for_messages", json!({})), "messages", "content"), ["wake up"]);
     }

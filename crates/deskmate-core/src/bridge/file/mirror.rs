@@ -12,7 +12,7 @@ use crate::bridge::retention::PRUNED;
 use crate::bridge::rows;
 use crate::call::Cx;
 use crate::limits::RECIPIENTS_MAX;
-use crate::record::{ERASED, EventRow, events_after, find_event};
+use crate::record::{ERASED, find_event, named_after};
 use crate::{Result, format_time};
 
 /// A row as the file should show it.
@@ -178,30 +178,30 @@ pub struct Touched {
 /// Looks through events from a sequence number on.
 pub fn touched(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Touched> {
     let mut touched = Touched { next: from, ..Touched::default() };
-    for event in events_after(tx, from, limit)? {
+    for event in named_after(tx, from, limit)? {
         touched.next = event.seq + 1;
         if event.kind == PRUNED.name {
             touched.pruned = true;
         } else if event.kind == ERASED.name {
-            let erased = event.facts.get("seq").and_then(Value::as_u64);
+            let facts = find_event(tx, event.seq)?.map(|event| event.facts);
+            let erased = facts.and_then(|facts| facts.get("seq").and_then(Value::as_u64));
             if let Some(erased) = erased.map(|seq| find_event(tx, seq)).transpose()?.flatten() {
                 touched.erased = true;
-                touched.note(&erased);
+                touched.note(&erased.kind, &erased.subject);
             }
         } else {
-            touched.note(&event);
+            touched.note(&event.kind, &event.subject);
         }
     }
     Ok(touched)
 }
 
 impl Touched {
-    fn note(&mut self, event: &EventRow) {
-        let fact = |name: &str| event.facts.get(name).and_then(Value::as_str).map(str::to_owned);
-        if event.kind.starts_with("message.") {
-            self.messages.extend(fact("message"));
-        } else if event.kind.starts_with("task.") {
-            self.tasks.extend(fact("task"));
+    fn note(&mut self, kind: &str, subject: &str) {
+        if kind.starts_with("message.") {
+            self.messages.extend(subject.strip_prefix("message:").map(str::to_owned));
+        } else if kind.starts_with("task.") {
+            self.tasks.extend(subject.strip_prefix("task:").map(str::to_owned));
         }
     }
 }
