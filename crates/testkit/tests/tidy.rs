@@ -174,3 +174,18 @@ fn every_table_is_copied_with_the_store() {
     let copied: BTreeSet<&str> = deskmate_core::TABLES.iter().map(|(table, _)| *table).chain(["event_staged"]).collect();
     assert_eq!(tables, copied);
 }
+
+#[test]
+fn every_guard_that_is_proved_is_in_the_code() {
+    // `scripts/guards` takes them out one by one and shows which tests fail then; that takes long, this does not.
+    let guards: serde_json::Value = serde_json::from_str(include_str!("guards.json")).unwrap();
+    let mut missing = Vec::new();
+    for edit in guards.as_array().unwrap().iter().flat_map(|guard| guard["edits"].as_array().unwrap()) {
+        let (file, text) = (edit["file"].as_str().unwrap(), edit["text"].as_str().unwrap());
+        let code = read(&root().join("crates/deskmate-core/src").join(file));
+        if code.matches(text).count() != 1 {
+            missing.push(format!("{file}: {text}"));
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new(), "change guards.json with the code, and run scripts/guards");
+}

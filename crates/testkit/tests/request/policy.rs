@@ -173,6 +173,23 @@ both! {
         sound(desk);
     }
 
+    fn a_promotion_happens_alone_where_the_settings_say_so(desk: &TestDesk) {
+        // Guard: `promote_alone` in `trust::approved`.
+        let owner = desk.claim();
+        apply(desk, &owner, "trust: { auto_promote_after: 3, promotion: auto }\nfeedback: { approval_trust_impact: 0.01 }\n");
+        for _ in 0..2 {
+            approve(desk, &owner, &pending(desk).id).unwrap();
+        }
+        assert!((score(desk) - 0.32).abs() < 1e-9, "nothing is due yet");
+        approve(desk, &owner, &pending(desk).id).unwrap();
+        assert!((score(desk) - 0.5).abs() < 1e-9, "the next threshold at once");
+        let asked = desk.call(&owner, "desk_request_list", json!({ "kind": "promotion", "view": "all" })).unwrap();
+        assert_eq!(asked["requests"], json!([]), "nobody is asked");
+        let told = desk.call(&owner, "desk_record_list", json!({ "kind": "trust.changed" })).unwrap();
+        assert_eq!((&told["events"][0]["facts"]["cause"], &told["events"][0]["facts"]["target"]), (&json!("promoted"), &json!(500_000_000)));
+        sound(desk);
+    }
+
     fn a_refused_promotion_begins_anew(desk: &TestDesk) {
         let owner = desk.claim();
         apply(desk, &owner, "trust: { auto_promote_after: 2 }\n");
