@@ -1,8 +1,11 @@
 //! A database that goes away, comes back, and loses its wire; and two nodes on one database.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -245,4 +248,86 @@ fn when_the_node_with_the_bridge_file_dies_another_takes_it() {
     let done = Command::new("sqlite3").arg("-cmd").arg(".timeout 5000").arg(&file).arg(inserted).status().expect("sqlite3 runs");
     assert!(done.success());
     eventually("a row by hand reaches the desk", Duration::from_secs(20), || !waiting(&mut two.http(), "late").is_empty());
+}
+
+/// Takes webhooks: the first is left without an answer until it is let go, the others are answered at once. Tells the ids
+/// of what came.
+#[derive(Clone, Default)]
+struct Hook {
+    url: String,
+    came: Arc<Mutex<Vec<String>>>,
+    held: Arc<Mutex<Option<TcpStream>>>,
+}
+
+impl Hook {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
+        let hook = Self { url, ..Self::default() };
+        let own = hook.clone();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let mut text = String::new();
+                let mut lines = BufReader::new(stream.try_clone().expect("a stream"));
+                while !text.ends_with("\r\n\r\n") && lines.read_line(&mut text).is_ok_and(|read| read > 0) {}
+                let id = text.lines().find_map(|line| line.strip_prefix("webhook-id: ")).unwrap_or_default().to_owned();
+                own.came.lock().expect("no thread panicked").push(id);
+                if own.came().len() == 1 {
+                    *own.held.lock().expect("no thread panicked") = Some(stream);
+                } else {
+                    drop(stream.write_all(ACCEPTED));
+                }
+            }
+        });
+        hook
+    }
+
+    fn came(&self) -> Vec<String> {
+        self.came.lock().expect("no thread panicked").clone()
+    }
+}
+
+const ACCEPTED: &[u8] = b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+#[test]
+fn a_node_that_was_away_past_its_lease_finishes_nothing() {
+    let Some(cluster) = Cluster::start() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (hook, homes) = (Hook::new(), ["one", "two"].map(|node| directory.path().join(node)));
+    for home in &homes {
+        std::fs::create_dir(home).expect("a home");
+        let section = format!(
+            "notifications:\n  webhooks:\n    - name: team\n      url: {}\n      secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n      batch_seconds: 0\n",
+            hook.url
+        );
+        std::fs::write(home.join("deskmate.yaml"), section).expect("settings");
+    }
+    let one = cluster.desk(&homes[0]);
+    let proposal = json!({ "domain": "crm.deals", "action": "update", "target": "deal/1", "proposed_change": "{}", "confidence": 0.5, "reasoning": "because" });
+    one.call("code", "cowork_propose", proposal).good();
+    eventually("the first node is at work", Duration::from_secs(20), || hook.came().len() == 1);
+    one.signal("STOP");
+    std::fs::copy(homes[0].join("record.key"), homes[1].join("record.key")).expect("a copy");
+    let two = cluster.desk(&homes[1]);
+    // Others go on meanwhile, and take the work over when its lease has run out.
+    two.http().send("code", "cowork", "meanwhile").expect("the server answers").good();
+    eventually("the second node takes the work over", Duration::from_secs(90), || hook.came().len() == 2);
+    let delivered = || {
+        let sql = "select count(*) from event where kind = 'notification.delivered'";
+        let output = Command::new("psql").args(["-X", "-A", "-t", "-c", sql]).arg(&cluster.url).output().expect("psql runs");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    eventually("the record tells that it arrived", Duration::from_mins(1), || delivered() == "1");
+    one.signal("CONT");
+    drop(hook.held.lock().expect("no thread panicked").take().map(|mut held| held.write_all(ACCEPTED)));
+    eventually("the first node works again", Duration::from_secs(20), || {
+        let sent = one.http().send("code", "cowork", "back again");
+        sent.is_ok_and(|answer| answer.status == 200)
+    });
+    std::thread::sleep(Duration::from_secs(3));
+    let came = hook.came();
+    assert_eq!((came.len(), came[0].is_empty()), (2, false), "{came:?}");
+    assert_eq!(came[0], came[1], "the receiver can tell that it is the same");
+    assert_eq!(delivered(), "1", "who was away told it too");
+    verify(&homes[0], &cluster.url);
 }
