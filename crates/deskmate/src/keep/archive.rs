@@ -192,3 +192,66 @@ fn unpack_entries(from: impl Read, place: &dyn Fn(&str) -> PathBuf) -> Result<()
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn whole() -> Vec<u8> {
+        let mut writer = Writer::new(Vec::new());
+        writer.text(MANIFEST, b"{}").unwrap();
+        writer.text(KEY, b"a key").unwrap();
+        writer.text(STORE, &[7; 1_500]).unwrap();
+        writer.finish().unwrap()
+    }
+
+    /// What comes out of some bytes, by name; `None` if they are refused.
+    fn unpacked(bytes: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
+        let directory = tempfile::tempdir().unwrap();
+        let inside = directory.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        let done = unpack(bytes, &|name| inside.join(name));
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is written anywhere else");
+        let read = |entry: io::Result<std::fs::DirEntry>| {
+            let path = entry.unwrap().path();
+            (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap())
+        };
+        let mut files: Vec<_> = std::fs::read_dir(&inside).unwrap().map(read).collect();
+        files.sort();
+        done.ok().map(|()| files)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..3_000)) {
+            prop_assert_eq!(unpacked(&bytes), None);
+        }
+
+        #[test]
+        fn a_damaged_backup_is_refused(at in any::<prop::sample::Index>(), with in 1_u8.., cut in prop::option::of(any::<prop::sample::Index>())) {
+            let mut bytes = whole();
+            prop_assert_eq!(unpacked(&bytes).map(|files| files.len()), Some(3));
+            let length = bytes.len();
+            match cut {
+                Some(cut) => bytes.truncate(cut.index(length)),
+                None => bytes[at.index(length)] ^= with,
+            }
+            prop_assert_eq!(unpacked(&bytes), None);
+        }
+
+        #[test]
+        fn entries_lead_nowhere_else(name in "(\\.\\./|/)?[a-z./]{1,40}") {
+            let mut out = Hashing::new(Vec::new());
+            let Ok(header) = header(&name, 1) else { return Ok(()) };
+            out.write_all(header.as_bytes()).unwrap();
+            out.write_all(&[1; BLOCK]).unwrap();
+            let (mut bytes, digest, _) = out.end();
+            bytes.extend(trailer(&digest).unwrap());
+            prop_assert_eq!(unpacked(&bytes), None);
+        }
+    }
+}

@@ -192,3 +192,28 @@ pub(super) fn fault(error: &Error) -> ErrorData {
         Code::Invalid | Code::Unauthenticated | Code::Forbidden | Code::Conflict | Code::Limited => ErrorData::invalid_params(message, data),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use deskmate_core::call::Registry;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn addresses_take_any_text(rest in "(?s).{0,60}", known in any::<prop::sample::Index>()) {
+            let resources = Resources::new(&Registry::new());
+            let declared = resources.declared[known.index(resources.declared.len())];
+            let prefix = declared.uri.strip_suffix(VARIABLE).unwrap_or(declared.uri);
+            for uri in [rest.clone(), format!("{prefix}{rest}"), format!("deskmate://{rest}")] {
+                if let Some(found) = resources.find(&uri) {
+                    prop_assert_eq!(found.uri(), uri.as_str());
+                    prop_assert!(uri.ends_with(&found.id) && !found.id.contains('/'));
+                }
+            }
+        }
+    }
+}
