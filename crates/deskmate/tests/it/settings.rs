@@ -74,9 +74,8 @@ fn an_address_that_is_taken_is_said() {
     assert!(stderr(&output).contains("--listen"), "{}", stderr(&output));
 }
 
-#[test]
-fn certificate_files_make_it_https() {
-    let desk = Desk::new();
+/// Makes a certificate for this machine and settings that use it; answers the certificate's path.
+fn certified(desk: &Desk) -> std::path::PathBuf {
     let (certificate, key) = (desk.path().join("cert.pem"), desk.path().join("key.pem"));
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", "/CN=localhost"])
@@ -87,9 +86,19 @@ fn certificate_files_make_it_https() {
         .unwrap();
     assert!(made.success());
     std::fs::write(desk.path().join("deskmate.yaml"), format!("tls:\n  certificate: {}\n  key: {}\n", certificate.display(), key.display())).unwrap();
+    certificate
+}
+
+fn fetch(url: &str, extra: &[&str]) -> std::process::Output {
+    Command::new("curl").args(["-sS", "--max-time", "10"]).args(extra).arg(url).output().unwrap()
+}
+
+#[test]
+fn certificate_files_make_it_https() {
+    let desk = Desk::new();
+    let certificate = certified(&desk);
     let url = desk.up();
     assert!(url.starts_with("https://"), "{url}");
-    let fetch = |url: &str, extra: &[&str]| Command::new("curl").args(["-sS", "--max-time", "10"]).args(extra).arg(url).output().unwrap();
     let trusted = ["--cacert", certificate.to_str().unwrap()];
     let answer = until("https answers", || Some(fetch(&format!("{url}/healthz"), &trusted)).filter(|answer| answer.status.success()));
     assert!(String::from_utf8_lossy(&answer.stdout).contains("\"ok\":true"));
@@ -99,6 +108,30 @@ fn certificate_files_make_it_https() {
     assert!(fetch(&format!("{url}/healthz"), &trusted).status.success());
     drop(silent);
     assert!(desk.run(&["status"]).status.success(), "the command line does not depend on TLS");
+}
+
+#[test]
+fn a_closed_desk_with_a_certificate_listens_beyond_this_machine() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    assert!(desk.run(&["stop"]).status.success());
+    let certificate = certified(&desk);
+    let mut server =
+        desk.command(&["up", "--background", "--listen", "0.0.0.0:0"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let authority = certificate.to_str().unwrap();
+    let port = until("it answers", || {
+        let port = desk.holder()?["url"].as_str()?.rsplit(':').next()?.parse::<u16>().ok()?;
+        fetch(&format!("https://127.0.0.1:{port}/healthz"), &["--cacert", authority]).status.success().then_some(port)
+    });
+    let url = format!("https://127.0.0.1:{port}/api/bridge_read_messages");
+    let trusted = ["--cacert", authority, "--json", "{}", "-w", " %{http_code}"];
+    let said = |extra: &[&str]| String::from_utf8_lossy(&fetch(&url, &[&trusted[..], extra].concat()).stdout).into_owned();
+    assert!(said(&[]).ends_with(" 401"), "{}", said(&[]));
+    assert!(said(&["-H", "X-Deskmate-Agent: code"]).ends_with(" 401"), "a name proves nothing");
+    let bearer = format!("Authorization: Bearer {token}");
+    assert!(said(&["-H", &bearer]).ends_with(" 200"), "{}", said(&["-H", &bearer]));
+    assert!(desk.run(&["stop"]).status.success());
+    assert!(server.wait().unwrap().success());
 }
 
 #[test]
