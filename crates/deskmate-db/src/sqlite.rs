@@ -31,12 +31,12 @@ const SLOW_WRITE: Duration = Duration::from_millis(20);
 const STATEMENT_CACHE: usize = 256;
 /// The write-ahead log is copied back in the background whenever it grew by so many pages (64 MiB) ...
 const COPY_PAGES: u64 = 16_384;
-/// ... in passes, until no more than so many are left, which the writer itself copies between two batches: the log then
-/// begins anew, in the same place of the disk.
+/// ... in passes, until no more than so many are left. The writer copies those itself, after which the log begins anew:
+/// when so few writes came together that nobody waits for it, or when the log has so many pages (384 MiB).
 const TAIL_PAGES: u64 = 512;
 const COPY_PASSES: u32 = 6;
-/// Where that does not keep up, as with a reader of long breath, the writer stops for it at so many pages (256 MiB).
-const LOG_PAGES_MAX: u64 = 65_536;
+const QUIET_WRITES: usize = 4;
+const LOG_PAGES_MAX: u64 = 98_304;
 /// How long the writer waits for readers then, and how long anybody waits for a lock.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(50);
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,7 +56,7 @@ pub(crate) fn open_connection(path: &Path, flags: OpenFlags) -> Result<Connectio
 pub(crate) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = open_connection(path, OpenFlags::default())?;
     connection.execute_batch(
-        "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 134217728; \
+        "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 402653184; \
          pragma cache_size = -4000; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on;",
     )?;
     Ok(connection)
@@ -122,7 +122,7 @@ fn read_one(connection: &Connection, mut work: Box<dyn Work>) {
 struct Log {
     /// How many pages the log had after the last commit.
     pages: AtomicU64,
-    /// Set when so little is left to copy that the writer can do it.
+    /// Set when the other thread has done its part.
     tail_is_left: AtomicBool,
 }
 
@@ -165,10 +165,11 @@ impl Writer {
             if let Err(error) = &outcome {
                 tracing::error!(writes = batch.len(), %error, "a batch of writes was lost; each caller is told");
             }
+            let is_quiet = batch.len() <= QUIET_WRITES;
             for work in batch {
                 work.answer(outcome.clone());
             }
-            self.after_batch();
+            self.after_batch(is_quiet);
         }
     }
 
@@ -259,23 +260,27 @@ impl Writer {
     }
 
     /// Keeps the write-ahead log short without making callers wait for it.
-    fn after_batch(&mut self) {
+    fn after_batch(&mut self, is_quiet: bool) {
         let pages = self.log.pages.load(Ordering::Relaxed);
         if pages < self.copied_at {
             self.copied_at = 0;
         }
         if self.log.tail_is_left.swap(false, Ordering::Relaxed) {
-            drop(checkpoint(&self.connection, "pragma wal_checkpoint(passive)"));
             (self.copying, self.copied_at) = (false, pages);
-        } else if pages >= LOG_PAGES_MAX.max(self.copied_at + COPY_PAGES) {
-            // A reader of long breath, such as a backup, must not hold up writers: the log grows until it is done.
-            drop(self.connection.busy_timeout(CHECKPOINT_WAIT));
-            drop(checkpoint(&self.connection, "pragma wal_checkpoint(restart)"));
-            drop(self.connection.busy_timeout(BUSY_TIMEOUT));
-            self.copied_at = pages;
-        } else if !self.copying && pages >= self.copied_at + COPY_PAGES {
+            if is_quiet || pages >= LOG_PAGES_MAX {
+                self.begin_log_anew(is_quiet);
+            }
+        } else if !self.copying && pages >= COPY_PAGES.max(self.copied_at + if is_quiet { TAIL_PAGES } else { COPY_PAGES }) {
             self.copying = self.wake.try_send(()).is_ok();
         }
+    }
+
+    /// Copies what is left of the log, and in a quiet moment gives its room on the disk back. A reader of long breath,
+    /// such as a backup, must not hold up writers: the log then grows until it is done.
+    fn begin_log_anew(&self, is_quiet: bool) {
+        drop(self.connection.busy_timeout(CHECKPOINT_WAIT));
+        drop(checkpoint(&self.connection, if is_quiet { "pragma wal_checkpoint(truncate)" } else { "pragma wal_checkpoint(restart)" }));
+        drop(self.connection.busy_timeout(BUSY_TIMEOUT));
     }
 }
 
