@@ -31,12 +31,14 @@ const SLOW_WRITE: Duration = Duration::from_millis(20);
 const STATEMENT_CACHE: usize = 256;
 /// The write-ahead log is copied back in the background whenever it grew by so many pages (64 MiB) ...
 const COPY_PAGES: u64 = 16_384;
-/// ... in passes, until no more than so many are left. The writer copies those itself, after which the log begins anew:
-/// when so few writes came together that nobody waits for it, or when the log has so many pages (384 MiB).
+/// ... in passes, until no more than so many are left. The writer copies those itself between two batches, so that the
+/// log begins anew in the same place of the disk.
 const TAIL_PAGES: u64 = 512;
 const COPY_PASSES: u32 = 6;
+/// With so few writes in a batch nobody waits, and the log's room on the disk is given back.
 const QUIET_WRITES: usize = 4;
-const LOG_PAGES_MAX: u64 = 98_304;
+/// Where readers keep the log from beginning anew, the writer waits for them at so many pages (256 MiB).
+const LOG_PAGES_MAX: u64 = 65_536;
 /// How long the writer waits for readers then, and how long anybody waits for a lock.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(50);
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,7 +58,7 @@ pub(crate) fn open_connection(path: &Path, flags: OpenFlags) -> Result<Connectio
 pub(crate) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = open_connection(path, OpenFlags::default())?;
     connection.execute_batch(
-        "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 402653184; \
+        "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 134217728; \
          pragma cache_size = -4000; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on;",
     )?;
     Ok(connection)
@@ -267,19 +269,22 @@ impl Writer {
         }
         if self.log.tail_is_left.swap(false, Ordering::Relaxed) {
             (self.copying, self.copied_at) = (false, pages);
-            if is_quiet || pages >= LOG_PAGES_MAX {
-                self.begin_log_anew(is_quiet);
-            }
+            self.begin_log_anew(is_quiet, pages >= LOG_PAGES_MAX);
         } else if !self.copying && pages >= COPY_PAGES.max(self.copied_at + if is_quiet { TAIL_PAGES } else { COPY_PAGES }) {
             self.copying = self.wake.try_send(()).is_ok();
         }
     }
 
-    /// Copies what is left of the log, and in a quiet moment gives its room on the disk back. A reader of long breath,
-    /// such as a backup, must not hold up writers: the log then grows until it is done.
-    fn begin_log_anew(&self, is_quiet: bool) {
+    /// Copies what is left of the log. A reader of long breath, such as a backup, must not hold up writers: the log then
+    /// grows until it is done.
+    fn begin_log_anew(&self, is_quiet: bool, is_long: bool) {
+        let pragma = match (is_quiet, is_long) {
+            (true, _) => "pragma wal_checkpoint(truncate)",
+            (false, true) => "pragma wal_checkpoint(restart)",
+            (false, false) => "pragma wal_checkpoint(passive)",
+        };
         drop(self.connection.busy_timeout(CHECKPOINT_WAIT));
-        drop(checkpoint(&self.connection, if is_quiet { "pragma wal_checkpoint(truncate)" } else { "pragma wal_checkpoint(restart)" }));
+        drop(checkpoint(&self.connection, pragma));
         drop(self.connection.busy_timeout(BUSY_TIMEOUT));
     }
 }
