@@ -82,7 +82,7 @@ pub(crate) fn start_writer(mut connection: Connection, path: &Path, queue_max: u
     }))?;
     let copier = open_connection(path, OpenFlags::default())?;
     let checkpointer = spawn("desk-checkpoint", move || copy_loop(&copier, &due, &shared))?;
-    let mut writer = Writer { connection, seal, log, wake, copying: false, copied_at: 0 };
+    let mut writer = Writer { connection, seal, log, wake, copying: false, copied_at: 0, longest: 0 };
     let writer = spawn("desk-writer", move || writer.run(&jobs))?;
     Ok((queue, vec![writer, checkpointer]))
 }
@@ -137,6 +137,8 @@ struct Writer {
     copying: bool,
     /// How long the log was when it was last copied.
     copied_at: u64,
+    /// How long it ever was since its room was given back.
+    longest: u64,
 }
 
 /// Whether a write of a batch can be undone alone. A savepoint keeps a copy of every page that changes, and hardly any
@@ -264,21 +266,24 @@ impl Writer {
     /// Keeps the write-ahead log short without making callers wait for it.
     fn after_batch(&mut self, is_quiet: bool) {
         let pages = self.log.pages.load(Ordering::Relaxed);
+        self.longest = self.longest.max(pages);
         if pages < self.copied_at {
             self.copied_at = 0;
         }
+        let gives_room_back = is_quiet && self.longest >= COPY_PAGES / 2;
         if self.log.tail_is_left.swap(false, Ordering::Relaxed) {
             (self.copying, self.copied_at) = (false, pages);
-            self.begin_log_anew(is_quiet, pages >= LOG_PAGES_MAX);
-        } else if !self.copying && pages >= COPY_PAGES.max(self.copied_at + if is_quiet { TAIL_PAGES } else { COPY_PAGES }) {
+            self.begin_log_anew(gives_room_back, pages >= LOG_PAGES_MAX);
+            self.longest = if gives_room_back { 0 } else { self.longest };
+        } else if !self.copying && pages >= self.copied_at + if gives_room_back { TAIL_PAGES } else { COPY_PAGES } {
             self.copying = self.wake.try_send(()).is_ok();
         }
     }
 
     /// Copies what is left of the log. A reader of long breath, such as a backup, must not hold up writers: the log then
     /// grows until it is done.
-    fn begin_log_anew(&self, is_quiet: bool, is_long: bool) {
-        let pragma = match (is_quiet, is_long) {
+    fn begin_log_anew(&self, gives_room_back: bool, is_long: bool) {
+        let pragma = match (gives_room_back, is_long) {
             (true, _) => "pragma wal_checkpoint(truncate)",
             (false, true) => "pragma wal_checkpoint(restart)",
             (false, false) => "pragma wal_checkpoint(passive)",
