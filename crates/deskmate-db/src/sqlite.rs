@@ -408,3 +408,22 @@ fn rows(statement: &mut rusqlite::Statement<'_>) -> Result<Vec<Row>> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_statement_is_planned_once_whatever_is_bound() {
+        let connection = open_connection(Path::new(":memory:"), OpenFlags::default()).expect("it opens");
+        connection.execute_batch("create table item (a integer, b text); create index item_x on item (a) where b = 'x'").expect("a table");
+        let mut statement = connection.prepare("select a from item where b = ?1 and a > ?2").expect("a statement");
+        for number in 0..5 {
+            let found = statement.query_map((number.to_string(), number), |row| row.get::<_, i64>(0)).expect("it runs").count();
+            assert_eq!(found, 0);
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+    }
+}
