@@ -5,10 +5,12 @@
 
 mod desk;
 mod pg;
+mod schema;
 mod world;
 
 pub use desk::{Backend, Caller, TestDesk, assert_code, plan, wait};
 pub use pg::PgSchema;
+pub use schema::undescribed;
 pub use world::TestWorld;
 
 /// Runs each function on both engines: `both! { fn name(desk: &TestDesk) { … } }`.

@@ -56,18 +56,6 @@ pub fn sound(desk: &TestDesk) {
     assert!(report.sound, "{:?}", report.findings);
 }
 
-/// Names the fields of a schema that nothing is said about.
-fn undescribed(schema: &Value, path: &str, found: &mut Vec<String>) {
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let path = format!("{path}.{name}");
-        if field["description"].as_str().unwrap_or_default().is_empty() {
-            found.push(path.clone());
-        }
-        undescribed(field, &path, found);
-        undescribed(&field["items"], &path, found);
-    }
-}
-
 #[test]
 fn every_operation_and_field_is_described() {
     let registry = deskmate_core::call::Registry::new();
@@ -79,8 +67,8 @@ fn every_operation_and_field_is_described() {
             found.push(op.name.to_owned());
         }
         assert_eq!(op.input()["additionalProperties"], json!(false), "{}", op.name);
-        undescribed(op.input(), op.name, &mut found);
-        undescribed(&op.output(), &format!("{} answers", op.name), &mut found);
+        testkit::undescribed(op.input(), op.name, &mut found);
+        testkit::undescribed(&op.output(), &format!("{} answers", op.name), &mut found);
     }
     assert_eq!(found, Vec::<String>::new());
     for old in ["send_message", "read_messages", "create_task", "get_tasks", "update_task"] {

@@ -29,17 +29,6 @@ const OLD: [(&str, &str); 14] = [
 
 const NEW: [&str; 7] = ["list_requests", "get_request", "wait_for_decision", "answer_question", "cancel_request", "begin", "acknowledge_instructions"];
 
-fn undescribed(schema: &Value, path: &str, found: &mut Vec<String>) {
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let path = format!("{path}.{name}");
-        if field["description"].as_str().unwrap_or_default().is_empty() {
-            found.push(path.clone());
-        }
-        undescribed(field, &path, found);
-        undescribed(&field["items"], &path, found);
-    }
-}
-
 #[test]
 fn every_tool_and_parameter_of_existing_clients_is_there() {
     let registry = Registry::new();
@@ -51,8 +40,8 @@ fn every_tool_and_parameter_of_existing_clients_is_there() {
     for op in &ops {
         assert_eq!(op.input()["additionalProperties"], json!(false), "{}", op.name);
         assert!(!op.description().is_empty() && op.description().len() < 1_024, "{}", op.name);
-        undescribed(op.input(), op.name, &mut found);
-        undescribed(&op.output(), &format!("{} answers", op.name), &mut found);
+        testkit::undescribed(op.input(), op.name, &mut found);
+        testkit::undescribed(&op.output(), &format!("{} answers", op.name), &mut found);
         // Whatever existing clients send along is shown, so that those which check before sending do send it.
         for name in ["agent_id", "agent_token"] {
             assert!(op.input()["properties"].get(name).is_some(), "{} has no {name}", op.name);
