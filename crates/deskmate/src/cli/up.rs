@@ -18,7 +18,7 @@ use crate::activity::{self, Activity, Standing};
 use crate::app::App;
 use crate::config::{self, Given, LogFormat, Settings};
 use crate::effects::Effects;
-use crate::effects::notify::Outlets;
+use crate::effects::notify::{self, Outlets};
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound};
 use crate::{background, keep, mcp, socket};
@@ -119,6 +119,8 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     if let Some(draft) = settings.draft.clone() {
         submit(&app, draft).await?;
     }
+    let outlets = Outlets::new(settings.notifications.clone());
+    let begun = notify::begin(&app, &outlets).await?;
     let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some()).behind_proxy(settings.proxy.is_some());
     let stop = CancellationToken::new();
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
@@ -127,9 +129,8 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     doors.spawn(socket::serve(app.clone(), desk_socket.open()?, home.socket(), stop.clone()));
     doors.spawn(http::serve_unix(http_socket.open()?, router.clone(), stop.clone()));
     doors.spawn(http::serve_tcp(bound, router, stop.clone()));
-    let outlets = Outlets::new(settings.notifications.clone());
     tokio::spawn(crate::worker::run(app.clone(), outlets.clone(), stop.clone()));
-    let effects = Effects::start(&app, &settings, outlets, &stop);
+    let effects = Effects::start(&app, &settings, outlets, begun, &stop);
     lock.listening(&url)?;
     if background {
         tracing::info!(%url, "listening, started by a program");

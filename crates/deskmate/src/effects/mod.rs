@@ -21,11 +21,11 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
-    /// Starts them all.
-    pub(crate) fn start(app: &App, settings: &Settings, outlets: Outlets, stop: &CancellationToken) -> Self {
+    /// Starts them all. Notifications go on where they have `begun`.
+    pub(crate) fn start(app: &App, settings: &Settings, outlets: Outlets, begun: u64, stop: &CancellationToken) -> Self {
         let copies = upkeep::Copies { file: settings.checkpoint_copy.clone(), webhook: settings.checkpoint_webhook.clone() };
         tokio::spawn(upkeep::run(app.clone(), settings.retention, copies, stop.clone()));
-        tokio::spawn(notify::run(app.clone(), outlets, stop.clone()));
+        tokio::spawn(notify::run(app.clone(), outlets, begun, stop.clone()));
         let bridge_file = match &settings.bridge_file {
             BridgeFile::Off => None,
             BridgeFile::At(path) => bridge_file::Edge::start(app.clone(), path.clone(), &settings.home),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -285,9 +285,42 @@ impl Hook {
     fn came(&self) -> Vec<String> {
         self.came.lock().expect("no thread panicked").clone()
     }
+
+    /// Makes a desk that starts there tell this receiver.
+    fn follow(&self, home: &Path) {
+        let section = format!(
+            "notifications:\n  webhooks:\n    - name: team\n      url: {}\n      secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n      batch_seconds: 0\n",
+            self.url
+        );
+        std::fs::write(home.join("deskmate.yaml"), section).expect("settings");
+    }
+}
+
+fn propose(desk: &Desk) {
+    let proposal = json!({ "domain": "crm.deals", "action": "update", "target": "deal/1", "proposed_change": "{}", "confidence": 0.5, "reasoning": "because" });
+    desk.call("code", "cowork_propose", proposal).good();
 }
 
 const ACCEPTED: &[u8] = b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+#[test]
+fn what_the_first_caller_does_is_told() {
+    let Some(cluster) = Cluster::start() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (hook, home) = (Hook::new(), directory.path().join("home"));
+    cluster.desk(&home).stop();
+    hook.follow(&home);
+    // Whoever writes down the place to begin at waits for this.
+    let held = "begin; lock table cursor in access exclusive mode; select pg_sleep(2); commit";
+    let mut held = Command::new("psql").args(["-X", "-q", "-c", held]).arg(&cluster.url).stdout(Stdio::null()).spawn().expect("psql runs");
+    std::thread::sleep(Duration::from_millis(500));
+    let started = Instant::now();
+    let desk = cluster.desk(&home);
+    assert!(started.elapsed() > Duration::from_secs(1), "it listens before it knows where to begin: after {:?}", started.elapsed());
+    propose(&desk);
+    held.wait().expect("psql ends");
+    eventually("the receiver is told", Duration::from_secs(20), || hook.came().len() == 1);
+}
 
 #[test]
 fn a_node_that_was_away_past_its_lease_finishes_nothing() {
@@ -296,15 +329,10 @@ fn a_node_that_was_away_past_its_lease_finishes_nothing() {
     let (hook, homes) = (Hook::new(), ["one", "two"].map(|node| directory.path().join(node)));
     for home in &homes {
         std::fs::create_dir(home).expect("a home");
-        let section = format!(
-            "notifications:\n  webhooks:\n    - name: team\n      url: {}\n      secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n      batch_seconds: 0\n",
-            hook.url
-        );
-        std::fs::write(home.join("deskmate.yaml"), section).expect("settings");
+        hook.follow(home);
     }
     let one = cluster.desk(&homes[0]);
-    let proposal = json!({ "domain": "crm.deals", "action": "update", "target": "deal/1", "proposed_change": "{}", "confidence": 0.5, "reasoning": "because" });
-    one.call("code", "cowork_propose", proposal).good();
+    propose(&one);
     eventually("the first node is at work", Duration::from_secs(20), || hook.came().len() == 1);
     one.signal("STOP");
     std::fs::copy(homes[0].join("record.key"), homes[1].join("record.key")).expect("a copy");

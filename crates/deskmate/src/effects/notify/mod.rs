@@ -7,6 +7,7 @@ pub(crate) mod webhook;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deskmate_core::Result;
 use deskmate_core::call::Surface;
 use deskmate_core::notify::{self, Channel, Look};
 use tokio_util::sync::CancellationToken;
@@ -18,8 +19,6 @@ use crate::config::{Outlet, Way};
 const LOOK: u32 = 1_000;
 /// A follower is in no hurry: events that come one after the other are looked at together.
 const PACE: Duration = Duration::from_millis(200);
-/// How long a beginning that failed waits.
-const AGAIN: Duration = Duration::from_secs(1);
 /// After so many events without anything to tell, the place in the record is written down all the same.
 const KEEP_AFTER: u64 = 20_000;
 
@@ -42,8 +41,9 @@ impl Outlets {
     }
 }
 
-/// Follows the record until the server stops, where there is anybody to tell.
-pub(super) async fn run(app: App, outlets: Outlets, stop: CancellationToken) {
+/// Writes down which channels there are, and finds the place in the record to go on from. This is done before anybody can
+/// call: what the first caller does is told like everything after it.
+pub(crate) async fn begin(app: &App, outlets: &Outlets) -> Result<u64> {
     for outlet in outlets.0.iter() {
         if let Way::Desktop(command) = &outlet.way {
             let is_away = !desktop::is_there(command);
@@ -54,28 +54,18 @@ pub(super) async fn run(app: App, outlets: Outlets, stop: CancellationToken) {
         }
     }
     let channels = outlets.channels();
-    let Some(begun) = begin(&app, &channels, &stop).await else { return };
-    if !channels.is_empty() {
-        follow(app, channels, begun, stop).await;
-    }
+    let begun = app.desk.act(Surface::System, move |cx| {
+        notify::register(cx, &channels)?;
+        if channels.is_empty() { Ok(0) } else { notify::begin(cx) }
+    });
+    begun.await
 }
 
-/// Writes down which channels there are, and finds the place to go on from.
-async fn begin(app: &App, channels: &[Channel], stop: &CancellationToken) -> Option<u64> {
-    loop {
-        let channels = channels.to_vec();
-        let begun = app.desk.act(Surface::System, move |cx| {
-            notify::register(cx, &channels)?;
-            if channels.is_empty() { Ok(0) } else { notify::begin(cx) }
-        });
-        match begun.await {
-            Ok(begun) => return Some(begun),
-            Err(error) => tracing::warn!(%error, "notifications could not begin; it is tried again"),
-        }
-        tokio::select! {
-            () = stop.cancelled() => return None,
-            () = tokio::time::sleep(AGAIN) => {}
-        }
+/// Follows the record from a place on until the server stops, where there is anybody to tell.
+pub(super) async fn run(app: App, outlets: Outlets, begun: u64, stop: CancellationToken) {
+    let channels = outlets.channels();
+    if !channels.is_empty() {
+        follow(app, channels, begun, stop).await;
     }
 }
 
@@ -117,7 +107,7 @@ struct Step {
 }
 
 /// Looks on; only what may be worth a message costs a write.
-async fn step(app: &App, channels: &[Channel], from: u64, kept: u64) -> deskmate_core::Result<Step> {
+async fn step(app: &App, channels: &[Channel], from: u64, kept: u64) -> Result<Step> {
     let look: Look = app.desk.db.read(move |tx| notify::look(tx, from, LOOK)).await?;
     if !look.rings() && look.next - kept < KEEP_AFTER {
         return Ok(Step { next: look.next, told: false });
