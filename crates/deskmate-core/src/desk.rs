@@ -278,6 +278,7 @@ fn erase(cx: &mut Cx<'_, '_>, input: Erase) -> Result<Erased> {
     crate::request::erase(cx.tx, &event)?;
     crate::cowork::erase(cx.tx, &event)?;
     crate::notify::erase(cx.tx)?;
+    cx.tx.erases();
     // Kept answers may repeat the text; they are only for retries, which now get a new answer.
     cx.tx.execute("delete from idempotency where actor = $1", deskmate_db::args![format!("{}:{}", event.actor_kind, event.actor)])?;
     record::erase(cx, input.seq, &input.reason)?;

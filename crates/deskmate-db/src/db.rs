@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::migrate::{self, Migration};
 use crate::postgres::{self, Mode};
-use crate::sqlite::{self, Queue};
+use crate::sqlite::{self, OneWriter, Queue};
 use crate::work::{Call, NoSeal, Seal, Work};
 use crate::{Error, Kind, Result, Tx};
 
@@ -60,6 +60,7 @@ struct Inner {
     url: String,
     reads: Mutex<Option<Queue>>,
     writes: Mutex<Option<Queue>>,
+    one_writer: Option<OneWriter>,
     slow: Mutex<Option<Queue>>,
     read_threads: Mutex<Vec<JoinHandle<()>>>,
     write_threads: Mutex<Vec<JoinHandle<()>>>,
@@ -68,17 +69,17 @@ struct Inner {
 impl Db {
     /// Opens the store and brings its schema up to date. `seal` is called at every commit, on PostgreSQL one for each thread.
     pub fn open(options: &Options, seal: &mut dyn FnMut(&mut Tx<'_>) -> Result<Box<dyn Seal>>) -> Result<Self> {
-        let (engine, mut reads, writes, slow) = if let Some(path) = options.url.strip_prefix("sqlite:") {
+        let (engine, mut reads, writes, one_writer, slow) = if let Some(path) = options.url.strip_prefix("sqlite:") {
             let path = PathBuf::from(path);
             migrate::refuse_newer_file(&path, options.migrations)?;
             let connection = sqlite::open_writer(&path)?;
             let mut tx = Tx::new(crate::tx::Connection::Sqlite(&connection));
             migrate::run(&mut tx, options.migrations)?;
             let seal = seal(&mut tx)?;
-            let writes = sqlite::start_writer(connection, &path, options.queue_max, seal)?;
+            let (one_writer, queue, threads) = sqlite::start_writer(connection, &path, options.queue_max, seal)?;
             let reads = sqlite::start_readers(&path, options.threads, options.queue_max)?;
             let slow = sqlite::start_readers(&path, 1, SLOW_MAX)?;
-            (Engine::Sqlite, reads, writes, slow)
+            (Engine::Sqlite, reads, (queue, threads), Some(one_writer), slow)
         } else if options.url.starts_with("postgres://") || options.url.starts_with("postgresql://") {
             let config = options.url.parse().map_err(Error::from)?;
             let mut session = postgres::Session::connect(&config)?;
@@ -93,7 +94,7 @@ impl Db {
             let writes = postgres::start(&config, Mode::Write, options.threads, options.queue_max, &next_seal)?;
             let reads = postgres::start(&config, Mode::Read, options.threads, options.queue_max, &|| Box::new(NoSeal))?;
             let slow = postgres::start(&config, Mode::Read, 1, SLOW_MAX, &|| Box::new(NoSeal))?;
-            (Engine::Postgres, reads, writes, slow)
+            (Engine::Postgres, reads, writes, None, slow)
         } else {
             return Err(Error::new(Kind::Other, "the database URL must begin with sqlite: or postgres://"));
         };
@@ -103,6 +104,7 @@ impl Db {
             url: options.url.clone(),
             reads: Mutex::new(Some(reads.0)),
             writes: Mutex::new(Some(writes.0)),
+            one_writer,
             slow: Mutex::new(Some(slow.0)),
             read_threads: Mutex::new(reads.1),
             write_threads: Mutex::new(writes.1),
@@ -128,6 +130,7 @@ impl Db {
             url: options.url.clone(),
             reads: Mutex::new(Some(reads.0)),
             writes: Mutex::new(None),
+            one_writer: None,
             slow: Mutex::new(None),
             read_threads: Mutex::new(reads.1),
             write_threads: Mutex::default(),
@@ -173,7 +176,15 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        received(send(&self.inner.writes, closure)?.await)
+        let (call, answer) = Call::new(closure);
+        let mut call: Option<Box<dyn Work>> = Some(Box::new(call));
+        if let Some(writer) = &self.inner.one_writer {
+            call = call.and_then(|call| writer.at_once(call));
+        }
+        if let Some(call) = call {
+            enqueue(&self.inner.writes, call).map_err(E::from)?;
+        }
+        received(answer.await)
     }
 
     /// [`Db::read`] for threads that may block.
@@ -237,12 +248,16 @@ where
     E: From<Error> + Send + 'static,
 {
     let (call, answer) = Call::new(closure);
-    let queue = queue.lock().ok().and_then(|queue| queue.clone()).ok_or_else(|| E::from(closed()))?;
-    match queue.try_send(Box::new(call)) {
-        Ok(()) => Ok(answer),
-        Err(TrySendError::Full(_)) => Err(E::from(Error::new(Kind::Busy, "too many calls wait for the database"))),
-        Err(TrySendError::Disconnected(_)) => Err(E::from(closed())),
-    }
+    enqueue(queue, Box::new(call)).map_err(E::from)?;
+    Ok(answer)
+}
+
+fn enqueue(queue: &Mutex<Option<Queue>>, work: Box<dyn Work>) -> Result<()> {
+    let queue = queue.lock().ok().and_then(|queue| queue.clone()).ok_or_else(closed)?;
+    queue.try_send(work).map_err(|error| match error {
+        TrySendError::Full(_) => Error::new(Kind::Busy, "too many calls wait for the database"),
+        TrySendError::Disconnected(_) => closed(),
+    })
 }
 
 fn closed() -> Error {

@@ -1,4 +1,4 @@
-//! SQLite: one writer thread with group commit, a few reader threads, and a thread that checkpoints the log.
+//! SQLite: one writer with group commit, a few reader threads, and a thread that looks after the log.
 //!
 //! The writer takes whatever waits, runs it in one transaction, seals, commits once with a full fsync, and only then
 //! answers. A closure that refuses after it wrote makes the batch begin anew, with a savepoint for each. A full disk can
@@ -6,6 +6,8 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -17,6 +19,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::tx::Connection as TxConnection;
 use crate::value::{Param, Row, Value};
@@ -29,16 +32,26 @@ const BATCH_TIME_MAX: Duration = Duration::from_millis(8);
 /// A closure that holds the only writer longer than this is worth a line in the log.
 const SLOW_WRITE: Duration = Duration::from_millis(20);
 const STATEMENT_CACHE: usize = 256;
-/// The write-ahead log is copied back in the background whenever it grew by so many pages (64 MiB) ...
+/// The write-ahead log is copied back in the background whenever it grew by so many pages (64 MiB), in passes, until no
+/// more than a tail is left. The writer copies that itself between two batches, so that the log begins anew in the same
+/// place of the disk; in a crowd only at so many pages (128 MiB), because everybody waits for it.
 const COPY_PAGES: u64 = 16_384;
-/// ... in passes, until no more than so many are left. The writer copies those itself between two batches, so that the
-/// log begins anew in the same place of the disk.
+const ANEW_PAGES: u64 = 32_768;
 const TAIL_PAGES: u64 = 512;
 const COPY_PASSES: u32 = 6;
-/// With so few writes in a batch nobody waits, and the log's room on the disk is given back.
-const QUIET_WRITES: usize = 4;
-/// Where readers keep the log from beginning anew, the writer waits for them at so many pages (256 MiB).
-const LOG_PAGES_MAX: u64 = 65_536;
+/// So many batches of so few writes one after the other are no crowd: a caller may then do its write itself. After so many
+/// it is quiet, and the log is copied and begins anew at so many pages (8 MiB).
+const SMALL_WRITES: usize = 4;
+const CALM_BATCHES: u32 = 8;
+const QUIET_BATCHES: u32 = 64;
+const QUIET_PAGES: u64 = 2_048;
+/// So much of the log (16 MiB) is written ahead and stays: what is written over needs no new place on the disk, which
+/// would cost every commit two more waits for it.
+const AHEAD_BYTES: i64 = 16 << 20;
+/// In a crowd the log keeps its place up to this length.
+const KEPT_BYTES: i64 = 512 << 20;
+/// Where readers keep the log from beginning anew, the writer waits for them at so many pages (512 MiB).
+const LOG_PAGES_MAX: u64 = 131_072;
 /// How long the writer waits for readers then, and how long anybody waits for a lock.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(50);
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,7 +71,7 @@ pub(crate) fn open_connection(path: &Path, flags: OpenFlags) -> Result<Connectio
 pub(crate) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = open_connection(path, OpenFlags::default())?;
     connection.execute_batch(
-        "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 134217728; \
+        "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 0; \
          pragma cache_size = -4000; pragma temp_store = memory; pragma secure_delete = on; pragma cell_size_check = on;",
     )?;
     Ok(connection)
@@ -71,9 +84,9 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
 }
 
 /// Starts the writer thread and the checkpoint thread.
-pub(crate) fn start_writer(mut connection: Connection, path: &Path, queue_max: usize, seal: Box<dyn Seal>) -> Result<(Queue, Vec<JoinHandle<()>>)> {
+pub(crate) fn start_writer(mut connection: Connection, path: &Path, queue_max: usize, seal: Box<dyn Seal>) -> Result<(OneWriter, Queue, Vec<JoinHandle<()>>)> {
     let (queue, jobs) = sync_channel::<Box<dyn Work>>(queue_max);
-    let (wake, due) = sync_channel::<()>(1);
+    let (wake, due) = sync_channel::<Errand>(2);
     let log = Arc::new(Log::default());
     let (counted, shared) = (Arc::clone(&log), Arc::clone(&log));
     connection.wal_hook(Some(move |_: &mut Wal, pages| {
@@ -81,10 +94,15 @@ pub(crate) fn start_writer(mut connection: Connection, path: &Path, queue_max: u
         Ok(())
     }))?;
     let copier = open_connection(path, OpenFlags::default())?;
-    let checkpointer = spawn("desk-checkpoint", move || copy_loop(&copier, &due, &shared))?;
-    let mut writer = Writer { connection, seal, log, wake, copying: false, copied_at: 0, longest: 0 };
-    let writer = spawn("desk-writer", move || writer.run(&jobs))?;
-    Ok((queue, vec![writer, checkpointer]))
+    let mut file = path.as_os_str().to_owned();
+    file.push("-wal");
+    let checkpointer = spawn("desk-checkpoint", move || run_errands(&copier, Path::new(&file), &due, &shared))?;
+    let writer = Writer { connection, seal, log, wake, copying: false, copied_at: 0, erased: false, small_batches: 0 };
+    drop(writer.wake.try_send(Errand::WriteAhead));
+    let one = OneWriter { writer: Arc::new(Mutex::new(Some(writer))), calm: Arc::default() };
+    let own = one.clone();
+    let writer = spawn("desk-writer", move || own.run(&jobs))?;
+    Ok((one, queue, vec![writer, checkpointer]))
 }
 
 /// Starts reader threads on one shared queue.
@@ -119,7 +137,15 @@ fn read_one(connection: &Connection, mut work: Box<dyn Work>) {
     work.answer(Ok(()));
 }
 
-/// What the writer and the thread that copies the write-ahead log back tell each other.
+/// What the writer asks of the thread that looks after the write-ahead log.
+enum Errand {
+    /// Copy it back.
+    Copy,
+    /// Write ahead of it.
+    WriteAhead,
+}
+
+/// What the writer and that thread tell each other.
 #[derive(Default)]
 struct Log {
     /// How many pages the log had after the last commit.
@@ -132,13 +158,15 @@ struct Writer {
     connection: Connection,
     seal: Box<dyn Seal>,
     log: Arc<Log>,
-    wake: SyncSender<()>,
+    wake: SyncSender<Errand>,
     /// Whether the other thread was asked to copy.
     copying: bool,
     /// How long the log was when it was last copied.
     copied_at: u64,
-    /// How long it ever was since its room was given back.
-    longest: u64,
+    /// Whether the log may hold what somebody erased.
+    erased: bool,
+    /// How many batches one after the other were small.
+    small_batches: u32,
 }
 
 /// Whether a write of a batch can be undone alone. A savepoint keeps a copy of every page that changes, and hardly any
@@ -157,28 +185,66 @@ enum Ran {
     Spoiled,
 }
 
-impl Writer {
-    fn run(&mut self, jobs: &Receiver<Box<dyn Work>>) {
+/// The one writer. A thread of its own does what waits in the queue; a caller that is alone does its write itself, which
+/// spares it the way to that thread and back.
+#[derive(Clone)]
+pub(crate) struct OneWriter {
+    /// Nothing once the store is closed.
+    writer: Arc<Mutex<Option<Writer>>>,
+    /// Whether there was no crowd lately.
+    calm: Arc<AtomicBool>,
+}
+
+impl OneWriter {
+    fn run(&self, jobs: &Receiver<Box<dyn Work>>) {
         while let Ok(first) = jobs.recv() {
-            let mut batch = Vec::new();
-            let outcome = self.run_batch(first, jobs, &mut batch);
-            if outcome.is_err() && !self.connection.is_autocommit() {
-                drop(self.connection.execute_batch("rollback"));
-            }
-            self.seal.after_commit(if outcome.is_ok() { Committed::Yes } else { Committed::No });
-            if let Err(error) = &outcome {
-                tracing::error!(writes = batch.len(), %error, "a batch of writes was lost; each caller is told");
-            }
-            let is_quiet = batch.len() <= QUIET_WRITES;
-            for work in batch {
-                work.answer(outcome.clone());
-            }
-            self.after_batch(is_quiet);
+            let Ok(mut writer) = self.writer.lock() else { return };
+            let Some(writer) = writer.as_mut() else { return };
+            writer.commit(first, || jobs.try_recv().ok());
+            self.calm.store(writer.small_batches >= CALM_BATCHES, Ordering::Relaxed);
         }
+        drop(self.writer.lock().map(|mut writer| writer.take()));
+    }
+
+    /// Does a write on this thread if nobody else writes; gives it back otherwise.
+    pub(crate) fn at_once(&self, work: Box<dyn Work>) -> Option<Box<dyn Work>> {
+        if !self.calm.load(Ordering::Relaxed) || !may_block() {
+            return Some(work);
+        }
+        let Ok(mut writer) = self.writer.try_lock() else { return Some(work) };
+        let Some(writer) = writer.as_mut().filter(|writer| !writer.log.tail_is_left.load(Ordering::Relaxed)) else { return Some(work) };
+        // Another thread goes on with what this one would do meanwhile.
+        tokio::task::block_in_place(|| writer.commit(work, || None));
+        None
+    }
+}
+
+/// Whether this thread belongs to a runtime that can spare it.
+fn may_block() -> bool {
+    Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+}
+
+impl Writer {
+    /// Commits a write and what waits behind it, and answers.
+    fn commit(&mut self, first: Box<dyn Work>, next: impl FnMut() -> Option<Box<dyn Work>>) {
+        let mut batch = Vec::new();
+        let outcome = self.run_batch(first, next, &mut batch);
+        if outcome.is_err() && !self.connection.is_autocommit() {
+            drop(self.connection.execute_batch("rollback"));
+        }
+        if let Err(error) = &outcome {
+            tracing::error!(writes = batch.len(), %error, "a batch of writes was lost; each caller is told");
+        }
+        self.small_batches = if batch.len() <= SMALL_WRITES { self.small_batches.saturating_add(1) } else { 0 };
+        for work in batch {
+            work.answer(outcome.clone());
+        }
+        self.seal.after_commit(if outcome.is_ok() { Committed::Yes } else { Committed::No });
+        self.after_batch();
     }
 
     /// Runs the first write and whatever waits behind it, and commits them together.
-    fn run_batch(&mut self, first: Box<dyn Work>, jobs: &Receiver<Box<dyn Work>>, batch: &mut Vec<Box<dyn Work>>) -> Result<()> {
+    fn run_batch(&mut self, first: Box<dyn Work>, mut others: impl FnMut() -> Option<Box<dyn Work>>, batch: &mut Vec<Box<dyn Work>>) -> Result<()> {
         let started = Instant::now();
         let mut staged = Vec::new();
         let mut next = Some(first);
@@ -198,7 +264,7 @@ impl Writer {
                 }
             }
             let room = batch.len() < BATCH_WRITES_MAX && started.elapsed() < BATCH_TIME_MAX;
-            next = if room { jobs.try_recv().ok() } else { None };
+            next = if room { others() } else { None };
         }
         let mut tx = Tx::new(TxConnection::Sqlite(&self.connection));
         self.seal.before_commit(&mut tx, staged)?;
@@ -228,6 +294,7 @@ impl Writer {
         let mut tx = Tx::after(TxConnection::Sqlite(&self.connection), earlier);
         let verdict = work.run(&mut tx);
         let (staged, wrote) = (tx.take_staged(), tx.wrote());
+        self.erased |= tx.has_erased();
         self.still_open()?;
         let ran = match verdict {
             Verdict::Keep => Ran::Done(staged),
@@ -264,33 +331,37 @@ impl Writer {
     }
 
     /// Keeps the write-ahead log short without making callers wait for it.
-    fn after_batch(&mut self, is_quiet: bool) {
+    fn after_batch(&mut self) {
         let pages = self.log.pages.load(Ordering::Relaxed);
-        self.longest = self.longest.max(pages);
         if pages < self.copied_at {
             self.copied_at = 0;
         }
-        let gives_room_back = is_quiet && self.longest >= COPY_PAGES / 2;
+        if self.erased && self.begin_log_anew("pragma wal_checkpoint(truncate)", AHEAD_BYTES) {
+            self.erased = false;
+            drop(self.wake.try_send(Errand::WriteAhead));
+        }
+        let (copy_at, anew_at, kept) =
+            if self.small_batches >= QUIET_BATCHES { (QUIET_PAGES, QUIET_PAGES, AHEAD_BYTES) } else { (COPY_PAGES, ANEW_PAGES, KEPT_BYTES) };
         if self.log.tail_is_left.swap(false, Ordering::Relaxed) {
             (self.copying, self.copied_at) = (false, pages);
-            self.begin_log_anew(gives_room_back, pages >= LOG_PAGES_MAX);
-            self.longest = if gives_room_back { 0 } else { self.longest };
-        } else if !self.copying && pages >= self.copied_at + if gives_room_back { TAIL_PAGES } else { COPY_PAGES } {
-            self.copying = self.wake.try_send(()).is_ok();
+            if pages >= LOG_PAGES_MAX {
+                self.begin_log_anew("pragma wal_checkpoint(restart)", kept);
+            } else if pages >= anew_at {
+                self.begin_log_anew("pragma wal_checkpoint(passive)", kept);
+            }
+        } else if !self.copying && pages >= self.copied_at + copy_at {
+            self.copying = self.wake.try_send(Errand::Copy).is_ok();
         }
     }
 
-    /// Copies what is left of the log. A reader of long breath, such as a backup, must not hold up writers: the log then
-    /// grows until it is done.
-    fn begin_log_anew(&self, gives_room_back: bool, is_long: bool) {
-        let pragma = match (gives_room_back, is_long) {
-            (true, _) => "pragma wal_checkpoint(truncate)",
-            (false, true) => "pragma wal_checkpoint(restart)",
-            (false, false) => "pragma wal_checkpoint(passive)",
-        };
+    /// Copies what is left of the log; whether nothing kept it from that. A reader of long breath, such as a backup, must
+    /// not hold up writers: the log then grows until it is done.
+    fn begin_log_anew(&self, pragma: &str, kept: i64) -> bool {
+        drop(self.connection.pragma_update(None, "journal_size_limit", kept));
         drop(self.connection.busy_timeout(CHECKPOINT_WAIT));
-        drop(checkpoint(&self.connection, pragma));
+        let done = self.connection.query_row(pragma, [], |row| row.get::<_, bool>(0)).is_ok_and(|busy| !busy);
         drop(self.connection.busy_timeout(BUSY_TIMEOUT));
+        done
     }
 }
 
@@ -299,20 +370,52 @@ fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<u64> {
     connection.query_row(pragma, [], |row| row.get::<_, i64>(2)).map(|pages| u64::try_from(pages).unwrap_or(0))
 }
 
-fn copy_loop(connection: &Connection, due: &Receiver<()>, log: &Log) {
-    while due.recv().is_ok() {
-        for _ in 0..COPY_PASSES {
-            match checkpoint(connection, "pragma wal_checkpoint(passive)") {
-                Ok(copied) if log.pages.load(Ordering::Relaxed).saturating_sub(copied) > TAIL_PAGES => {}
-                Ok(_) => break,
-                Err(error) => {
-                    tracing::warn!(%error, "copying the write-ahead log back failed; it is tried again");
-                    break;
+fn run_errands(connection: &Connection, file: &Path, due: &Receiver<Errand>, log: &Log) {
+    while let Ok(errand) = due.recv() {
+        match errand {
+            Errand::Copy => {
+                copy(connection, log);
+                log.tail_is_left.store(true, Ordering::Relaxed);
+            }
+            Errand::WriteAhead => {
+                if let Err(error) = write_ahead(connection, file) {
+                    tracing::debug!(%error, "nothing could be written ahead of the log; commits take a little longer");
                 }
             }
         }
-        log.tail_is_left.store(true, Ordering::Relaxed);
     }
+}
+
+fn copy(connection: &Connection, log: &Log) {
+    for _ in 0..COPY_PASSES {
+        match checkpoint(connection, "pragma wal_checkpoint(passive)") {
+            Ok(copied) if log.pages.load(Ordering::Relaxed).saturating_sub(copied) > TAIL_PAGES => {}
+            Ok(_) => break,
+            Err(error) => {
+                tracing::warn!(%error, "copying the write-ahead log back failed; it is tried again");
+                break;
+            }
+        }
+    }
+}
+
+/// Makes the file of the log long enough, with zeros behind what is in it: they are no frames to whoever reads it.
+fn write_ahead(connection: &Connection, path: &Path) -> Result<()> {
+    // Nobody else adds to the log meanwhile.
+    connection.execute_batch("begin immediate")?;
+    let written = lengthen(path);
+    connection.execute_batch("rollback")?;
+    let file = written.and_then(|file| file.sync_data());
+    file.map_err(|error| Error::new(Kind::Other, error.to_string()))
+}
+
+fn lengthen(path: &Path) -> std::io::Result<File> {
+    let mut file = File::options().append(true).open(path)?;
+    let length = file.metadata()?.len();
+    let written = std::io::copy(&mut std::io::repeat(0).take(AHEAD_BYTES.unsigned_abs().saturating_sub(length)), &mut file);
+    // On a full disk the room is better left to others.
+    written.inspect_err(|_| drop(file.set_len(length)))?;
+    Ok(file)
 }
 
 type Orders = HashMap<(usize, usize), Arc<[usize]>>;

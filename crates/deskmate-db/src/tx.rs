@@ -12,6 +12,7 @@ pub struct Tx<'c> {
     staged: Vec<Staged>,
     failure: Option<Error>,
     wrote: bool,
+    erases: bool,
 }
 
 pub(crate) enum Connection<'c> {
@@ -26,7 +27,7 @@ impl<'c> Tx<'c> {
 
     /// A transaction that commits together with others which ran before it and staged these.
     pub(crate) fn after(connection: Connection<'c>, earlier: &'c [Staged]) -> Self {
-        Self { connection, earlier, staged: Vec::new(), failure: None, wrote: false }
+        Self { connection, earlier, staged: Vec::new(), failure: None, wrote: false, erases: false }
     }
 
     /// Which engine this is: only for the few statements that need two texts.
@@ -110,6 +111,15 @@ impl<'c> Tx<'c> {
     /// What waits for the commit, the newest first: of this transaction, and of those that are committed together with it.
     pub fn waiting(&self) -> impl Iterator<Item = &Staged> {
         self.staged.iter().rev().chain(self.earlier.iter().rev())
+    }
+
+    /// Says that what this transaction overwrites or deletes must not stay readable in the store's own log either.
+    pub fn erases(&mut self) {
+        self.erases = true;
+    }
+
+    pub(crate) fn has_erased(&self) -> bool {
+        self.erases
     }
 
     pub(crate) fn take_staged(&mut self) -> Vec<Staged> {

@@ -325,7 +325,7 @@ fn the_log_is_short_again_when_it_is_quiet() {
     let log = || std::fs::metadata(directory.path().join("s.db-wal")).unwrap().len();
     assert!(log() > 64 << 20, "the log has {} bytes", log());
     let mut next = 1_200;
-    while log() > 4 << 20 {
+    while log() > 16 << 20 {
         assert!(next < 3_000, "it stays at {} bytes", log());
         write(next..next + 1);
         next += 1;
@@ -333,4 +333,72 @@ fn the_log_is_short_again_when_it_is_quiet() {
     }
     assert_eq!(count(&db), next);
     db.close();
+}
+
+#[test]
+fn the_log_is_written_ahead_and_keeps_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", directory.path().join("s.db").display());
+    let db = open(&url, MIGRATIONS).unwrap();
+    let log = || std::fs::metadata(directory.path().join("s.db-wal")).unwrap().len();
+    let started = std::time::Instant::now();
+    while log() != 16 << 20 {
+        assert!(started.elapsed() < std::time::Duration::from_secs(20), "it has {} bytes", log());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    for n in 0..1_000 {
+        let data = vec![7; 24 * 1_024];
+        let sql = "insert into item (n, name, data, flag) values ($1, $2, $3, true)";
+        db.write_blocking(move |tx| tx.execute(sql, args![n, format!("row {n}"), data])).unwrap();
+        assert_eq!(log(), 16 << 20, "after {n} writes");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(count(&db), 1_000);
+    db.close();
+}
+
+/// Which thread a write ran on.
+async fn writer_of(db: &Db) -> String {
+    let name = |_: &mut Tx<'_>| Ok::<_, Error>(std::thread::current().name().unwrap_or_default().to_owned());
+    db.write(name).await.unwrap()
+}
+
+#[test]
+fn a_caller_that_is_alone_writes_on_its_own_thread_and_holds_up_nobody_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(&format!("sqlite:{}", directory.path().join("s.db").display()), MIGRATIONS).unwrap();
+    let one_thread = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(one_thread.block_on(writer_of(&db)), "desk-writer", "a runtime with one thread cannot spare it");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name("a-caller").build().unwrap();
+    let own = db.clone();
+    let writers = runtime.block_on(runtime.spawn(async move {
+        let mut writers = Vec::new();
+        for _ in 0..10 {
+            writers.push(writer_of(&own).await);
+        }
+        writers
+    }));
+    assert_eq!(writers.unwrap().last().map(String::as_str), Some("a-caller"), "nobody else wrote for a while");
+    let (slow, quick) = (db.clone(), db.clone());
+    let slow = runtime.spawn(async move {
+        let sleep = |_: &mut Tx<'_>| -> Result<()> {
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            Ok(())
+        };
+        slow.write(sleep).await.unwrap();
+        std::time::Instant::now()
+    });
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let read = runtime.spawn(async move {
+        quick.read(|tx| tx.query("select n from item", &[])).await.unwrap();
+        std::time::Instant::now()
+    });
+    let own = db.clone();
+    let behind = runtime.spawn(async move { writer_of(&own).await });
+    let (slow, read, behind) = runtime.block_on(async { (slow.await.unwrap(), read.await.unwrap(), behind.await.unwrap()) });
+    assert!(read < slow, "a read waited for the write of another caller");
+    assert_eq!(behind, "desk-writer", "who is not alone waits in the queue");
+    db.close();
+    let refused = runtime.block_on(runtime.spawn(async move { db.write(|_| Ok::<_, Error>(())).await })).unwrap();
+    assert_eq!(refused.unwrap_err().kind(), Kind::Closed);
 }

@@ -1,12 +1,13 @@
-//! Disks that are full, read-only or damaged.
+//! Disks that are full, read-only or damaged; and what is no longer on one.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::json;
 
-use super::support::{BINARY, Chance, Desk, deskmate, sound, up, verify, waiting};
+use super::support::{BINARY, Chance, Desk, deskmate, eventually, sound, up, verify, waiting};
 
 /// A server whose data directory is a small file system of its own; `None` where mounting is refused.
 fn on_small_disk(directory: &Path) -> Option<(Desk, PathBuf)> {
@@ -176,4 +177,30 @@ fn a_torn_end_of_the_log_costs_only_what_was_never_acknowledged() {
         log.write_all(&vec![0x5a; length]).expect("it can be torn");
         verify(&home);
     }
+}
+
+#[test]
+fn what_was_erased_is_in_no_file_of_a_running_desk() {
+    const SECRET: &str = "the-word-that-nobody-may-read";
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let (desk, session) = Desk::owned(&home);
+    let holders = || {
+        let files = std::fs::read_dir(&home).expect("a directory").filter_map(Result::ok);
+        let holds = |path: &PathBuf| std::fs::read(path).is_ok_and(|bytes| bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()));
+        files.map(|file| file.path()).filter(holds).collect::<Vec<_>>()
+    };
+    // Long enough for pages of its own, which are free afterwards.
+    let content = format!("{SECRET} {}", "x".repeat(20_000));
+    for _ in 0..3 {
+        desk.http().send("code", "cowork", &content).expect("the server answers").good();
+    }
+    eventually("the bridge file shows it too", Duration::from_secs(20), || holders().iter().any(|path| path.ends_with("messages.db")));
+    let events = desk.with(&session, "desk_record_list", &json!({ "kind": "message.sent" })).good();
+    for event in events["events"].as_array().expect("a list") {
+        desk.with(&session, "desk_record_erase", &json!({ "seq": event["seq"], "reason": "it was a secret" })).good();
+    }
+    eventually("no file holds it any more", Duration::from_secs(20), || holders().is_empty());
+    drop(desk);
+    verify(&home);
 }

@@ -87,6 +87,31 @@ fn a_restart_under_load_loses_nothing() {
 }
 
 #[test]
+fn the_record_is_sound_at_every_moment_of_writing() {
+    let Some(cluster) = Cluster::start() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let desk = cluster.desk(&home);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers = [0, 1].map(|writer| {
+            scope.spawn({
+                let (address, stop) = (&desk.address, &stop);
+                move || write_until(address, writer, stop)
+            })
+        });
+        let mut sizes = Vec::new();
+        for _ in 0..5 {
+            std::thread::sleep(Duration::from_millis(200));
+            sizes.push(verify(&home, &cluster.url));
+        }
+        stop.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert!(sizes.is_sorted_by(|before, after| before < after), "nothing was written meanwhile: {sizes:?}");
+        assert!(writers.into_iter().all(|writer| !writer.join().expect("the writer ends").is_empty()));
+    });
+}
+
+#[test]
 fn an_outage_is_told_and_ends_by_itself() {
     let Some(cluster) = Cluster::start() else { return };
     let directory = tempfile::tempdir().expect("a temporary directory");
