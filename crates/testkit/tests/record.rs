@@ -222,9 +222,27 @@ both! {
 
     fn the_record_only_grows(desk: &TestDesk) {
         let owner = busy(desk);
-        let newer = size(desk);
-        for older in 1..=newer {
-            desk.call(&owner, "desk_record_consistency", json!({ "older": older, "newer": newer })).unwrap();
+        let keys = &desk.desk.keys;
+        let newest = || desk.desk.db.read_blocking(record::newest_checkpoint).unwrap().unwrap();
+        let mut kept = vec![newest()];
+        for number in 0..9 {
+            desk.call(&owner, "desk_agent_add", json!({ "agent": format!("another-{number}") })).unwrap();
+            desk.seal();
+            kept.push(newest());
+        }
+        let (newer, last) = (size(desk), newest());
+        for (place, note) in kept.iter().enumerate() {
+            let older = keys.open(note).unwrap().size();
+            let answer = desk.call(&owner, "desk_record_consistency", json!({ "older": older, "newer": newer })).unwrap();
+            let hashes: Vec<String> = serde_json::from_value(answer["hashes"].clone()).unwrap();
+            record::check_consistency(&hashes, note, &last, keys).unwrap();
+            if older < newer {
+                assert!(record::check_consistency(&hashes[1..], note, &last, keys).is_err(), "a part of a proof proves nothing");
+                let mut forged = hashes.clone();
+                forged[0] = data_encoding::BASE64.encode(&[7; 32]);
+                assert!(record::check_consistency(&forged, note, &last, keys).is_err());
+                assert!(record::check_consistency(&hashes, &kept[(place + 1) % kept.len()], &last, keys).is_err(), "it is for that checkpoint alone");
+            }
         }
         assert_code(&desk.refused(&owner, "desk_record_consistency", json!({ "older": 0, "newer": newer })), Code::Invalid);
     }
@@ -247,7 +265,7 @@ both! {
 
     fn the_name_of_somebody_who_left_can_be_erased(desk: &TestDesk) {
         let owner = desk.claim();
-        let link = desk.call(&owner, "desk_person_invite", json!({ "name": "Eve", "role": "member" })).unwrap();
+        let link = desk.call(&owner, "desk_person_invite", json!({ "name": "Xerxes", "role": "member" })).unwrap();
         let joined = desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": link["code"], "passphrase": "sesame 1" })).unwrap();
         let events = desk.call(&owner, "desk_record_list", json!({ "kind": "person.added" })).unwrap();
         let erase = json!({ "seq": events["events"][0]["seq"], "reason": "asked for" });
@@ -255,7 +273,11 @@ both! {
         desk.call(&owner, "desk_person_change", json!({ "person": joined["person"], "active": false })).unwrap();
         desk.call(&owner, "desk_record_erase", erase).unwrap();
         let people = desk.call(&owner, "desk_person_list", json!({})).unwrap();
-        assert!(!people["people"].to_string().contains("Eve"), "{people}");
+        assert!(!people["people"].to_string().contains("Xerxes"), "{people}");
+        for sql in ["select count(*) from event where body like '%Xerxes%'", "select count(*) from credential where owner like '%Xerxes%' or note like '%Xerxes%'"] {
+            let found: i64 = desk.desk.db.read_blocking(move |tx| tx.one(sql, &[])?.get(0)).unwrap();
+            assert_eq!(found, 0, "{sql}");
+        }
         assert!(desk.verify().sound, "{:?}", desk.verify().findings);
     }
 

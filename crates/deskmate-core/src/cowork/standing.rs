@@ -134,7 +134,7 @@ pub(super) struct ValidatePolicy {
     domain: String,
     /// The field.
     field: String,
-    /// The value that it would have.
+    /// The value that it would have. Numbers and other JSON are taken as they are, too.
     #[schemars(with = "Option<String>")]
     proposed_value: Option<Value>,
     /// Taken from existing clients, without effect: rules match agents, not what they say of themselves.

@@ -55,7 +55,9 @@ pub(super) fn invite(cx: &mut Cx<'_, '_>, input: Invite) -> Result<Invitation> {
     }
     let ttl = i64::from(days) * DAY;
     let scopes = [vec![input.role.name().to_owned()], input.domains].concat();
-    let (credential, secret) = rows::issue(cx, SecretKind::Invitation, &input.name, &scopes, ttl)?;
+    let inviter = cx.actor.id.clone();
+    let (credential, secret) = rows::issue(cx, SecretKind::Invitation, &inviter, &scopes, ttl)?;
+    rows::set_note(cx.tx, &credential, Some(&input.name))?;
     Ok(Invitation { name: input.name, credential, code: secret.reveal().to_owned(), expires_at: format_time(cx.now() + ttl) })
 }
 
@@ -171,7 +173,7 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<People> {
 fn invitations(cx: &mut Cx<'_, '_>) -> Result<Vec<InvitationOut>> {
     let now = cx.now();
     let rows = cx.tx.query(
-        "select id, owner, scopes, expires_at from credential where expires_at > $1 and kind = 'invitation' and revoked_at is null \
+        "select id, coalesce(note, ''), scopes, expires_at from credential where expires_at > $1 and kind = 'invitation' and revoked_at is null \
          order by expires_at desc, id desc limit $2",
         args![now, PAGE_MAX],
     )?;
@@ -279,6 +281,7 @@ pub(super) fn create_token(cx: &mut Cx<'_, '_>, input: CreateToken) -> Result<Pe
     let owner = cx.actor.id.clone();
     let ttl = i64::from(days) * DAY;
     let (credential, secret) = rows::issue(cx, SecretKind::Personal, &owner, &input.scopes, ttl)?;
+    rows::set_note(cx.tx, &credential, Some(&input.note))?;
     Ok(PersonalToken { token: secret.reveal().to_owned(), credential, expires_at: format_time(cx.now() + ttl) })
 }
 
@@ -297,6 +300,9 @@ pub(super) struct Tokens {
 struct TokenOut {
     /// The id under which it can be revoked.
     credential: String,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     /// What it may call.
     scopes: Vec<String>,
     /// Since when.
@@ -309,6 +315,7 @@ pub(super) fn list_tokens(cx: &mut Cx<'_, '_>, _: ListTokens) -> Result<Tokens> 
     let owner = cx.actor.id.clone();
     let tokens = rows::good_of(cx, &owner, SecretKind::Personal)?.into_iter().map(|row| TokenOut {
         credential: row.id,
+        note: row.note,
         scopes: serde_json::from_str(&row.scopes).unwrap_or_default(),
         created_at: format_time(row.created_at),
         expires_at: format_time(row.expires_at),

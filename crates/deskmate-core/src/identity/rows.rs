@@ -1,6 +1,6 @@
 //! The rows of identity, and the events from which they can be rebuilt.
 
-use deskmate_db::{Row, args};
+use deskmate_db::{Row, Tx, args};
 use serde_json::json;
 
 use super::token::{Secret, SecretKind};
@@ -23,12 +23,14 @@ pub(super) struct CredentialRow {
     pub(super) expires_at: i64,
     pub(super) revoked_at: Option<i64>,
     pub(super) present_until: Option<i64>,
+    pub(super) note: Option<String>,
 }
 
-pub(super) const CREDENTIAL: &str = "select id, kind, owner, scopes, created_at, expires_at, revoked_at, present_until, hash from credential where hash = $1";
+pub(super) const CREDENTIAL: &str =
+    "select id, kind, owner, scopes, created_at, expires_at, revoked_at, present_until, hash, note from credential where hash = $1";
 pub(super) const CREDENTIAL_BY_ID: &str =
-    "select id, kind, owner, scopes, created_at, expires_at, revoked_at, present_until, hash from credential where id = $1";
-const GOOD_CREDENTIALS_OF: &str = "select id, kind, owner, scopes, created_at, expires_at, revoked_at, present_until, hash from credential \
+    "select id, kind, owner, scopes, created_at, expires_at, revoked_at, present_until, hash, note from credential where id = $1";
+const GOOD_CREDENTIALS_OF: &str = "select id, kind, owner, scopes, created_at, expires_at, revoked_at, present_until, hash, note from credential \
      where owner = $1 and kind = $2 and revoked_at is null and expires_at > $3 order by created_at desc, id desc limit 1000";
 
 impl CredentialRow {
@@ -42,6 +44,7 @@ impl CredentialRow {
             expires_at: row.get(5)?,
             revoked_at: row.get(6)?,
             present_until: row.get(7)?,
+            note: row.get(9)?,
         })
     }
 
@@ -76,6 +79,13 @@ pub(super) fn issue(cx: &mut Cx<'_, '_>, kind: SecretKind, owner: &str, scopes: 
     Ok((id, secret))
 }
 
+/// Writes down what a credential is for, or forgets it. That is no part of the record, because a person's name may stand
+/// there.
+pub(super) fn set_note(tx: &mut Tx<'_>, id: &str, note: Option<&str>) -> Result<()> {
+    tx.execute("update credential set note = $2 where id = $1", args![id, note])?;
+    Ok(())
+}
+
 /// Keeps the hash of a credential and tells the record.
 pub(super) fn keep(cx: &mut Cx<'_, '_>, kind: SecretKind, owner: &str, hash: &[u8; 32], scopes: &[String], ttl_us: i64) -> Result<String> {
     let id = cx.new_id();
@@ -104,6 +114,9 @@ pub(super) fn end(cx: &mut Cx<'_, '_>, id: &str, at: i64, why: &str) -> Result<(
     };
     let revoked_at = (at <= cx.now()).then_some(at);
     cx.tx.execute("update credential set revoked_at = $2, expires_at = $3 where id = $1", args![id, revoked_at, row.expires_at.min(at)])?;
+    if revoked_at.is_some() {
+        set_note(cx.tx, id, None)?;
+    }
     let event = Event::new(REVOKED, format!("credential:{id}")).fact("credential", id).fact("at", at).fact("now", cx.now());
     cx.emit(event.payload(json!({ "why": why })))
 }

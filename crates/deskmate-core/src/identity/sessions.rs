@@ -135,7 +135,8 @@ pub(super) fn accept(cx: &mut Cx<'_, '_>, input: Accept, factor: &FactorHash) ->
     rows::end(cx, &link.id, now, "used")?;
     let scopes: Vec<String> = serde_json::from_str(&link.scopes).unwrap_or_default();
     let (role, domains) = scopes.split_first().ok_or_else(|| Error::new(Code::Internal, "the invitation names no role"))?;
-    let person = people::insert(cx, &link.owner, Role::from_name(role), domains, &factor.0)?;
+    let name = link.note.ok_or_else(|| Error::new(Code::Internal, "the invitation names nobody"))?;
+    let person = people::insert(cx, &name, Role::from_name(role), domains, &factor.0)?;
     open_session(cx, &person, input.public_key.as_deref())
 }
 

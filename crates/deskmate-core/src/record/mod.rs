@@ -27,7 +27,7 @@ pub use entry::{Body, Entry, Event, Kind};
 pub use erase::ERASED;
 pub(crate) use erase::erase;
 pub use key::{Keyring, SigningKey};
-pub use proof::{Proof, check_proof, consistency, prove};
+pub use proof::{Proof, check_consistency, check_proof, consistency, prove};
 pub use prune::prune_checkpoints;
 pub use read::{EventRow, Named, Search, Told, fill, find_event, heads_after, named_after, newest_checkpoint, search, search_heads, size, told_of};
 pub use seal::{Sealer, Sealing, Stager, check_end, seal_staged};

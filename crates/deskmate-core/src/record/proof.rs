@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use deskmate_db::{Tx, args};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tlog_tiles::{Hash, check_record, prove_record, prove_tree, record_hash};
+use tlog_tiles::{Hash, check_record, check_tree, prove_record, prove_tree, record_hash};
 
 use super::key::Keyring;
 use super::tree::{StoredHashes, signed};
@@ -47,6 +47,14 @@ pub fn check_proof(proof: &Proof, keys: &Keyring) -> Result<()> {
     let hashes = proof.hashes.iter().map(|text| decode(text)).collect::<Result<Vec<_>>>()?;
     check_record(&hashes, checkpoint.size(), *checkpoint.hash(), proof.seq, record_hash(proof.body.as_bytes()))
         .map_err(|_| Error::invalid("hashes", "the proof does not lead to the checkpoint's root"))
+}
+
+/// Checks that the record which one checkpoint vouches for is the beginning of that of a newer one.
+pub fn check_consistency(hashes: &[String], older: &str, newer: &str, keys: &Keyring) -> Result<()> {
+    let (older, newer) = (keys.open(older)?, keys.open(newer)?);
+    let hashes = hashes.iter().map(|text| decode(text)).collect::<Result<Vec<_>>>()?;
+    check_tree(&hashes, newer.size(), *newer.hash(), older.size(), *older.hash())
+        .map_err(|_| Error::invalid("hashes", "the proof does not show that the older record is the beginning of the newer one"))
 }
 
 /// The hashes which show that the tree of the older size is the beginning of the newer one, base64.
