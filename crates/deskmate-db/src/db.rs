@@ -123,6 +123,8 @@ impl Db {
             (Engine::Sqlite, sqlite::start_readers(&path, 1, options.queue_max)?)
         } else {
             let config = options.url.parse().map_err(Error::from)?;
+            let mut session = postgres::Session::connect(&config)?;
+            migrate::refuse_newer_store(&mut Tx::new(crate::tx::Connection::Postgres(&mut session)), options.migrations)?;
             (Engine::Postgres, postgres::start(&config, Mode::Read, 1, options.queue_max, &|| Box::new(NoSeal))?)
         };
         let inner = Inner {

@@ -29,13 +29,17 @@ pub(crate) fn refuse_newer_file(path: &Path, migrations: &[Migration]) -> Result
         return Ok(());
     }
     let connection = sqlite::open_connection(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let mut tx = Tx::new(crate::tx::Connection::Sqlite(&connection));
-    refuse_newer(applied(&mut tx)?, migrations)
+    refuse_newer_store(&mut Tx::new(crate::tx::Connection::Sqlite(&connection)), migrations)
+}
+
+/// Refuses a store of a newer version.
+pub(crate) fn refuse_newer_store(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<()> {
+    refuse_newer(applied(tx)?, migrations)
 }
 
 /// Brings the schema up to date.
 pub(crate) fn run(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<()> {
-    refuse_newer(applied(tx)?, migrations)?;
+    refuse_newer_store(tx, migrations)?;
     tx.batch(if tx.engine() == Engine::Sqlite { "begin immediate" } else { "begin" })?;
     let outcome = run_locked(tx, migrations);
     tx.batch(if outcome.is_ok() { "commit" } else { "rollback" })?;

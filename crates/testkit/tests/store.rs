@@ -210,6 +210,7 @@ both_stores! {
         let error = open(&store.url, MIGRATIONS).err().unwrap();
         assert_eq!(error.kind(), Kind::Newer, "{error}");
         assert!(error.to_string().contains("99"), "{error}");
+        assert_eq!(Db::open_reader(&Options::new(&store.url, MIGRATIONS)).err().map(|error| error.kind()), Some(Kind::Newer), "nor is it read");
         assert_eq!(before, file.map(|file| std::fs::read(file).unwrap()));
     }
 
