@@ -56,7 +56,8 @@ impl Endpoint {
             .with_description("One desk for people and their AI agents: proposals, decisions, messages and tasks, with a record that can be proved.");
         let info = ServerConfig::new(capabilities.build()).with_server_info(server).with_instructions(INSTRUCTIONS);
         let tools = Tools::new(&registry, &mount);
-        Self { app, tools, resources: Resources::new(&registry), prompts: Prompts::new(&registry), info, read_only: mount.read_only }
+        let (resources, prompts) = (Resources::new(&registry, &mount.toolsets), Prompts::new(&tools));
+        Self { app, tools, resources, prompts, info, read_only: mount.read_only }
     }
 }
 

@@ -49,8 +49,9 @@ pub(super) async fn instead(
         return Ok(Some(CallToolResponse::InputRequired(InputRequiredResult::from_input_requests(asked))));
     }
     if let Ok(url) = url.parse::<url::Url>() {
-        // A client that cannot show it after all loses nothing: the call holds as ever.
-        drop(context.peer.elicit_url_with_timeout(message, url, id, Some(SHOW)).await);
+        // Beside the call, which holds as long as ever: a client that cannot show it after all loses nothing.
+        let (peer, id) = (context.peer.clone(), id.to_owned());
+        tokio::spawn(async move { drop(peer.elicit_url_with_timeout(message, url, id, Some(SHOW)).await) });
     }
     Ok(None)
 }

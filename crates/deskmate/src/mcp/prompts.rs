@@ -3,10 +3,10 @@
 use rmcp::ErrorData;
 use rmcp::model::{CacheScope, GetPromptRequestParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage, Role};
 
-use deskmate_core::call::Registry;
 use serde_json::Value;
 
 use super::handler::LIST_FRESH_MS;
+use super::tools::Tools;
 
 /// Finds an argument by its name.
 type Arguments<'a> = dyn Fn(&str) -> String + 'a;
@@ -60,9 +60,9 @@ pub(super) struct Prompts {
 }
 
 impl Prompts {
-    /// Those whose operation exists.
-    pub(super) fn new(registry: &Registry) -> Self {
-        Self { declared: DECLARED.iter().filter(|declared| registry.get(declared.needs).is_some()).collect() }
+    /// Those whose operation is mounted.
+    pub(super) fn new(tools: &Tools) -> Self {
+        Self { declared: DECLARED.iter().filter(|declared| tools.has(declared.needs)).collect() }
     }
 
     /// All prompts.

@@ -1,7 +1,9 @@
 //! What a client can read and follow without calling a tool. Each resource is an operation with a fixed input, called
 //! with the client's own credential.
 
-use deskmate_core::call::{Actor, Call, Credential, Outcome, Registry, Surface};
+use std::sync::Arc;
+
+use deskmate_core::call::{Actor, Call, Credential, Op, Outcome, Registry, Surface, Toolset};
 use deskmate_core::record::EventRow;
 use deskmate_core::{Code, Error};
 use rmcp::ErrorData;
@@ -103,9 +105,10 @@ pub(super) struct Found {
 }
 
 impl Resources {
-    /// Those whose operation exists.
-    pub(super) fn new(registry: &Registry) -> Self {
-        Self { declared: DECLARED.iter().filter(|declared| registry.get(declared.operation).is_some()).collect() }
+    /// Those of the mounted toolsets, and the desk's own.
+    pub(super) fn new(registry: &Registry, toolsets: &[Toolset]) -> Self {
+        let is_there = |op: &Arc<Op>| op.toolset == Toolset::Desk || toolsets.contains(&op.toolset);
+        Self { declared: DECLARED.iter().filter(|declared| registry.get(declared.operation).is_some_and(is_there)).collect() }
     }
 
     /// The fixed ones.
@@ -205,7 +208,7 @@ mod tests {
 
         #[test]
         fn addresses_take_any_text(rest in "(?s).{0,60}", known in any::<prop::sample::Index>()) {
-            let resources = Resources::new(&Registry::new());
+            let resources = Resources::new(&Registry::new(), &[Toolset::Bridge]);
             let declared = resources.declared[known.index(resources.declared.len())];
             let prefix = declared.uri.strip_suffix(VARIABLE).unwrap_or(declared.uri);
             for uri in [rest.clone(), format!("{prefix}{rest}"), format!("deskmate://{rest}")] {

@@ -56,6 +56,11 @@ impl Tools {
         tools
     }
 
+    /// Whether an operation is among them, by its full name.
+    pub(super) fn has(&self, operation: &str) -> bool {
+        self.ops.iter().any(|(_, op)| op.full_name() == operation)
+    }
+
     /// All tools, rendered when somebody asks for them first.
     pub(super) fn list(&self) -> &[Tool] {
         self.list.get_or_init(|| self.ops.iter().map(|(name, op)| render(op, name.clone())).collect())

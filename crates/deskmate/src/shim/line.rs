@@ -84,11 +84,16 @@ pub(super) enum Head {
     Answer { id: String, failed: bool },
     /// Something else, which the other side may complain about.
     Other,
+    /// No JSON at all, which the other side would pass over in silence.
+    Unreadable,
 }
 
 impl Head {
     pub(super) fn of(line: &[u8]) -> Self {
-        let Ok(raw) = serde_json::from_slice::<Raw<'_>>(line) else { return Self::Other };
+        let Ok(raw) = serde_json::from_slice::<Raw<'_>>(line) else {
+            let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok();
+            return if is_json { Self::Other } else { Self::Unreadable };
+        };
         match (raw.method, raw.id) {
             (Some(method), Some(id)) => Self::Request { id: id.to_string(), method: method.into_owned() },
             (Some(method), None) => Self::Notification { method: method.into_owned() },
@@ -171,7 +176,7 @@ mod tests {
         assert_eq!(Head::of(b"{\"id\":\"x\",\"result\":{}}\n"), Head::Answer { id: "\"x\"".into(), failed: false });
         assert_eq!(Head::of(b"{\"id\":1,\"error\":{}}\n"), Head::Answer { id: "1".into(), failed: true });
         assert_eq!(Head::of(b"[1]\n"), Head::Other);
-        assert_eq!(Head::of(b"nonsense\n"), Head::Other);
+        assert_eq!(Head::of(b"nonsense\n"), Head::Unreadable);
     }
 
     #[test]

@@ -125,6 +125,9 @@ impl Shim {
             let refusal = format!("a message that nests more than {} deep was dropped", line::DEPTH_MAX);
             return self.say(&line::error(head.request_id(), -32600, &refusal, &serde_json::Value::Null));
         }
+        if head == Head::Unreadable {
+            return self.say(&line::error(None, -32700, "this line is not JSON", &serde_json::Value::Null));
+        }
         let mut link = self.lock_link();
         let stream = loop {
             match &*link {

@@ -71,7 +71,7 @@ impl Session {
                 }
                 _ => {}
             },
-            Head::Answer { .. } | Head::Other => {}
+            Head::Answer { .. } | Head::Other | Head::Unreadable => {}
         }
     }
 

@@ -90,6 +90,11 @@ fn deep_and_odd_input_is_answered_and_the_connection_stays() {
     ] {
         client.send_line(line);
     }
+    for line in ["nonsense", "{\"jsonrpc\":\"2.0\",\"id\":901,"] {
+        client.send_line(line);
+        let refusal = client.expect("a line that is not JSON is refused", |message| message.pointer("/error/code") == Some(&json!(-32700)));
+        assert_eq!(refusal.get("id"), Some(&Value::Null), "{refusal}");
+    }
     assert!(!tool_names(&client.call("tools/list", json!({}))).is_empty());
 }
 
@@ -119,6 +124,8 @@ fn read_only_leaves_out_what_changes_something() {
             .is_some_and(|tools| !tools.is_empty() && tools.iter().all(|tool| tool.pointer("/annotations/readOnlyHint") == Some(&json!(true))))
     );
     assert!(!tool_names(&list).contains(&"send_message".to_owned()));
+    let prompts = client.call("prompts/list", json!({})).to_string();
+    assert!(!prompts.contains("hand_over"), "a prompt without its tool: {prompts}");
     assert_eq!(client.fail("tools/call", json!({ "name": "send_message", "arguments": { "to": "a", "content": "b" } })).get("code"), Some(&json!(-32602)));
 }
 
@@ -267,4 +274,21 @@ fn without_a_name_each_call_names_its_agent() {
     assert!(nameless.to_string().contains("unauthenticated"), "{nameless}");
     let named = client.tool("get_tasks", json!({ "agent_id": "code" }));
     assert_eq!(named.get("isError"), Some(&json!(false)), "{named}");
+}
+
+#[test]
+fn a_mount_offers_only_what_belongs_to_it() {
+    let desk = Desk::new();
+    let mut cowork = Client::start(&desk, &["--toolset", "cowork", "--agent", "code"]);
+    cowork.initialize("2025-11-25");
+    let (prompts, resources) = (cowork.call("prompts/list", json!({})), cowork.call("resources/list", json!({})));
+    assert!(!prompts.to_string().contains("check_messages"), "{prompts}");
+    assert!(!resources.to_string().contains("deskmate://messages") && resources.to_string().contains("deskmate://record/checkpoint"), "{resources}");
+    let mut all = Client::start(&desk, &["--agent", "code"]);
+    all.initialize("2025-11-25");
+    let names = tool_names(&all.call("tools/list", json!({})));
+    for name in ["cowork_propose", "bridge_send_message"] {
+        assert!(names.contains(&name.to_owned()), "without a choice {name} is missing: {names:?}");
+    }
+    assert!(all.call("prompts/list", json!({})).to_string().contains("check_messages"));
 }
