@@ -157,6 +157,29 @@ fn people_decide_on_the_full_screen() {
     until("the screen is left", || terminal.child.try_wait().unwrap());
 }
 
+#[test]
+fn the_bell_rings_in_an_inbox_that_was_empty_and_a_handoff_is_answered() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut terminal = Terminal::start(&desk, "inbox --watch");
+    terminal.sees("Passphrase:");
+    terminal.type_in("correct horse\r");
+    terminal.sees("Nothing waits for you");
+    let mut agent = connect(&desk, &token);
+    agent.initialize("2025-11-25");
+    let handoff = json!({ "domain": "crm.deals", "reason": "the customer is angry", "confidence": 0.2, "attempted_actions": "[]", "context": "{}" });
+    let handed = agent.tool("cowork_handoff", handoff);
+    until("the bell rings", || terminal.screen.lock().unwrap().rang.then_some(()));
+    terminal.sees("inbox: 1");
+    terminal.sees("the customer is angry");
+    terminal.type_in("a");
+    terminal.sees("What should the agent do now?");
+    terminal.type_in("offer a refund\r");
+    until(&format!("the agent is told: {handed}"), || agent.tool("cowork_check_handoff", json!({})).to_string().contains("offer a refund").then_some(()));
+    terminal.type_in("q");
+    until("the screen is left", || terminal.child.try_wait().unwrap());
+}
+
 /// The agent's client.
 fn connect(desk: &Desk, token: &str) -> Client {
     let mut command = desk.command(&["mcp", "--toolset", "cowork"]);

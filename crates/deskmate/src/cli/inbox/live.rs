@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(1_500);
 
 pub(super) fn run(global: &Global, filter: Filter, bell: bool) -> Result<(), Failure> {
     let client = Client::present(global)?;
-    let mut live = Live { client, screen: Screen::new(filter.view, filter.search.clone()), filter, bell, known: BTreeSet::new(), looked: None };
+    let mut live = Live { client, screen: Screen::new(filter.view, filter.search.clone()), filter, bell, known: None, looked: None };
     // The first look fails before the screen is taken, where its message can be read.
     live.reload()?;
     let mut terminal = ratatui::init();
@@ -38,7 +38,8 @@ struct Live {
     filter: Filter,
     screen: Screen,
     bell: bool,
-    known: BTreeSet<String>,
+    /// What was seen so far; nothing before the first look.
+    known: Option<BTreeSet<String>>,
     looked: Option<Instant>,
 }
 
@@ -86,10 +87,10 @@ impl Live {
         let page = self.client.call("desk_request_list", &self.filter.input())?;
         let requests = page.get("requests").and_then(Value::as_array).cloned().unwrap_or_default();
         let ids: Vec<String> = requests.iter().map(|request| part(request, "request")).collect();
-        if self.bell && !self.known.is_empty() && ids.iter().any(|id| !self.known.contains(id)) {
+        if self.bell && self.known.as_ref().is_some_and(|known| ids.iter().any(|id| !known.contains(id))) {
             ring();
         }
-        self.known.extend(ids);
+        self.known.get_or_insert_default().extend(ids);
         self.screen.take(requests, page.get("next_cursor").is_some());
         Ok(())
     }

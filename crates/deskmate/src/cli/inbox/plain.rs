@@ -105,9 +105,23 @@ fn print_outcome(global: &Global, answer: &Value) -> Result<(), Failure> {
     }
     say(&format!("{}: {} ({})", part(answer, "state"), part(answer, "title"), short(&part(answer, "request"))))?;
     match answer.pointer("/rule/yaml").and_then(Value::as_str) {
-        Some(rule) => say(&format!("\nA rule for acts like it; put it into deskmate.yaml and run `deskmate policy apply`:\n\n{rule}")),
+        Some(rule) => {
+            say(&format!("\nA rule for acts like it; put it into deskmate.yaml and run `deskmate policy apply`:\n\n{rule}"))?;
+            say(&matched(answer.pointer("/rule").unwrap_or(&Value::Null)))
+        }
         None => Ok(()),
     }
+}
+
+/// What a drafted rule would have matched.
+fn matched(rule: &Value) -> String {
+    let matched = rule.get("would_have_matched").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let looked_at = rule.get("looked_at").and_then(Value::as_u64).unwrap_or_default();
+    let mut text = format!("Of the newest {looked_at} requests it would have matched {}.", matched.len());
+    for request in matched {
+        text.push_str(&format!("\n  {}  {}  {}", short(&part(request, "request")), part(request, "state"), part(request, "title")));
+    }
+    text
 }
 
 fn in_words(request: &Value) -> String {

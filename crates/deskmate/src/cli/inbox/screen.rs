@@ -34,6 +34,7 @@ pub(super) enum Doing {
 /// What is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writing {
+    Instructions,
     Reason,
     Question,
     Delegate,
@@ -45,6 +46,7 @@ impl Writing {
     /// What the line asks for.
     pub(super) fn prompt(self) -> &'static str {
         match self {
+            Self::Instructions => "What should the agent do now?",
             Self::Reason => "Why not? The agent learns from it",
             Self::Question => "What do you want to know from the agent?",
             Self::Delegate => "To whom? A person's name",
@@ -142,7 +144,7 @@ impl Screen {
             Doing::Looking => self.look(key),
             Doing::Help => None,
             Doing::Approving => match key.code {
-                KeyCode::Char('y') | KeyCode::Enter => self.approve(),
+                KeyCode::Char('y') | KeyCode::Enter => self.approve(None),
                 _ => self.say("Nothing was approved."),
             },
             Doing::Writing { what, text } => self.write(what, text, key, now),
@@ -188,6 +190,8 @@ impl Screen {
             }
             KeyCode::Char('u') => return self.undo(),
             KeyCode::Char('a' | 'e' | 'r' | '?' | 'd' | 'z') if self.current().is_none() => return self.say("There is nothing to decide here."),
+            // A handoff is answered with what to do, not with a yes.
+            KeyCode::Char('a') if self.current().is_some_and(|request| part(request, "kind") == "handoff") => self.writing(Writing::Instructions),
             KeyCode::Char('a') => self.doing = Doing::Approving,
             KeyCode::Char('e') => return self.details.clone().map(|request| Order::Edit { request }),
             KeyCode::Char('r') => self.writing(Writing::Reason),
@@ -215,6 +219,7 @@ impl Screen {
                     self.search = Some(text).filter(|text| !text.is_empty());
                     Some(Order::Reload)
                 }
+                Writing::Instructions => self.approve(Some(text)),
                 Writing::Reason => {
                     self.doing = Doing::ChoosingType { reason: text };
                     None
@@ -233,12 +238,16 @@ impl Screen {
     }
 
     /// What is approved is what was shown: its digest goes along.
-    fn approve(&mut self) -> Option<Order> {
+    fn approve(&mut self, reason: Option<String>) -> Option<Order> {
         let shown = self.details.as_ref().filter(|shown| Some(part(shown, "request")) == self.current_id());
         let Some(digest) = shown.map(|shown| part(shown, "digest")) else {
             return self.say("Its details are not here yet; try again.");
         };
-        self.order("desk_request_approve", json!({ "expected_digest": digest }), "Approved")
+        let mut input = json!({ "expected_digest": digest });
+        if let (Some(input), Some(reason)) = (input.as_object_mut(), reason) {
+            input.insert("reason".to_owned(), Value::String(reason));
+        }
+        self.order("desk_request_approve", input, "Approved")
     }
 
     fn undo(&mut self) -> Option<Order> {
@@ -326,6 +335,15 @@ mod tests {
         assert_eq!(keys(&mut screen, "an"), None, "any other key leaves it");
         assert_eq!(keys(&mut screen, "jay"), None, "the second one's details are not shown yet");
         assert!(screen.said.is_some_and(|(said, _)| said.contains("not here yet")));
+    }
+
+    #[test]
+    fn a_handoff_is_answered_with_instructions() {
+        let mut screen = Screen::new(View::Inbox, None);
+        screen.take(vec![json!({ "request": "r1", "kind": "handoff", "title": "stuck" })], false);
+        screen.show(Some(json!({ "request": "r1", "digest": "d1" })));
+        let order = call(keys(&mut screen, "atry the other key\n"));
+        assert_eq!(order, ("desk_request_approve", json!({ "request": "r1", "expected_digest": "d1", "reason": "try the other key" })));
     }
 
     #[test]
