@@ -413,6 +413,16 @@ fn bridge_file(home: &Path, named: Option<String>) -> BridgeFile {
 }
 
 impl Settings {
+    /// The files that the configuration names and without which the desk does not start.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let tls = self.tls.iter().flat_map(|tls| [tls.certificate.clone(), tls.key.clone()]);
+        let webhooks = self.notifications.iter().filter_map(|outlet| match &outlet.way {
+            Way::Webhook(endpoint) => Some(endpoint),
+            Way::Desktop(_) => None,
+        });
+        tls.chain(webhooks.chain(&self.checkpoint_webhook).flat_map(|endpoint| endpoint.files.clone())).collect()
+    }
+
     /// Whether others than this machine can reach the desk: by its address, or through a proxy in front of it.
     pub(crate) fn is_reachable(&self) -> bool {
         !self.listen.ip().is_loopback() || self.proxy.is_some()

@@ -168,6 +168,8 @@ pub(crate) struct Endpoint {
     pub(crate) url: hyper::Uri,
     pub(crate) keys: Vec<Key>,
     pub(crate) ca_file: Option<PathBuf>,
+    /// The files that the configuration names for it.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// How a channel reaches people.
@@ -289,6 +291,7 @@ fn endpoint(url: &str, secret: Option<Secret>, secret_file: Option<PathBuf>, ca_
         Some("http") => return Err("url must be https: only a receiver on this machine may be called without TLS".to_owned()),
         _ => return Err("url must begin with https://".to_owned()),
     }
+    let files = [&secret_file, &ca_file].into_iter().flatten().map(|file| home.join(file)).collect();
     let keys = match (secret, secret_file) {
         (Some(secret), None) => vec![Key::parse(&secret.0).ok_or_else(bad_secret)?],
         (None, Some(file)) => {
@@ -301,7 +304,7 @@ fn endpoint(url: &str, secret: Option<Secret>, secret_file: Option<PathBuf>, ca_
     if keys.is_empty() {
         return Err(bad_secret());
     }
-    Ok(Endpoint { url, keys, ca_file: ca_file.map(|file| home.join(file)) })
+    Ok(Endpoint { url, keys, ca_file: ca_file.map(|file| home.join(file)), files })
 }
 
 /// A text without the signing secrets that it may quote.

@@ -38,6 +38,18 @@ pub(crate) struct Manifest {
     pub(super) checkpoint: Option<String>,
     /// The name of the bridge file in the data directory, if it lives there.
     pub(super) bridge_file: Option<String>,
+    /// The other files that the configuration names in the data directory, in the order of their entries.
+    #[serde(default)]
+    pub(super) files: Vec<String>,
+}
+
+/// The entry of one of those.
+pub(super) fn file_entry(place: usize) -> String {
+    format!("file-{place}")
+}
+
+fn is_file_entry(name: &str) -> bool {
+    name.strip_prefix("file-").is_some_and(|place| place.parse::<u8>().is_ok_and(|number| number.to_string() == place))
 }
 
 /// Writes through and hashes what passes.
@@ -176,7 +188,7 @@ fn unpack_entries(from: impl Read, place: &dyn Fn(&str) -> PathBuf) -> Result<()
             break;
         }
         let large = [STORE, BRIDGE].contains(&name.as_str());
-        if !large && ![KEY, MANIFEST, config::FILE].contains(&name.as_str()) || entry.header().entry_type() != EntryType::Regular {
+        if !large && ![KEY, MANIFEST, config::FILE].contains(&name.as_str()) && !is_file_entry(&name) || entry.header().entry_type() != EntryType::Regular {
             return Err(Error::invalid("backup", format!("holds an entry that no backup has: {name:?}; nothing was restored")));
         }
         if !large && entry.size() > SMALL_MAX {

@@ -1,5 +1,6 @@
 //! Writing a backup: everything that a desk needs, in one file.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use deskmate_db::{Db, Engine, Options, copy_sqlite, seal_file};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::archive::{FORMAT, Hashing, Manifest, Writer};
+use super::archive::{FORMAT, Hashing, Manifest, Writer, file_entry};
 use super::staging::Staging;
 use super::{BRIDGE, KEY, Key, MANIFEST, STORE, at, engine_name, progress, tables, verify};
 use crate::config::{self, BridgeFile, Settings};
@@ -49,6 +50,7 @@ pub(crate) fn backup(settings: &Settings, file: &Path, lock: Key) -> Result<Save
     let report = check_copy(&staging.file(STORE), &key)?;
     let mut notes = Vec::new();
     let bridge_file = copy_bridge(settings, &staging.file(BRIDGE), &mut notes)?;
+    let files = own_files(settings, &mut notes);
     let manifest = Manifest {
         format: FORMAT.to_owned(),
         deskmate: env!("CARGO_PKG_VERSION").to_owned(),
@@ -59,6 +61,7 @@ pub(crate) fn backup(settings: &Settings, file: &Path, lock: Key) -> Result<Save
         root: report.root.clone(),
         checkpoint: report.checkpoint,
         bridge_file,
+        files,
     };
     let encrypted = lock.name();
     if matches!(lock, Key::Open) {
@@ -141,6 +144,18 @@ fn copy_bridge(settings: &Settings, to: &Path, notes: &mut Vec<String>) -> Resul
     Ok(Some(name.to_owned()))
 }
 
+/// The files in the data directory that the configuration names. Others are the owner's to keep.
+fn own_files(settings: &Settings, notes: &mut Vec<String>) -> Vec<String> {
+    let mut own = BTreeSet::new();
+    for path in settings.files() {
+        match path.strip_prefix(&settings.home).ok().and_then(Path::to_str) {
+            Some(name) => drop(own.insert(name.to_owned())),
+            None => notes.push(format!("{}, which {} names, lives outside the data directory and is not in the backup", path.display(), config::FILE)),
+        }
+    }
+    own.into_iter().collect()
+}
+
 /// Writes the file under another name, reads it back, and only then gives it its own.
 fn write(home: &Home, staging: &Staging, manifest: &Manifest, key: &str, file: &Path, lock: Key) -> Result<u64> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -178,6 +193,9 @@ fn fill(out: &mut impl Write, home: &Home, staging: &Staging, manifest: &Manifes
     archive.file(STORE, &staging.file(STORE))?;
     if manifest.bridge_file.is_some() {
         archive.file(BRIDGE, &staging.file(BRIDGE))?;
+    }
+    for (place, name) in manifest.files.iter().enumerate() {
+        archive.file(&file_entry(place), &home.path().join(name))?;
     }
     archive.finish().map(drop).map_err(at(Path::new(MANIFEST)))
 }

@@ -8,7 +8,7 @@ use deskmate_core::{Error, MIGRATIONS, Result};
 use deskmate_db::{Db, Options};
 use serde::Serialize;
 
-use super::archive::{self, FORMAT, Manifest};
+use super::archive::{self, FORMAT, Manifest, file_entry};
 use super::staging::Staging;
 use super::{BRIDGE, KEY, MANIFEST, STORE, Secret, at, crypt, verify, yaml};
 use crate::config;
@@ -30,12 +30,13 @@ pub(crate) struct Restored {
 
 /// Restores a backup. `kept` are checkpoints that were kept elsewhere; `ask` asks for the passphrase where one is needed.
 pub(crate) fn restore(home: &Home, file: &Path, identity: Option<&Path>, kept: &[String], ask: &mut dyn FnMut() -> Result<Secret>) -> Result<Restored> {
-    refuse_occupied(home, None)?;
+    refuse_occupied(home, &[])?;
     let base = home.path().ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
     let staging = Staging::new(base)?;
     archive::unpack(crypt::open(file, identity, ask)?, &|name| staging.file(name))?;
     let manifest = read_manifest(&staging)?;
-    refuse_occupied(home, manifest.bridge_file.as_deref())?;
+    let others: Vec<&str> = manifest.bridge_file.iter().chain(&manifest.files).map(String::as_str).collect();
+    refuse_occupied(home, &others)?;
     let key = std::fs::read_to_string(staging.file(KEY)).map_err(|_| incomplete(KEY))?;
     let key = SigningKey::parse(&key)?;
     let keys = Keyring::new(vec![key.public().to_owned()]);
@@ -61,11 +62,11 @@ pub(crate) fn restore(home: &Home, file: &Path, identity: Option<&Path>, kept: &
 }
 
 /// Refuses a directory in which anything would be overwritten.
-fn refuse_occupied(home: &Home, bridge: Option<&str>) -> Result<()> {
+fn refuse_occupied(home: &Home, others: &[&str]) -> Result<()> {
     if let Some(holder) = home.running() {
         return Err(Error::conflict(format!("a desk runs in {} (process {})", home.path().display(), holder.pid)));
     }
-    let names = [STORE, "desk.db-wal", KEY, config::FILE].into_iter().chain(bridge);
+    let names = [STORE, "desk.db-wal", KEY, config::FILE].into_iter().chain(others.iter().copied());
     let there: Vec<&str> = names.filter(|name| home.path().join(name).exists()).collect();
     if there.is_empty() {
         return Ok(());
@@ -93,7 +94,16 @@ fn read_manifest(staging: &Staging) -> Result<Manifest> {
             return Err(Error::invalid("backup", format!("names a bridge file that cannot be one: {name:?}")));
         }
     }
+    if let Some(name) = manifest.files.iter().find(|name| !is_own(name)) {
+        return Err(Error::invalid("backup", format!("names a file that cannot be one of the data directory: {name:?}")));
+    }
     Ok(manifest)
+}
+
+/// Whether a name stays inside the data directory, and is none of the desk's own.
+fn is_own(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_))) && !name.starts_with(STORE) && ![KEY, config::FILE].contains(&name)
 }
 
 /// The size of the newest kept checkpoint if it is beyond this backup, and those that the backup must agree with.
@@ -140,11 +150,15 @@ fn place(home: &Home, staging: &Staging, manifest: &Manifest, notes: &mut Vec<St
     if config::env("DESKMATE_DATABASE_URL").is_some() {
         notes.push("DESKMATE_DATABASE_URL is set: a desk started with it uses that database, not the restored one".to_owned());
     }
-    let bridge = manifest.bridge_file.as_deref().map(|name| (BRIDGE, name));
-    let files = [(config::FILE, config::FILE), (KEY, KEY)].into_iter().chain(bridge).chain([(STORE, STORE)]);
+    let mut files: Vec<(String, &str)> = manifest.files.iter().enumerate().map(|(place, name)| (file_entry(place), name.as_str())).collect();
+    files.extend(manifest.bridge_file.as_deref().map(|name| (BRIDGE.to_owned(), name)));
+    files.extend([config::FILE, KEY, STORE].map(|name| (name.to_owned(), name)));
     for (from, to) in files {
-        let (from, to) = (staging.file(from), home.path().join(to));
+        let (from, to) = (staging.file(&from), home.path().join(to));
         if from.is_file() {
+            if let Some(folder) = to.parent() {
+                std::fs::create_dir_all(folder).map_err(at(folder))?;
+            }
             std::fs::rename(&from, &to).map_err(at(&to))?;
         }
     }

@@ -73,6 +73,27 @@ fn every_table_is_copied() {
 }
 
 #[test]
+fn a_backup_holds_the_files_that_the_configuration_names() {
+    let place = Place::new();
+    let home = place.home();
+    place.filled(&home, &[]);
+    std::fs::create_dir(home.join("secrets")).unwrap();
+    std::fs::write(home.join("secrets/team"), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").unwrap();
+    let elsewhere = place.path("elsewhere");
+    std::fs::write(&elsewhere, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").unwrap();
+    let hook = |name: &str, file: &str| format!("    - name: {name}\n      url: http://127.0.0.1:9/hook\n      secret_file: {file}\n");
+    let settings = format!("notifications:\n  webhooks:\n{}{}", hook("team", "secrets/team"), hook("other", elsewhere.to_str().unwrap()));
+    std::fs::write(home.join("deskmate.yaml"), settings).unwrap();
+    let file = place.path("desk.backup");
+    let saved = place.json(&home, &["backup", file.to_str().unwrap()]);
+    assert!(saved["notes"].to_string().contains("elsewhere"), "what is outside is told: {saved}");
+    let other = place.path("other");
+    place.json(&other, &["restore", file.to_str().unwrap()]);
+    place.start(&other, &[]).stop();
+    assert_eq!(std::fs::read(other.join("secrets/team")).unwrap(), std::fs::read(home.join("secrets/team")).unwrap());
+}
+
+#[test]
 fn a_backup_overwrites_nothing_and_neither_does_a_restore() {
     let place = Place::new();
     let home = place.home();
