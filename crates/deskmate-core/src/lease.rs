@@ -5,9 +5,9 @@
 //!
 //! Table: `lease`.
 
-use deskmate_db::{Row, Tx, args};
+use deskmate_db::{Engine, Row, Tx, args};
 
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// A lease that stands, or stood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,4 +78,22 @@ pub fn release(tx: &mut Tx<'_>, subject: &str, now: i64) -> Result<()> {
 pub fn forget(tx: &mut Tx<'_>, subject: &str) -> Result<()> {
     tx.execute("delete from lease where subject = $1", args![subject])?;
     Ok(())
+}
+
+/// How far a clock may be from that of the database before servers take each other's leases for over.
+const CLOCK_DIFFERENCE_MAX: i64 = 10_000_000;
+
+/// Refuses a clock that is too far from the database's (PostgreSQL): every server tells by its own clock whether another
+/// one's lease is over. On SQLite there is one server and one clock.
+pub fn check_clock(tx: &mut Tx<'_>, now: i64) -> Result<()> {
+    if tx.engine() == Engine::Sqlite {
+        return Ok(());
+    }
+    let theirs: i64 = tx.one("select (extract(epoch from clock_timestamp()) * 1000000)::bigint", &[])?.get(0)?;
+    let seconds = (now - theirs) / 1_000_000;
+    if (now - theirs).abs() <= CLOCK_DIFFERENCE_MAX {
+        return Ok(());
+    }
+    Err(Error::new(Code::Unavailable, format!("the clock of this machine is {seconds} s from the database's, and leases go by it"))
+        .hint("let a time service set both clocks"))
 }

@@ -7,7 +7,7 @@ use deskmate_core::call::{Answer, Away, Call, Desk, Outcome, Registry, Surface};
 use deskmate_core::desk::STARTED;
 use deskmate_core::limits::WAIT_MAX;
 use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, Stager};
-use deskmate_core::{Code, Error, MIGRATIONS, Result, World};
+use deskmate_core::{Code, Error, MIGRATIONS, Result, World, lease};
 use deskmate_db::{Db, Engine, Options, Seal, Tx};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -91,8 +91,15 @@ impl App {
             })?;
             tokio::spawn(self.clone().seal_loop());
         }
+        self.check_clock().await?;
         let version = env!("CARGO_PKG_VERSION");
         self.desk.act(Surface::System, move |cx| cx.emit(Event::new(STARTED, "desk").fact("version", version))).await
+    }
+
+    /// Whether this machine's clock can be trusted with leases that other servers hold.
+    pub(crate) async fn check_clock(&self) -> Result<()> {
+        let world = Arc::clone(&self.desk.world);
+        self.desk.db.read(move |tx| lease::check_clock(tx, world.now())).await
     }
 
     /// Does what a call asks. An operation that waits is asked again whenever something that concerns it happens,

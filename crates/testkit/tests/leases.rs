@@ -128,4 +128,17 @@ both! {
         assert_eq!(current(desk), None);
         assert_eq!(acquire(desk, "b").unwrap().fence, 1);
     }
+
+    fn a_clock_far_from_the_databases_is_refused(desk: &TestDesk) {
+        let check = |ahead: i64| {
+            let now = jiff::Timestamp::now().as_microsecond() + ahead;
+            desk.desk.db.read_blocking(move |tx| lease::check_clock(tx, now))
+        };
+        assert!(check(0).is_ok() && check(5_000_000).is_ok());
+        for ahead in [60_000_000, -60_000_000] {
+            let refused = check(ahead);
+            // With one server there is one clock.
+            assert_eq!(refused.is_err(), desk.desk.db.engine() == deskmate_db::Engine::Postgres, "{refused:?}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use clap::Args;
 use deskmate_core::call::{Mode, Registry, Surface};
 use deskmate_core::identity;
 use deskmate_core::policy::{self, Document};
+use rustix::process::{Resource, Rlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +44,15 @@ pub(super) struct UpArgs {
     /// The server has its own account: the system service says so
     #[arg(long, hide = true)]
     separate_user: bool,
+}
+
+/// Every connection is an open file, and the usual soft limit of 1,024 is for programs of another time.
+fn raise_file_limit() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = rustix::process::setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, soft = ?limit.current, "the limit of open files could not be raised; that many connections are possible");
+    }
 }
 
 /// How long a server in the background stays when nobody needs it.
@@ -88,6 +98,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     if args.separate_user && standing.set_up != "separate user" {
         tracing::warn!(home = %home.path().display(), "the data directory is not this account's alone (0700), so this counts as a shared user");
     }
+    raise_file_limit();
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let db = app.desk.db.clone();

@@ -50,6 +50,7 @@ pub(super) async fn run(app: App, retention: Retention, to: Copies, stop: Cancel
         told("leases", sweep(&app).await);
         told("requests", sweep_requests(&app).await);
         if count.is_multiple_of(SWEEPS_PER_ROUND) {
+            told("clock", app.check_clock().await);
             app.sweep_refusals().await;
             told("retention", prune(&app, retention, &mut rounds, &stop).await);
             if let Some(path) = &to.file {

@@ -195,7 +195,7 @@ fn what_was_erased_is_in_no_file_of_a_running_desk() {
     for _ in 0..3 {
         desk.http().send("code", "cowork", &content).expect("the server answers").good();
     }
-    eventually("the bridge file shows it too", Duration::from_secs(20), || holders().iter().any(|path| path.ends_with("messages.db")));
+    eventually("the bridge file shows it too", Duration::from_secs(20), || holders().iter().any(|path| path.to_string_lossy().contains("messages.db")));
     let events = desk.with(&session, "desk_record_list", &json!({ "kind": "message.sent" })).good();
     for event in events["events"].as_array().expect("a list") {
         desk.with(&session, "desk_record_erase", &json!({ "seq": event["seq"], "reason": "it was a secret" })).good();

@@ -127,7 +127,7 @@ fn random_bytes_on_the_wire_break_nothing() {
             let query = bytes.iter().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat();
             let names = ["limit", "cursor", "project", "from", "seq"];
             let name = names[usize::try_from(chance.below(5)).expect("small")];
-            let target = ["/api/bridge_read_messages", "/api/stream", "/api/bridge_list_tasks", "/claim"][usize::try_from(chance.below(4)).expect("small")];
+            let target = ["/api/bridge_get_tasks", "/api/stream", "/api/desk_record_list", "/claim"][usize::try_from(chance.below(4)).expect("small")];
             bytes = format!("GET {target}?{name}={query} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-deskmate-agent: code\r\n\r\n").into_bytes();
         } else {
             bytes.extend(b"\r\n\r\n");
@@ -151,11 +151,20 @@ fn random_bytes_on_the_local_socket_break_nothing() {
     let desk = Desk::start(&home);
     let socket = home.join("desk.sock");
     super::support::eventually("the socket answers", std::time::Duration::from_secs(5), || std::os::unix::net::UnixStream::connect(&socket).is_ok());
-    let hello = br#"{"toolset":"bridge","agent":"code","version":1}"#;
+    let hello = br#"{"v":1,"toolsets":["bridge"],"agent":"code"}"#;
+    let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_tasks","arguments":{"status":"pending"}}}"#;
+    let mut welcome = 0;
     for round in 0..200 {
         let Ok(mut stream) = std::os::unix::net::UnixStream::connect(&socket) else { panic!("round {round}: the socket does not answer") };
         stream.set_read_timeout(Some(std::time::Duration::from_millis(20))).expect("a time-out");
-        let mut bytes = hello.to_vec();
+        // Half of the rounds get past the door, and are broken behind it.
+        let behind = chance.below(2) == 0;
+        if behind {
+            drop(stream.write_all(&[hello.as_slice(), b"\n"].concat()));
+            let mut answer = [0_u8; 1024];
+            welcome += usize::from(stream.read(&mut answer).is_ok_and(|length| answer[..length].starts_with(br#"{"ok":true"#)));
+        }
+        let mut bytes = if behind { call.to_vec() } else { hello.to_vec() };
         for _ in 0..=chance.below(8) {
             let at = usize::try_from(chance.below(bytes.len() as u64)).expect("small");
             bytes[at] = chance.below(256).to_le_bytes()[0];
@@ -165,6 +174,7 @@ fn random_bytes_on_the_local_socket_break_nothing() {
         drop(stream.write_all(&bytes));
         drop(stream.read(&mut [0_u8; 1024]));
     }
+    assert!(welcome > 20, "hardly anybody got past the door: {welcome}");
     assert!(!desk.log().contains("panicked"), "{}", desk.log());
     desk.http().send("code", "cowork", "still here").expect("the server answers").good();
 }
