@@ -229,6 +229,12 @@ async function requests(page, url) {
   await page.getByRole("button", { name: "Approve" }).click();
   await page.getByText(": approved").waitFor();
   check(true, "a request is approved on its page");
+  const { events } = await page.evaluate((id) => fetch(`/api/desk_record_list?kind=request.approved&subject=request:${id}`).then((answer) => answer.json()), first);
+  const { text, signature, key } = events[0]?.facts.signed ?? {};
+  const bytes = (base64) => Buffer.from(base64 ?? "", "base64");
+  const curve = { name: "ECDSA", namedCurve: "P-256" };
+  const verified = key && (await crypto.subtle.verify({ name: "ECDSA", hash: "SHA-256" }, await crypto.subtle.importKey("raw", bytes(key), curve, true, ["verify"]), bytes(signature), Buffer.from(text)));
+  check(verified && text.startsWith("POST\n/api/desk_request_approve\n"), "and the record keeps the browser's signature, which anybody can check", events);
   await page.goto(`${url}/requests/${second}`);
   await page.getByLabel("A word to the agent").fill("too much");
   await page.getByLabel("Passphrase").fill(PASSPHRASE);

@@ -89,8 +89,8 @@ async fn tell(desk: &Desk, caller: String, facts: Value, untold: u32) {
 /// name, has not, because there is no end to those.
 fn window(credential: &Credential, code: Code) -> String {
     match credential {
-        Credential::Secret { .. } if code == Code::Forbidden => caller(credential),
-        Credential::Secret { .. } => "unknown-credentials".to_owned(),
+        Credential::Secret { .. } | Credential::Signed { .. } if code == Code::Forbidden => caller(credential),
+        Credential::Secret { .. } | Credential::Signed { .. } => "unknown-credentials".to_owned(),
         Credential::Named(_) => "names".to_owned(),
         Credential::Nobody | Credential::Local | Credential::System => "nobody".to_owned(),
     }
@@ -104,7 +104,7 @@ fn plain(operation: &str) -> String {
 /// A caller by what it brought. A secret is shown by a short digest, never by itself.
 fn caller(credential: &Credential) -> String {
     match credential {
-        Credential::Secret { secret, .. } => {
+        Credential::Secret { secret, .. } | Credential::Signed { secret, .. } => {
             let digest = hex(&Sha256::digest(secret.as_bytes()));
             format!("credential-{}", digest.get(..12).unwrap_or_default())
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deskmate_core::call::{Access, Call, Credential, Effect, Registry, Surface};
+use deskmate_core::call::{Access, Call, Credential, Effect, Registry, Signed, Surface};
 use deskmate_core::{Code, identity};
 use p256::ecdsa::signature::Signer;
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ both! {
             let signature: p256::ecdsa::Signature = key(seed).sign(b"what was shown");
             let session = session.clone();
             let check = move |tx: &mut deskmate_db::Tx<'_>| identity::verify_signature(tx, &session, b"what was shown", Some(&signature.to_bytes()));
-            desk.desk.db.read_blocking(check).unwrap()
+            desk.desk.db.read_blocking(check).unwrap().is_some()
         };
         assert!(has_key() && signed_by(3) && !signed_by(4));
         let other = key(4).verifying_key().to_encoded_point(false).as_bytes().to_vec();
@@ -116,6 +116,18 @@ both! {
         desk.tamper("update credential set scopes = '[]' where scopes like '%key:%'");
         assert!(!has_key());
         assert!(!desk.verify().sound, "the record tells that the session had a key");
+    }
+
+    fn the_record_keeps_what_a_browser_signed(desk: &TestDesk) {
+        let Caller::Secret(secret) = desk.claim() else { panic!("an owner has a session") };
+        let signed = Signed { text: "POST".to_owned(), signature: "c2lnbmVk".to_owned(), key: "a2V5".to_owned() };
+        let credential = Credential::Signed { secret: secret.clone(), signed };
+        let input = json!({ "agent": "code" });
+        wait(desk.desk.call(Call { credential, surface: Surface::Web, operation: "desk_agent_add".to_owned(), input })).unwrap();
+        desk.seal();
+        let events = desk.call(&Caller::Secret(secret), "desk_record_list", json!({ "subject": "agent:code" })).unwrap();
+        assert_eq!(events["events"][0]["facts"]["signed"], json!({ "text": "POST", "signature": "c2lnbmVk", "key": "a2V5" }), "{events}");
+        assert!(desk.verify().sound);
     }
 
     fn counters_of_wrong_passphrases_are_compared(desk: &TestDesk) {

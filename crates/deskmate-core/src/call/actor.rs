@@ -189,6 +189,17 @@ impl Surface {
     }
 }
 
+/// What a person's browser signed: the method, the path, the digest of the body and the time of a request.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    /// The signed text.
+    pub text: String,
+    /// The signature, base64.
+    pub signature: String,
+    /// The public key, base64. Its digest is among the facts of the session's credential.
+    pub key: String,
+}
+
 /// What a caller brought to show who it is.
 #[derive(Clone)]
 pub enum Credential {
@@ -199,6 +210,13 @@ pub enum Credential {
         /// Whether the request carried what proves the session beyond its secret: a signature of the browser's key,
         /// or the channel over which the person has just signed in.
         proved: bool,
+    },
+    /// A session's secret with a signature of the browser that signed in, which the desk has checked. The record keeps it.
+    Signed {
+        /// The secret's text.
+        secret: String,
+        /// What was signed, and how.
+        signed: Signed,
     },
     /// Nothing but a name. Good only in open mode, and only from this machine.
     Named(Option<String>),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use deskmate_db::Tx;
 
-use super::actor::{Actor, Surface};
+use super::actor::{Actor, Signed, Surface};
 use crate::policy::{Cache, Rulebook};
 use crate::record::{Event, Keyring};
 use crate::{Result, World};
@@ -23,6 +23,8 @@ pub struct Cx<'t, 'c> {
     pub(crate) rulebooks: Cache,
     /// The rulebook in force, once this call asked for it.
     pub(crate) rulebook: Option<Arc<Rulebook>>,
+    /// What the caller's browser signed. Every event of the call keeps it.
+    pub(crate) signed: Option<Signed>,
     world: Arc<dyn World>,
     now: i64,
 }
@@ -31,7 +33,7 @@ impl<'t, 'c> Cx<'t, 'c> {
     /// A context over an open transaction. The whole call happens at one moment.
     pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>, rulebooks: Cache) -> Self {
         let now = world.now();
-        Self { tx, actor, surface, keys, rulebooks, rulebook: None, world, now }
+        Self { tx, actor, surface, keys, rulebooks, rulebook: None, signed: None, world, now }
     }
 
     /// The moment of the call: microseconds since 1970 in UTC.
@@ -50,7 +52,10 @@ impl<'t, 'c> Cx<'t, 'c> {
     }
 
     /// Tells the record what happened. It is sealed with the changes of this call, or neither is.
-    pub fn emit(&mut self, event: Event) -> Result<()> {
+    pub fn emit(&mut self, mut event: Event) -> Result<()> {
+        if let Some(Signed { text, signature, key }) = &self.signed {
+            event = event.fact("signed", serde_json::json!({ "text": text, "signature": signature, "key": key }));
+        }
         let actor = self.actor.clone();
         self.emit_as(&actor, event)
     }

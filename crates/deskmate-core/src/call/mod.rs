@@ -10,7 +10,7 @@ mod page;
 mod pipeline;
 mod registry;
 
-pub use actor::{Access, Actor, ActorKind, Credential, Presence, Role, Surface};
+pub use actor::{Access, Actor, ActorKind, Credential, Presence, Role, Signed, Surface};
 pub use cx::Cx;
 pub(crate) use decode::check_value;
 pub use decode::parse_strict;

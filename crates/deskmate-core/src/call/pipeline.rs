@@ -179,6 +179,9 @@ impl Desk {
     fn run(&self, tx: &mut Tx<'_>, op: &Op, call: &Call, prepared: Option<&Prepared>) -> Result<Answer> {
         let (actor, mut input) = self.enter(tx, op, call)?;
         let mut cx = self.cx(tx, actor, call.surface);
+        if let Credential::Signed { signed, .. } = &call.credential {
+            cx.signed = Some(signed.clone());
+        }
         let effect = op.effect_of(&input);
         // A key on a call that only reads asks for nothing: reading twice is the same as reading once.
         let key = if op.takes_key() { Key::take(&mut input)? } else { None };

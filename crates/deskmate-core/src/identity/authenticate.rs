@@ -44,6 +44,7 @@ pub fn authenticate(tx: &mut Tx<'_>, credential: &Credential, claims: &Claims, n
     let actor = match (credential, &claims.token) {
         (Credential::System, _) => return Ok(Actor::system()),
         (Credential::Secret { secret, proved }, _) => by_secret(tx, secret, *proved, now)?,
+        (Credential::Signed { secret, .. }, _) => by_secret(tx, secret, true, now)?,
         (_, Some(token)) => by_secret(tx, token, false, now)?,
         (Credential::Named(name), None) => by_name(tx, name.as_deref(), claims, open_allowed)?,
         (Credential::Local, None) => by_name(tx, None, claims, open_allowed)?,

@@ -472,14 +472,14 @@ pub fn has_key(tx: &mut Tx<'_>, session: &str) -> Result<bool> {
 
 const SESSION_KEY: &str = "select c.scopes, k.public_key from credential c left join session_key k on k.credential = c.id where c.hash = $1";
 
-/// Whether a request of a session was signed by the browser that signed in.
-pub fn verify_signature(tx: &mut Tx<'_>, session: &str, signed: &[u8], signature: Option<&[u8]>) -> Result<bool> {
+/// The key of the browser that signed in, if it signed this request of the session.
+pub fn verify_signature(tx: &mut Tx<'_>, session: &str, signed: &[u8], signature: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
     let row = tx.optional(SESSION_KEY, args![Secret::parse(session)?.hash()])?;
-    let Some(row) = row else { return Ok(false) };
+    let Some(row) = row else { return Ok(None) };
     let scopes: Vec<String> = serde_json::from_str(&row.get::<String>(0)?).unwrap_or_default();
-    let Some(key) = row.get::<Option<Vec<u8>>>(1)?.filter(|key| scopes.contains(&key_scope(key))) else { return Ok(false) };
+    let Some(key) = row.get::<Option<Vec<u8>>>(1)?.filter(|key| scopes.contains(&key_scope(key))) else { return Ok(None) };
     let checked = VerifyingKey::from_sec1_bytes(&key).ok().zip(signature.and_then(|bytes| Signature::from_slice(bytes).ok()));
-    Ok(checked.is_some_and(|(key, signature)| key.verify(signed, &signature).is_ok()))
+    Ok(checked.is_some_and(|(key, signature)| key.verify(signed, &signature).is_ok()).then_some(key))
 }
 
 /// What the sessions' events say, for rebuilding.

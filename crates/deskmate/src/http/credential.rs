@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, Method, Uri};
 use data_encoding::BASE64;
-use deskmate_core::call::Credential;
+use deskmate_core::call::{Credential, Signed};
 use deskmate_core::{Error, Result, hex, identity};
 use sha2::{Digest, Sha256};
 
@@ -64,11 +64,14 @@ pub(super) async fn of(shared: &Shared, method: &Method, uri: &Uri, headers: &He
         return Ok(Credential::Secret { secret, proved });
     }
     if let Some(secret) = cookie(headers) {
-        let proved = match (header(SIGNATURE_HEADER), header(SIGNED_AT_HEADER)) {
-            (Some(signature), Some(at)) => is_signed(shared, &secret, method, uri, body, signature, at).await?,
-            _ => false,
+        let signed = match (header(SIGNATURE_HEADER), header(SIGNED_AT_HEADER)) {
+            (Some(signature), Some(at)) => signed(shared, &secret, method, uri, body, signature, at).await?,
+            _ => None,
         };
-        return Ok(Credential::Secret { secret, proved });
+        return Ok(match signed {
+            Some(signed) => Credential::Signed { secret, signed },
+            None => Credential::Secret { secret, proved: false },
+        });
     }
     Ok(Credential::Named(header(AGENT_HEADER).map(str::to_owned)))
 }
@@ -87,18 +90,20 @@ async fn has_key(shared: &Shared, secret: &str) -> Result<bool> {
     shared.app.desk.db.read(move |tx| identity::has_key(tx, &secret)).await
 }
 
-async fn is_signed(shared: &Shared, secret: &str, method: &Method, uri: &Uri, body: &[u8], signature: &str, at: &str) -> Result<bool> {
+/// What the browser signed, if it is a good signature of this session's own key that was not used before.
+async fn signed(shared: &Shared, secret: &str, method: &Method, uri: &Uri, body: &[u8], signature: &str, at: &str) -> Result<Option<Signed>> {
     let now_ms = shared.app.desk.world.now() / 1_000;
     let fresh = at.parse::<i64>().is_ok_and(|at| (now_ms - at).abs() <= SIGNED_WITHIN_MS);
-    let Ok(signature) = BASE64.decode(signature.as_bytes()) else { return Ok(false) };
+    let Ok(bytes) = BASE64.decode(signature.as_bytes()) else { return Ok(None) };
     if !fresh {
-        return Ok(false);
+        return Ok(None);
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let signed = format!("{method}\n{path}\n{}\n{at}", hex(&Sha256::digest(body)));
-    let (session, text) = (secret.to_owned(), signed.clone());
-    let verified = shared.app.desk.db.read(move |tx| identity::verify_signature(tx, &session, text.as_bytes(), Some(&signature))).await?;
-    Ok(verified && shared.signatures.first_time(secret, &signed, now_ms))
+    let text = format!("{method}\n{path}\n{}\n{at}", hex(&Sha256::digest(body)));
+    let (session, asked) = (secret.to_owned(), text.clone());
+    let key = shared.app.desk.db.read(move |tx| identity::verify_signature(tx, &session, asked.as_bytes(), Some(&bytes))).await?;
+    let key = key.filter(|_| shared.signatures.first_time(secret, &text, now_ms));
+    Ok(key.map(|key| Signed { text, signature: signature.to_owned(), key: BASE64.encode(&key) }))
 }
 
 #[cfg(test)]
