@@ -104,7 +104,8 @@ impl Running {
         }
     }
 
-    /// Gives a sign of life while the work goes on. A lost lease ends the work: somebody else may have it by now.
+    /// Gives a sign of life while the work goes on. A lost lease ends the work: somebody else may have it by now. So does
+    /// a person who asks for it.
     async fn with_heartbeat(&self, work: impl Future<Output = Result<Outcome>>) -> Result<Outcome> {
         tokio::pin!(work);
         loop {
@@ -112,7 +113,18 @@ impl Running {
                 outcome = &mut work => return outcome,
                 () = tokio::time::sleep(HEARTBEAT) => self.beat(None).await?,
             }
+            if self.is_cancelled() {
+                return self.stopped().await;
+            }
         }
+    }
+
+    /// What is left to do when the work was stopped.
+    async fn stopped(&self) -> Result<Outcome> {
+        if self.claimed.kind == notify::JOB {
+            notification::stopped(self).await?;
+        }
+        Ok(Outcome::Cancelled)
     }
 
     /// Tells how far the work has come, and learns whether it should stop.

@@ -12,8 +12,7 @@ use crate::effects::notify::webhook::{Post, Refused};
 use crate::effects::notify::{desktop, webhook};
 
 pub(super) async fn run(job: &Running) -> Result<Outcome> {
-    let text = |name: &str| job.claimed.input.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (id, name) = (text("notification"), text("channel"));
+    let (id, name) = (text(job, "notification"), text(job, "channel"));
     let Some(outlet) = job.outlets.find(&name) else {
         let gone = format!("the configuration has no channel {name} any more");
         report(job, &id, Failure { error: gone.clone(), last: true, gone: false }).await?;
@@ -37,6 +36,16 @@ pub(super) async fn run(job: &Running) -> Result<Outcome> {
         }
         Err(refused) => not_sent(job, &id, outlet, refused).await,
     }
+}
+
+fn text(job: &Running, name: &str) -> String {
+    job.claimed.input.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Somebody stopped the job while the receiver had not answered yet.
+pub(super) async fn stopped(job: &Running) -> Result<()> {
+    let error = "it was cancelled while the receiver had not answered".to_owned();
+    report(job, &text(job, "notification"), Failure { error, last: true, gone: false }).await
 }
 
 async fn not_sent(job: &Running, id: &str, outlet: &Outlet, refused: Refused) -> Result<Outcome> {

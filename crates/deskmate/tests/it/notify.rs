@@ -244,6 +244,24 @@ fn propose(url: &str, agent: &str, target: &str) -> Value {
 }
 
 #[test]
+fn a_delivery_that_hangs_can_be_cancelled() {
+    let (desk, receiver) = (Desk::new(), Receiver::new(&[0; 10]));
+    let (url, session) = claimed(&desk, &webhook(&receiver, ""));
+    lock_out(&url);
+    receiver.wait(1);
+    let jobs = call(&url, &session, "desk_job_list", &json!({ "kind": "notification.deliver" }));
+    let job = jobs["jobs"][0]["job"].clone();
+    call(&url, &session, "desk_job_cancel", &json!({ "job": job }));
+    let begun = Instant::now();
+    until("the running job stops", || (call(&url, &session, "desk_job_get", &json!({ "job": job }))["state"] == "cancelled").then_some(()));
+    assert!(begun.elapsed() < Duration::from_secs(12), "it was only noticed when the receiver had had its time: {:?}", begun.elapsed());
+    let listed = call(&url, &session, "desk_notification_list", &json!({}));
+    assert_eq!(listed["notifications"][0]["state"], "failed", "{listed}");
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(receiver.got().len(), 1, "it is not tried again");
+}
+
+#[test]
 fn a_receiver_that_hangs_slows_nobody_down() {
     let (desk, receiver) = (Desk::new(), Receiver::new(&[0; 100]));
     let (url, session) = claimed(&desk, &webhook(&receiver, "      batch_seconds: 0\n"));
