@@ -109,7 +109,9 @@ fn verify_bundle(global: &Global, bundle: &Path, checkpoints: &[PathBuf], keys: 
     }
     let file = File::open(bundle).map_err(|error| Failure::Other(format!("{}: {error}", bundle.display())))?;
     let own = !keys.is_empty();
-    let report = record::verify_bundle(BufReader::new(file).lines(), own.then(|| Keyring::new(keys)), &kept)?;
+    let bar = keep::progress(file.metadata().map_or(0, |file| file.len()), "verifying");
+    let report = record::verify_bundle(BufReader::new(bar.wrap_read(file)).lines(), own.then(|| Keyring::new(keys)), &kept)?;
+    bar.finish_and_clear();
     if !own && !global.json {
         say("The keys were taken from the bundle itself: this shows that it is consistent, not who made it (give --key for that).")?;
     }

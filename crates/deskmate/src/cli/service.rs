@@ -55,7 +55,7 @@ pub(super) fn run(global: &Global, command: &ServiceCommand) -> Result<(), Failu
         ServiceCommand::Install { user, dry_run } => tell(global, &service::install(&service(user)?, *dry_run)?, "installed", *dry_run),
         ServiceCommand::Uninstall { user, dry_run } => tell(global, &service::uninstall(&service(user)?, *dry_run)?, "uninstalled", *dry_run),
         ServiceCommand::Status { user } => print(&service::status(&service(user)?)?, global.json),
-        ServiceCommand::Logs { user, lines } => logs(&Home::new(service(user)?.home), *lines),
+        ServiceCommand::Logs { user, lines } => logs(global, &Home::new(service(user)?.home), *lines),
     }
 }
 
@@ -75,7 +75,7 @@ fn tell(global: &Global, done: &Done, what: &str, dry_run: bool) -> Result<(), F
     done.notes.iter().try_for_each(|note| say(note))
 }
 
-fn logs(home: &Home, lines: usize) -> Result<(), Failure> {
+fn logs(global: &Global, home: &Home, lines: usize) -> Result<(), Failure> {
     let path = home.log_file();
     let file = std::fs::File::open(&path).map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
     let mut last = VecDeque::new();
@@ -85,5 +85,9 @@ fn logs(home: &Home, lines: usize) -> Result<(), Failure> {
         }
         last.push_back(line?);
     }
-    last.iter().take(lines).try_for_each(|line| say(&String::from_utf8_lossy(line)))
+    let mut last = last.iter().take(lines).map(|line| String::from_utf8_lossy(line));
+    if global.json {
+        return print(&json!({ "lines": last.collect::<Vec<_>>() }), true);
+    }
+    last.try_for_each(|line| say(&line))
 }

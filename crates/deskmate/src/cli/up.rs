@@ -10,10 +10,12 @@ use deskmate_core::call::{Mode, Registry, Surface};
 use deskmate_core::identity;
 use deskmate_core::policy::{self, Document};
 use rustix::process::{Resource, Rlimit};
+use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::output::say;
 use super::{Failure, Global};
 use crate::activity::{self, Activity, Standing};
 use crate::app::App;
@@ -102,7 +104,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let db = app.desk.db.clone();
-    let done = runtime.block_on(serve(app, settings, home, &mut lock, standing, linger));
+    let done = runtime.block_on(serve(app, settings, home, &mut lock, standing, linger, global.json));
     runtime.shutdown_timeout(Duration::from_secs(2));
     db.close();
     // Held until the store is closed: whoever gets the directory next finds it whole.
@@ -110,7 +112,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     done
 }
 
-async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standing: Standing, linger: Option<Duration>) -> Result<(), Failure> {
+async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standing: Standing, linger: Option<Duration>, json: bool) -> Result<(), Failure> {
     let activity = standing.activity.clone();
     let background = standing.background;
     let (mode, agents, claimed) =
@@ -146,7 +148,7 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     if background {
         tracing::info!(%url, "listening, started by a program");
     } else {
-        greet(&app, &url, &settings, mode, agents, claimed).await?;
+        greet(&app, &url, &settings, (mode, agents), claimed, json).await?;
     }
     let mut shut = None;
     tokio::select! {
@@ -191,16 +193,21 @@ async fn submit(app: &App, draft: Document) -> Result<(), Failure> {
 }
 
 /// Tells a newcomer where things are and what comes next.
-async fn greet(app: &App, url: &str, settings: &Settings, mode: Mode, agents: i64, claimed: bool) -> Result<(), Failure> {
+async fn greet(app: &App, url: &str, settings: &Settings, (mode, agents): (Mode, i64), claimed: bool, json: bool) -> Result<(), Failure> {
     let connect = connect(settings, mode);
+    let link = if claimed { None } else { Some(app.desk.act(Surface::System, identity::issue_claim).await?) };
+    let link = link.map(|link| format!("{url}/claim?code={}", link.code));
+    if json {
+        let said = json!({ "version": env!("CARGO_PKG_VERSION"), "url": url, "home": settings.home, "mode": mode, "agents": agents, "claim": link, "connect": connect });
+        return say(&said.to_string());
+    }
     let mode = match mode {
         Mode::Open => "open: no agent is registered yet, so agents on this machine may just name themselves".to_owned(),
         Mode::Closed => format!("closed: {agents} registered agent{}", if agents == 1 { "" } else { "s" }),
     };
     let mut text = format!("Deskmate {} listens on {url}\n  data       {}\n  mode       {mode}\n", env!("CARGO_PKG_VERSION"), settings.home.display());
-    if !claimed {
-        let link = app.desk.act(Surface::System, identity::issue_claim).await?;
-        text.push_str(&format!("\nClaim this desk within ten minutes (`deskmate claim` gives a new link):\n  {url}/claim?code={}\n", link.code));
+    if let Some(link) = link {
+        text.push_str(&format!("\nClaim this desk within ten minutes (`deskmate claim` gives a new link):\n  {link}\n"));
     }
     text.push_str(&format!("\nConnect an agent, for example Claude Code:\n  {connect}\n"));
     text.push_str("\nStop with Ctrl-C.\n");

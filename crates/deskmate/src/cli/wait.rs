@@ -62,6 +62,9 @@ pub(super) fn run(global: &Global, args: &WaitArgs) -> Result<(), Failure> {
             return say(&format!("messages wait for {} in {}: read with read_messages, naming the project", args.agent, elsewhere.join(", ")));
         }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if global.json {
+                print(&answer, true)?;
+            }
             return Err(Failure::TimedOut);
         }
     }

@@ -1,6 +1,6 @@
 //! The command line as people and scripts use it.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,39 @@ fn with_passphrase(desk: &Desk, passphrase: &str, args: &[&str]) -> Output {
         desk.command(&[args, &["--passphrase-stdin"]].concat()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(format!("{passphrase}\n").as_bytes()).unwrap();
     child.wait_with_output().unwrap()
+}
+
+/// What `up` prints before it serves.
+fn greeting(desk: &Desk, args: &[&str], last: &str) -> String {
+    let mut server = desk.command(&[&["up"], args].concat()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut text = String::new();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map_while(Result::ok);
+    while !text.contains(last) {
+        text.push_str(&lines.next().expect("it goes on"));
+        text.push('\n');
+    }
+    assert!(desk.run(&["stop"]).status.success());
+    server.wait().unwrap();
+    text
+}
+
+#[test]
+fn a_start_says_where_it_listens_in_which_mode_and_what_comes_next() {
+    let desk = Desk::new();
+    let open = greeting(&desk, &[], "Ctrl-C");
+    for part in ["listens on http://127.0.0.1:", "mode       open", "/claim?code=", "claude mcp add desk", "--agent code"] {
+        assert!(open.contains(part), "{part}: {open}");
+    }
+    let said: serde_json::Value = serde_json::from_str(&greeting(&desk, &["--json"], "}")).expect("JSON");
+    assert!(
+        said["url"].as_str().is_some_and(|url| url.starts_with("http://127.0.0.1:"))
+            && said["claim"].as_str().is_some_and(|link| link.contains("/claim?code="))
+    );
+    assert_eq!((&said["mode"], &said["agents"]), (&serde_json::json!("open"), &serde_json::json!(0)));
+    desk.register("code");
+    desk.run(&["stop"]);
+    let closed = greeting(&desk, &[], "Ctrl-C");
+    assert!(closed.contains("closed: 1 registered agent\n") && closed.contains("DESKMATE_TOKEN=") && !closed.contains("/claim?code="), "{closed}");
 }
 
 #[test]
@@ -136,6 +169,8 @@ fn waiting_without_a_project_is_for_mail_of_any() {
     let desk = Desk::new();
     let url = desk.up();
     let started = std::time::Instant::now();
+    let none = desk.run(&["wait", "--agent", "code", "--timeout", "300ms", "--json"]);
+    assert_eq!(json(&none)["messages"], serde_json::json!([]), "a time-out is JSON too");
     let none = desk.run(&["wait", "--agent", "code", "--timeout", "300ms"]);
     assert_ne!(none.status.code(), Some(0));
     assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
