@@ -54,7 +54,10 @@ pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_p
         return Ok(Judged { decision: of_person(decision), trust: None, gauge: None });
     }
     let trust = trust::look(cx, &who.id, &act.domain, who.verified)?;
-    let gauge = meter::gauge(cx, &who.id, &act.domain)?;
+    let mut gauge = meter::gauge(cx, &who.id, &act.domain)?;
+    if rulebook.asks_for("counters.calls_minute") {
+        gauge.count_minute(cx)?;
+    }
     let mut counters = gauge.counters;
     counters.pending = rows::pending_of(cx.tx, &who.id)?;
     if uses == Use::Taken {

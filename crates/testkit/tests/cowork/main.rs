@@ -5,6 +5,7 @@ mod bulk;
 mod cases;
 mod chain;
 mod checks;
+mod counters;
 mod governance;
 mod handoffs;
 mod hostile;
