@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::access::{self, check_decider, check_fresh, check_named};
 use super::digest::Bound;
 use super::events::{APPROVED, EDITED, Known, REJECTED, SUPERSEDED, UNDONE, VOTED};
+use super::hidden::{hide, restore};
 use super::judge::{Use, forbids, weigh_as};
 use super::model::{Request, RequestKind, State};
 use super::rows;
-use super::submit::{hide, known};
+use super::submit::known;
 use super::{grant, outcome, standing};
 use crate::call::Cx;
 use crate::limits::CONTENT_BYTES_MAX;
@@ -113,11 +114,14 @@ fn check_seen(request: &Request, expected: Option<&str>) -> Result<()> {
 }
 
 /// Puts other arguments in the place of those that were proposed. Whatever was said before was said of something else.
-fn edited(cx: &Cx<'_, '_>, request: &mut Request, arguments: Value) -> Result<Value> {
+fn edited(cx: &Cx<'_, '_>, request: &mut Request, mut arguments: Value) -> Result<Value> {
     if !request.kind.is_act() {
         return Err(Error::invalid("edits", format!("a {} is approved or rejected as it is", request.kind.name())));
     }
     let mut bound = Bound::read(request)?;
+    if let Some(decision) = request.decided()? {
+        restore(&mut arguments, &bound.act.arguments, &decision.redact)?;
+    }
     if arguments.is_object() != bound.act.arguments.is_object() {
         return Err(Error::invalid("edits", "must be all arguments of the act, in the form of those that were proposed"));
     }

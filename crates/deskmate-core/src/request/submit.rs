@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::decide::Further;
 use super::digest::Bound;
 use super::events::{CANCELLED, CREATED, DENIED, Known, SUPERSEDED, about};
-use super::model::{New, Packet, Request, RequestKind, Requester, State};
+use super::hidden::{shown_act, shown_packet};
+use super::model::{New, Request, RequestKind, Requester, State};
 use super::rows;
 use super::{grant, outcome};
 use crate::call::{ActorKind, Cx};
@@ -129,33 +130,6 @@ fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request) -> Result<()>
         "packet": shown_packet(&new.packet, &new.decision),
         "hits": new.decision.hits,
     })))
-}
-
-/// An act as it is shown and told: what policy hides is hidden.
-pub(super) fn shown_act(act: &Act, decision: &Decision) -> Value {
-    let mut shown = json!(act);
-    if let Some(arguments) = shown.get_mut("arguments") {
-        hide(arguments, &decision.redact);
-    }
-    shown
-}
-
-/// A packet as it is shown and told: values that stand where policy hides something are hidden too.
-pub(crate) fn shown_packet(packet: &Packet, decision: &Decision) -> Packet {
-    let mut shown = packet.clone();
-    for value in shown.old.iter_mut().chain(shown.proposed.iter_mut()) {
-        hide(value, &decision.redact);
-    }
-    shown
-}
-
-/// Hides what stands at some paths.
-pub(crate) fn hide(value: &mut Value, paths: &[String]) {
-    for path in paths {
-        if let Some(hidden) = value.pointer_mut(path) {
-            *hidden = Value::from("[hidden by policy]");
-        }
-    }
 }
 
 /// Tells the record of an act that was denied, and counts it.

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::hidden::{shown_act, shown_packet};
 use super::model::{Request, RequestKind, State};
 use super::rows::{self, select_request};
-use super::submit::{shown_act, shown_packet};
 use super::{grant, model};
 use crate::call::Cx;
 use crate::limits::{CHANGES_SHOWN_MAX, SIMILAR_LOOKED_MAX, SIMILAR_SHOWN_MAX};

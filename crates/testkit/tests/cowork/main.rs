@@ -8,6 +8,7 @@ mod checks;
 mod counters;
 mod governance;
 mod handoffs;
+mod hidden;
 mod hostile;
 mod status;
 mod tools;

@@ -1,0 +1,85 @@
+//! What policy hides: it is neither shown nor told, and it comes back into what people edit as they saw it.
+
+use serde_json::{Value, json};
+
+use super::model::Packet;
+use crate::policy::{Act, Decision};
+use crate::{Error, Result};
+
+/// What is shown and told in its place.
+const HIDDEN: &str = "[hidden by policy]";
+
+/// An act as it is shown and told: what policy hides is hidden.
+pub(super) fn shown_act(act: &Act, decision: &Decision) -> Value {
+    let mut shown = json!(act);
+    if let Some(arguments) = shown.get_mut("arguments") {
+        hide(arguments, &decision.redact);
+    }
+    shown
+}
+
+/// A packet as it is shown and told: values that stand where policy hides something are hidden too.
+pub(crate) fn shown_packet(packet: &Packet, decision: &Decision) -> Packet {
+    let mut shown = packet.clone();
+    for value in shown.old.iter_mut().chain(shown.proposed.iter_mut()) {
+        hide(value, &decision.redact);
+    }
+    shown
+}
+
+/// Hides what stands at some paths.
+pub(crate) fn hide(value: &mut Value, paths: &[String]) {
+    for path in paths {
+        if let Some(hidden) = value.pointer_mut(path) {
+            *hidden = Value::from(HIDDEN);
+        }
+    }
+}
+
+/// Puts back what was hidden into arguments that a person edited as they were shown. Refused where a hidden value stands
+/// at another place: which one was meant cannot be told, and the words in its place must never be carried out.
+pub(super) fn restore(edited: &mut Value, original: &Value, paths: &[String]) -> Result<()> {
+    let mut shown = original.clone();
+    hide(&mut shown, paths);
+    if put_back(edited, &shown, original) {
+        return Ok(());
+    }
+    Err(Error::invalid("edits", format!("hold {HIDDEN} where nothing was hidden, or in a list that is in another order"))
+        .hint("leave hidden values where they are, or write new ones"))
+}
+
+/// Whether everything that is still hidden is back in its place.
+fn put_back(edited: &mut Value, shown: &Value, original: &Value) -> bool {
+    if edited == shown {
+        edited.clone_from(original);
+        return true;
+    }
+    match (edited, shown, original) {
+        (Value::Object(edited), Value::Object(shown), Value::Object(original)) => {
+            edited.iter_mut().all(|(key, value)| match (shown.get(key), original.get(key)) {
+                (Some(shown), Some(original)) => put_back(value, shown, original),
+                _ => !is_hidden(value),
+            })
+        }
+        (Value::Array(edited), Value::Array(shown), Value::Array(original)) => {
+            let same_length = edited.len() == shown.len();
+            edited.iter_mut().enumerate().all(|(number, value)| match (shown.get(number), original.get(number)) {
+                _ if !is_hidden(value) => true,
+                // An entry that was shown at another number has come from there.
+                (Some(there), Some(original)) if same_length && (there == value || !shown.contains(value)) => put_back(value, there, original),
+                _ => false,
+            })
+        }
+        (edited, ..) => !is_hidden(edited),
+    }
+}
+
+/// Whether something in a value stands in the place of what was hidden.
+fn is_hidden(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text == HIDDEN,
+        Value::Array(list) => list.iter().any(is_hidden),
+        Value::Object(table) => table.values().any(is_hidden),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
