@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use super::execution::{self, Execution, Matches};
 use super::instruction;
-use super::propose::{grant_of, millionths};
+use super::propose::{VERB, grant_of, millionths};
 use super::words::{self, check_domain, check_said, check_share};
 use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
+use crate::policy::Act;
 use crate::request::{self, Begun, Outcome, Request, State};
 use crate::trust::Points;
 use crate::{Result, check_text, digest, meter};
@@ -128,6 +129,9 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: LogAction) -> Result<Logged> {
         None => Fit { grant: None, started_at: None, state: None, approved: false, why_not: None },
     };
     let derived = derived_actor(cx, found.as_ref())?;
+    let as_proposed =
+        Act { kind: VERB.to_owned(), tool: "cowork_propose".to_owned(), domain: input.domain.clone(), action: input.action.clone(), ..Act::default() };
+    let executed = executed.map(|executed| request::shown_executed(cx, found.as_ref(), as_proposed, executed)).transpose()?;
     let report = Execution {
         id: cx.new_id(),
         request: found.as_ref().map(|request| request.id.clone()),

@@ -141,7 +141,7 @@ pub(super) fn show(cx: &mut Cx<'_, '_>, request: &Request) -> Result<RequestOut>
     let decision = request.decided()?;
     let mut change = act.as_ref().map(|act| act.arguments.clone()).filter(|_| request.kind != RequestKind::Handoff);
     if let Some(decision) = &decision {
-        packet = request::shown_packet(&packet, decision);
+        packet = request::shown_packet(&packet, act.as_ref().and_then(|act| act.field.as_deref()), decision);
         if let Some(change) = &mut change {
             request::hide(change, &decision.redact);
         }

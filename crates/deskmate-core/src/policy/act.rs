@@ -217,8 +217,11 @@ pub struct Decision {
     pub reasons: Vec<Reason>,
     /// What a request needs.
     pub needs: Needs,
-    /// Paths that are hidden, as JSON pointers.
+    /// Places in the arguments that are hidden, as JSON pointers.
     pub redact: Vec<String>,
+    /// The fields that are hidden wherever they are shown or told, as patterns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hides: Vec<String>,
 }
 
 impl Decision {

@@ -12,17 +12,17 @@ use super::Act;
 use crate::limits::CHANGED_PATHS_MAX;
 
 /// How deep a change is looked into. Input nests at most as deep, and JSON in texts once more.
-const DEPTH_MAX: usize = 96;
+pub(super) const DEPTH_MAX: usize = 96;
 /// How many bytes all paths have together.
-const PATH_BYTES_MAX: usize = 1 << 20;
+pub(super) const PATH_BYTES_MAX: usize = 1 << 20;
 /// Keys that name the field which the value beside them is for.
-const NAMING: [&str; 7] = ["field", "path", "property", "column", "attribute", "key", "name"];
+pub(super) const NAMING: [&str; 7] = ["field", "path", "property", "column", "attribute", "key", "name"];
 /// Of these the last are common words: they name a field only beside a key that surely holds a value.
-const COMMON: [&str; 2] = ["key", "name"];
+pub(super) const COMMON: [&str; 2] = ["key", "name"];
 /// Keys that hold the value for a field named beside them.
-const HOLDING: [&str; 2] = ["value", "new_value"];
+pub(super) const HOLDING: [&str; 2] = ["value", "new_value"];
 /// Keys that do so where there is none of these.
-const PERHAPS_HOLDING: [&str; 2] = ["new", "to"];
+pub(super) const PERHAPS_HOLDING: [&str; 2] = ["new", "to"];
 
 /// The value at a path.
 #[derive(Clone, Debug, PartialEq)]
@@ -242,7 +242,7 @@ fn held_under<'a>(table: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a Va
 }
 
 /// `/a/b` or `a.b` as `a.b`, without the numbers of list entries.
-fn dotted(name: &str) -> Cow<'_, str> {
+pub(super) fn dotted(name: &str) -> Cow<'_, str> {
     match name.strip_prefix('/') {
         None => Cow::Borrowed(name),
         Some(pointer) => {
@@ -259,44 +259,5 @@ fn is_opaque(arguments: &Value) -> bool {
         Value::String(text) => !looks_structured(text),
         Value::Object(table) if table.len() == 1 => matches!(table.get("raw"), Some(Value::String(text)) if !looks_structured(text)),
         _ => false,
-    }
-}
-
-/// The places in `arguments` whose path or last part is to be hidden, as JSON pointers. What is too large to be looked
-/// through is hidden whole.
-pub(super) fn pointers(arguments: &Value, hides: &dyn Fn(&str, &str) -> bool) -> Vec<String> {
-    let mut search = Search { hides, found: Vec::new(), room: 16 * PATH_BYTES_MAX };
-    if search.walk(arguments, "", "", 0) { search.found } else { vec![String::new()] }
-}
-
-struct Search<'h> {
-    hides: &'h dyn Fn(&str, &str) -> bool,
-    found: Vec<String>,
-    /// How many more bytes of paths may be looked at.
-    room: usize,
-}
-
-impl Search<'_> {
-    /// Whether everything below was looked at.
-    fn walk(&mut self, value: &Value, path: &str, pointer: &str, depth: usize) -> bool {
-        let cost = path.len() + pointer.len() + 1;
-        if depth > DEPTH_MAX || cost > self.room {
-            return false;
-        }
-        self.room -= cost;
-        match value {
-            Value::Object(table) => table.iter().all(|(key, entry)| {
-                let below = super::yaml::below(path, key);
-                let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
-                if (self.hides)(&below, key) {
-                    self.found.push(pointer);
-                    true
-                } else {
-                    self.walk(entry, &below, &pointer, depth + 1)
-                }
-            }),
-            Value::Array(list) => list.iter().enumerate().all(|(number, entry)| self.walk(entry, path, &format!("{pointer}/{number}"), depth + 1)),
-            _ => true,
-        }
     }
 }

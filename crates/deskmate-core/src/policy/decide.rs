@@ -1,8 +1,8 @@
 //! Act, suggest, escalate or deny: the minimum over everything that has a say.
 
-use super::change::{Change, Held, pointers};
+use super::change::{Change, Held};
 use super::condition::{Scope, holds};
-use super::index::{Patterns, values};
+use super::index::values;
 use super::model::{Constraint, GLOBAL_POLICY, Severity};
 use super::reasons::Reasons;
 use super::rulebook::{Compiled, FieldReady, GeneralReady, InDomain, Ready, Rulebook};
@@ -67,7 +67,7 @@ struct Run<'a> {
     waived_by: Option<String>,
     needs: Asked,
     /// What the rules that fired hide.
-    hidden: Vec<&'a Patterns>,
+    hidden: Vec<&'a [String]>,
 }
 
 /// What the rules that ask for approval want, the strictest of each.
@@ -111,10 +111,8 @@ impl<'a> Run<'a> {
         let high_risk_field = self.high_risk_list(&change);
         self.reasons.of_standing(self.act, self.standing, self.counters, &self.within.settings, self.waived_by.as_deref());
         let needs = self.needs();
-        let hides = |path: &str, last: &str| self.hidden.iter().any(|hidden| hidden.fits(path) || hidden.fits(last));
-        let redact = if self.hidden.is_empty() { Vec::new() } else { pointers(&self.act.arguments, &hides) };
         let (mode, reasons) = self.reasons.settle(self.counters, &self.within.settings);
-        Decision {
+        let mut decision = Decision {
             mode,
             mapping_found,
             policies: policies.iter().map(|policy| PolicyRef { policy: policy.name.clone(), version: policy.version }).collect(),
@@ -125,8 +123,13 @@ impl<'a> Run<'a> {
             high_risk_field,
             reasons,
             needs,
-            redact,
+            redact: Vec::new(),
+            hides: Vec::new(),
+        };
+        if !self.hidden.is_empty() {
+            decision.hide(self.act, &self.hidden.concat());
         }
+        decision
     }
 
     /// Looks at every rule of the policies that concerns the act, in their order.
@@ -264,7 +267,7 @@ impl<'a> Run<'a> {
             Effect::Allow | Effect::Log | Effect::Redact => {}
         }
         if rule.effect == Effect::Redact {
-            self.hidden.push(&ready.hidden);
+            self.hidden.push(&rule.paths);
         }
         self.hit(Hit {
             rule_id: rule.name.clone(),

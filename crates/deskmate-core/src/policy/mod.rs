@@ -15,6 +15,7 @@ mod condition;
 mod decide;
 mod document;
 pub mod draft;
+mod hidden;
 mod index;
 mod model;
 mod operations;
@@ -35,6 +36,7 @@ pub use cases::{CaseResult, run_case, run_cases};
 pub use decide::{HIGH_RISK_LIST, decide, decide_under, mode_of_trust};
 pub use document::Document;
 pub use draft::accept;
+pub use hidden::hidden_in;
 pub use model::{
     Case, Constraint, DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Match, Parts, Patch, Policy, PolicyMode, Rule, Section, Severity,
 };

@@ -85,8 +85,6 @@ pub(super) struct FieldReady {
 pub(super) struct GeneralReady {
     pub(super) rule: GeneralRule,
     pub(super) condition: Option<Condition>,
-    /// What `redact` hides.
-    pub(super) hidden: Patterns,
 }
 
 impl Compiled {
@@ -103,9 +101,7 @@ impl Compiled {
                     let compile =
                         |when: &str| Condition::compile(when).map_err(|faults| faults.into_iter().next().map_or_else(String::new, |fault| fault.message));
                     let condition = general.when.as_deref().map(compile).transpose()?;
-                    let mut hidden = Patterns::default();
-                    general.paths.iter().for_each(|path| hidden.add(path, 0));
-                    Ready::General(Box::new(GeneralReady { rule: (**general).clone(), condition, hidden }))
+                    Ready::General(Box::new(GeneralReady { rule: (**general).clone(), condition }))
                 }
             });
         }
@@ -133,7 +129,7 @@ impl Compiled {
             alternative: None,
             waive_trust: false,
         };
-        let rules = vec![Ready::General(Box::new(GeneralReady { rule, condition: None, hidden: Patterns::default() }))];
+        let rules = vec![Ready::General(Box::new(GeneralReady { rule, condition: None }))];
         let matches = Matches::new(std::iter::once(Some(&super::Match::default()))).unwrap_or_default();
         Self { name: name.to_owned(), version, rules, fields: Patterns::default(), matches }
     }

@@ -148,9 +148,14 @@ fn again(cx: &mut Cx<'_, '_>, request: &mut Request) -> Result<Decision> {
     if !request.kind.is_act() {
         return Ok(before);
     }
-    let mut today = weigh_as(cx, &request.act()?, &request.requester, false, Use::Taken)?.decision;
+    let act = request.act()?;
+    let mut today = weigh_as(cx, &act, &request.requester, false, Use::Taken)?.decision;
     if let Some(why) = forbids(&today) {
         return Err(Error::conflict(format!("policy forbids it: {why}")).hint("reject it, edit it, or change the policy first"));
+    }
+    // What was hidden stays so: an edit may have taken away why, and the values are still there.
+    if !before.hides.is_empty() {
+        today.hide(&act, &before.hides);
     }
     today.needs.quorum = today.needs.quorum.max(before.needs.quorum);
     if today.needs.approvers.is_empty() {

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::model::Packet;
-use crate::policy::{Act, Decision};
+use super::judge::judge;
+use super::model::{Packet, Request, Requester};
+use crate::call::Cx;
+use crate::policy::{Act, Decision, hidden_in};
 use crate::{Error, Result};
 
 /// What is shown and told in its place.
@@ -18,13 +20,40 @@ pub(super) fn shown_act(act: &Act, decision: &Decision) -> Value {
     shown
 }
 
-/// A packet as it is shown and told: values that stand where policy hides something are hidden too.
-pub(crate) fn shown_packet(packet: &Packet, decision: &Decision) -> Packet {
+/// A packet as it is shown and told: the fields that policy hides are hidden in all of it, and so is what stands where
+/// the act has something hidden. `field` is the one that the act names.
+pub(crate) fn shown_packet(packet: &Packet, field: Option<&str>, decision: &Decision) -> Packet {
     let mut shown = packet.clone();
     for value in shown.old.iter_mut().chain(shown.proposed.iter_mut()) {
         hide(value, &decision.redact);
+        hide_fields(value, field, &decision.hides);
     }
+    hide_fields(&mut shown.more, None, &decision.hides);
     shown
+}
+
+/// A change that was carried out, as it is kept and told. What is not exactly what was approved is looked at as if it had
+/// been proposed, because it may hold what the act did not.
+pub(crate) fn shown_executed(cx: &mut Cx<'_, '_>, request: Option<&Request>, otherwise: Act, mut executed: Value) -> Result<Value> {
+    let decision = request.map(Request::decided).transpose()?.flatten();
+    let mut act = request.and_then(|request| request.act().ok()).unwrap_or(otherwise);
+    let exact = decision.is_some() && act.arguments == executed;
+    if !exact {
+        let who = request.map_or_else(|| Requester::of(&cx.actor), |request| request.requester.clone());
+        act.arguments = executed.clone();
+        let hides = judge(cx, &act, &who, false)?.hides;
+        hide_fields(&mut executed, act.field.as_deref(), &hides);
+    }
+    if let Some(decision) = decision {
+        hide(&mut executed, &decision.redact);
+        hide_fields(&mut executed, act.field.as_deref(), &decision.hides);
+    }
+    Ok(executed)
+}
+
+fn hide_fields(value: &mut Value, field: Option<&str>, patterns: &[String]) {
+    let paths = hidden_in(value, field, patterns);
+    hide(value, &paths);
 }
 
 /// Hides what stands at some paths.

@@ -123,5 +123,6 @@ pub fn for_people(cx: &mut Cx<'_, '_>, domain: &str, risk: &str, why: &str) -> R
             expires_seconds: i64::from(authority.request_seconds),
         },
         redact: Vec::new(),
+        hides: Vec::new(),
     })
 }

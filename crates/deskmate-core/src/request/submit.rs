@@ -127,7 +127,7 @@ fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request) -> Result<()>
     cx.emit(event.payload(json!({
         "title": new.title,
         "act": shown_act(&new.act, &new.decision),
-        "packet": shown_packet(&new.packet, &new.decision),
+        "packet": shown_packet(&new.packet, new.act.field.as_deref(), &new.decision),
         "hits": new.decision.hits,
     })))
 }

@@ -291,8 +291,9 @@ pub(super) fn details(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Details>
     let now = cx.now();
     let decision = request.decided()?;
     let packet = request.told()?;
-    let packet = decision.as_ref().map_or_else(|| packet.clone(), |decision| shown_packet(&packet, decision));
     let act = request.bound.is_some().then(|| request.act()).transpose()?;
+    let field = act.as_ref().and_then(|act| act.field.as_deref());
+    let packet = decision.as_ref().map_or_else(|| packet.clone(), |decision| shown_packet(&packet, field, decision));
     let shown = act.as_ref().map(|act| decision.as_ref().map_or_else(|| serde_json::json!(act), |decision| shown_act(act, decision)));
     let arguments = shown.as_ref().and_then(|shown| shown.get("arguments"));
     let (changes, changes_cut) = arguments.map_or_else(Default::default, |arguments| differences(packet.old.as_ref(), arguments));

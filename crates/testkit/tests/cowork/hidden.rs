@@ -7,6 +7,7 @@ use testkit::{Caller, TestDesk, both};
 use super::*;
 
 const HIDDEN: &str = "[hidden by policy]";
+const SECRET: &str = "123-45-6789";
 
 /// Fields that nobody is to see.
 fn hiding(desk: &TestDesk) {
@@ -16,6 +17,19 @@ fn hiding(desk: &TestDesk) {
 /// The arguments of a request as a person sees them.
 fn shown(desk: &TestDesk, person: &Caller, id: &str) -> Value {
     desk.call(person, "desk_request_get", json!({ "request": id })).expect("the request is shown")["act"]["arguments"].clone()
+}
+
+/// All that people are shown of a request, and that the record tells of it.
+fn seen(desk: &TestDesk, person: &Caller, id: &str) -> String {
+    let one = desk.call(person, "desk_request_get", json!({ "request": id })).expect("the request is shown");
+    let told = desk.call(person, "desk_record_list", json!({ "subject": format!("request:{id}") })).expect("the record can be read");
+    let all = [one, told, ok(desk, person, "get_request", json!({ "request_id": id })), ok(desk, person, "audit_trail", json!({ "proposal_id": id }))];
+    all.map(|shown| shown.to_string()).concat()
+}
+
+fn unseen(desk: &TestDesk, person: &Caller, id: &str, what: &str) {
+    let seen = seen(desk, person, id);
+    assert!(!seen.contains(SECRET), "{what}: {seen}");
 }
 
 both! {
@@ -56,6 +70,98 @@ both! {
             let refused = approve(&id, edits.clone()).expect_err("it is refused");
             assert_eq!((refused.code, refused.field.as_deref()), (Code::Invalid, Some("edits")), "{edits}: {refused}");
         }
+        sound(desk);
+    }
+
+    fn a_hidden_field_is_hidden_in_every_form_of_a_change(desk: &TestDesk) {
+        let owner = desk.claim();
+        hiding(desk);
+        let forms = [
+            (None, json!({ "ssn": SECRET })),
+            (None, json!({ "person": { "ssn": SECRET } })),
+            (None, json!({ "person.ssn": SECRET })),
+            (None, json!([{ "ssn": [SECRET] }])),
+            (None, json!({ "field": "ssn", "value": SECRET })),
+            (None, json!({ "fields": [{ "name": "ssn", "new_value": SECRET, "old_value": SECRET }] })),
+            (None, json!([{ "op": "replace", "path": "/people/0/ssn", "value": SECRET }])),
+            (None, json!([{ "op": "add", "path": "/customer", "value": { "card": SECRET } }])),
+            (None, json!({ "column": "ssn", "from": SECRET, "to": SECRET })),
+            (None, json!({ "note": json!({ "a": [{ "ssn": SECRET }] }).to_string() })),
+            (None, json!({ "raw": json!({ "field": "ssn", "value": SECRET }).to_string() })),
+            (Some("ssn"), json!({ "value": SECRET, "old": SECRET })),
+            (Some("person.ssn"), json!({ "new": SECRET })),
+            (Some("customer"), json!({ "value": { "card": SECRET } })),
+            (Some("ssn"), json!(SECRET)),
+        ];
+        for (field, change) in forms {
+            let mut input = proposal("crm", change.clone());
+            input["field"] = json!(field);
+            // What is there now has the same form.
+            input["target_state"] = json!(change.to_string());
+            let id = text(&ok(desk, &SALES, "propose", input), "proposal_id");
+            assert!(seen(desk, &owner, &id).contains(HIDDEN), "{change}");
+            unseen(desk, &owner, &id, &change.to_string());
+            approve(desk, &owner, &id);
+            assert_eq!(ok(desk, &SALES, "begin", json!({ "proposal_id": id }))["change"], change, "whoever does it needs it");
+        }
+        // Other fields stay as they are.
+        let change = json!({ "name": "ssn", "text": "{ssn", "to": [1, { "a": null }], "of": { "field": "note", "value": "plain" } });
+        let id = text(&propose(desk, &SALES, "crm", change.clone()), "proposal_id");
+        assert_eq!(shown(desk, &owner, &id), change);
+        sound(desk);
+    }
+
+    fn a_hidden_field_is_hidden_in_all_that_goes_with_a_proposal(desk: &TestDesk) {
+        let owner = desk.claim();
+        hiding(desk);
+        let mut input = proposal("crm", json!({ "note": "plain", "person": { "age": 7 } }));
+        input["target_state"] = json!(json!({ "person": { "ssn": SECRET, "age": 6 }, "customer": { "card": SECRET } }).to_string());
+        input["criteria"] = json!([{ "name": "ssn", "value": SECRET, "source": "erp", "at": "2026-01-01T00:00:00Z" }, { "name": "limit", "value": 5, "source": "erp" }]);
+        let id = text(&ok(desk, &SALES, "propose", input), "proposal_id");
+        unseen(desk, &owner, &id, "old values and criteria");
+        let shown = ok(desk, &owner, "get_request", json!({ "request_id": id }));
+        assert_eq!(shown["request"]["context"]["criteria"][1]["value"], 5, "{shown}");
+        let shown = desk.call(&owner, "desk_request_get", json!({ "request": id })).unwrap();
+        assert!(shown["changes"].to_string().contains("\"old\":6"), "{shown}");
+    }
+
+    fn a_hidden_field_stays_hidden_when_an_edit_takes_away_why(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "rules: [{ name: hide, when: args.private == true, effect: redact, paths: [ssn] }]");
+        let id = text(&propose(desk, &SALES, "crm", json!({ "ssn": SECRET, "private": true })), "proposal_id");
+        desk.call(&owner, "desk_request_approve", json!({ "request": id, "edits": { "ssn": HIDDEN, "private": false } })).unwrap();
+        unseen(desk, &owner, &id, "edited");
+        assert_eq!(ok(desk, &SALES, "begin", json!({ "proposal_id": id }))["change"], json!({ "ssn": SECRET, "private": false }));
+    }
+
+    fn a_hidden_field_is_hidden_in_what_was_done(desk: &TestDesk) {
+        let owner = desk.claim();
+        hiding(desk);
+        let approved = |change: &Value| {
+            let id = text(&propose(desk, &SALES, "crm", change.clone()), "proposal_id");
+            approve(desk, &owner, &id);
+            id
+        };
+        let change = json!({ "ssn": SECRET, "note": "plain" });
+        let id = approved(&change);
+        assert_eq!(log(desk, &SALES, &id, change.clone())["matches"], "exact");
+        unseen(desk, &owner, &id, "as approved");
+        // Something that was not approved, and something that nobody asked for.
+        let id = approved(&json!({ "note": "plain" }));
+        assert_eq!(log(desk, &SALES, &id, json!({ "note": "plain", "person": { "ssn": SECRET } }))["matches"], "differs");
+        unseen(desk, &owner, &id, "something else");
+        ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "did it", "actor": "agent", "executed_change": change.to_string() }));
+        ok(desk, &owner, "log", json!({ "domain": "crm", "action": "did it", "actor": "human", "executed_change": change.to_string() }));
+        let told = told(desk, &owner, "action.logged");
+        assert_eq!(told.len(), 4);
+        assert!(told.iter().all(|event| event["payload"]["body"]["executed_change"]["note"] == "plain"), "{told:?}");
+        assert!(!json!(told).to_string().contains(SECRET), "{told:?}");
+        let kept = desk.act(|cx| {
+            let rows = cx.tx.query("select body from execution", deskmate_db::args![])?;
+            rows.iter().map(|row| Ok(row.get::<String>(0)?)).collect::<deskmate_core::Result<Vec<_>>>()
+        });
+        let kept = kept.unwrap().concat();
+        assert!(kept.contains(HIDDEN) && !kept.contains(SECRET), "{kept}");
         sound(desk);
     }
 }
