@@ -209,7 +209,7 @@ pub struct Decision {
     pub rules_checked: u32,
     /// The rules that fired.
     pub hits: Vec<Hit>,
-    /// Whether a changed path or the declared field is high-risk by the desk's own list.
+    /// Whether a changed path or the declared field is high-risk by the desk's own list, or the change is a text that may hold one.
     pub high_risk_field: bool,
     /// `low`, `medium`, `high` or `critical`.
     pub risk: String,

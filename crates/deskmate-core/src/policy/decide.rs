@@ -323,7 +323,29 @@ impl<'a> Run<'a> {
                 failed: change.over,
             });
         }
-        !found.is_empty()
+        if change.opaque {
+            self.opaque_to_the_list();
+        }
+        change.opaque || !found.is_empty()
+    }
+
+    /// A text may change any field, so it counts as touching one of high risk.
+    fn opaque_to_the_list(&mut self) {
+        let (id, alternative) = ("global_high_risk_opaque", "write the change as JSON, each field with its new value");
+        let reason = "the change is a text that cannot be looked into, so it counts as touching a field of high risk";
+        self.checked += 1;
+        self.reasons.rule("high_risk", Mode::Suggest, HIGH_RISK_LIST, 0, id, reason, Some(alternative));
+        self.hit(Hit {
+            rule_id: id.to_owned(),
+            policy: HIGH_RISK_LIST.to_owned(),
+            version: 0,
+            field: None,
+            effect: Effect::RequireApproval,
+            severity: "warning".to_owned(),
+            reason: reason.to_owned(),
+            alternative: Some(alternative.to_owned()),
+            failed: true,
+        });
     }
 
     /// What a request needs; where nobody could ever give it, the answer is no.

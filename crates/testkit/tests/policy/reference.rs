@@ -195,8 +195,19 @@ fn w11_the_whole_change_is_looked_at() {
 fn w11_a_change_that_cannot_be_looked_into_is_not_done_alone() {
     let act = propose("d", json!({ "raw": "please set the amount to 750000" }));
     let decision = answer(&rulebook(AMOUNT), "a", &act);
-    assert_eq!((decision.mode, ids(&decision)), (Mode::Suggest, vec!["opaque_change"]));
-    assert_eq!(answer(&rulebook(""), "a", &act).mode, Mode::Act, "where no rule is about fields, none is blind");
+    assert_eq!((decision.mode, ids(&decision)), (Mode::Suggest, vec!["opaque_change", "global_high_risk_opaque"]));
+    for text in [json!({ "raw": "please set the owner to bo" }), json!("owner = bo")] {
+        for declared in [None, Some("note".to_owned())] {
+            let decision = answer(&rulebook(""), "a", &deskmate_core::policy::Act { field: declared, ..propose("d", text.clone()) });
+            assert_eq!((decision.mode, ids(&decision), decision.high_risk_field), (Mode::Suggest, vec!["global_high_risk_opaque"], true), "{text}");
+            let reason = decision.reasons.iter().find(|reason| reason.source == "high_risk").expect("the list has a say");
+            assert!(reason.text.contains("cannot be looked into"), "{reason:?}");
+        }
+    }
+    let standing = deskmate_core::policy::Standing { waived_by: Some("a person".to_owned()), ..trusted("a") };
+    assert_eq!(decide(&rulebook(""), &act, &standing, &Counters::default(), NOW).mode, Mode::Suggest, "nothing lifts it");
+    assert_eq!(answer(&rulebook(""), "a", &propose("d", json!({ "raw": "{\"name\": 1}" }))).mode, Mode::Act, "JSON in a text is looked into");
+    assert_eq!(answer(&rulebook("authority: { high_risk_fields: [] }"), "a", &act).mode, Mode::Act, "where no rule and no list is about fields, none is blind");
 }
 
 /// There text that was a number met no range, and what was no text met neither enum nor regex.
