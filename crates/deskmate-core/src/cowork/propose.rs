@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::criteria::{self, Criterion};
+use super::criteria;
 use super::words::{self, check_domain, check_said, check_share};
 use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, PACKET_ITEMS_MAX, PATH_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::meter::{self, Full, Room, Taken};
-use crate::policy::{self, Act, Decision, Hit, Mode};
+use crate::policy::{self, Act, Criterion, Decision, Hit, Mode};
 use crate::request::{self, Judged, New, Packet, Priority, Request, RequestKind, Requester, State};
 use crate::{Error, Result, check_text, format_time};
 
@@ -222,6 +222,7 @@ pub(super) fn propose(cx: &mut Cx<'_, '_>, input: Propose) -> Result<Proposed> {
         arguments: words::said("proposed_change", input.proposed_change, CHANGE_BYTES_MAX)?,
         cost: millionths("cost", input.cost)?,
         taint: input.taint,
+        criteria: Some(input.criteria.clone()),
     };
     let Judged { mut decision, trust, gauge } = request::weigh(cx, &act, &who, false)?;
     if let Some(held) = gauge.as_ref().and_then(|gauge| gauge.held.clone()) {
@@ -229,7 +230,6 @@ pub(super) fn propose(cx: &mut Cx<'_, '_>, input: Propose) -> Result<Proposed> {
     }
     let rulebook = policy::current(cx)?;
     let settings = rulebook.settings(&act.domain);
-    criteria::hold(&mut decision, &input.criteria, settings, cx.now())?;
     let score = trust.as_ref().map(|trust| trust.score.to_f64());
     let mut answer = Proposed { verified: who.verified, trust_level: score, confidence: Some(input.confidence), ..Proposed::default() };
     answer.show(&decision, &rulebook);

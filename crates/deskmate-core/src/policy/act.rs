@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Criterion;
 use crate::trust::Points;
 
 /// An intended act, exactly as it would be done. Its canonical JSON is what a request's digest covers.
@@ -34,6 +35,9 @@ pub struct Act {
     /// Where its inputs came from that nobody vouches for, such as `web` or `mail`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taint: Vec<String>,
+    /// What it is based on. `None` where nobody is asked for it: only proposals are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub criteria: Option<Vec<Criterion>>,
 }
 
 /// What the desk answers to an intended act. Earlier ones are more restrictive.
@@ -170,7 +174,7 @@ pub struct Hit {
 /// One of the things over which the minimum was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
-    /// `trust`, `policy`, `mapping`, `high_risk`, `unverified`, `pause`, `limit`, `edit` or `default_mode`.
+    /// `trust`, `policy`, `mapping`, `high_risk`, `unverified`, `pause`, `limit`, `edit`, `criteria` or `default_mode`.
     pub source: String,
     /// The best that this alone would allow.
     pub mode: Mode,

@@ -110,6 +110,7 @@ impl<'a> Run<'a> {
         self.apply(&policies, &change);
         let high_risk_field = self.high_risk_list(&change);
         self.reasons.of_standing(self.act, self.standing, self.counters, &self.within.settings, self.waived_by.as_deref());
+        self.reasons.criteria(self.act, &self.within.settings, self.now);
         let needs = self.needs();
         let (mode, reasons) = self.reasons.settle(self.counters, &self.within.settings);
         let mut decision = Decision {

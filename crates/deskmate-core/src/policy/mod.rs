@@ -12,6 +12,7 @@ mod act;
 mod cases;
 mod change;
 mod condition;
+mod criteria;
 mod decide;
 mod document;
 pub mod draft;
@@ -33,6 +34,7 @@ use crate::record::Kind;
 
 pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing};
 pub use cases::{CaseResult, run_case, run_cases};
+pub use criteria::Criterion;
 pub use decide::{HIGH_RISK_LIST, decide, decide_under, mode_of_trust};
 pub use document::Document;
 pub use draft::accept;

@@ -1,5 +1,6 @@
 //! What the minimum is taken over, in words: for agents what holds them, for people also what would change it.
 
+use super::criteria::wanting;
 use super::decide::{act_threshold, mode_of_trust};
 use super::{Act, Counters, Mode, Reason, Settings, Standing};
 use crate::trust::Points;
@@ -67,6 +68,16 @@ impl Reasons {
             self.add("unverified", Mode::Suggest, text, Some("a registered agent with its token".to_owned()));
         }
         self.trust(standing, settings, waived_by);
+    }
+
+    /// What the domain requires a proposal to be based on.
+    pub(super) fn criteria(&mut self, act: &Act, settings: &Settings, now: i64) {
+        let Some(criteria) = &act.criteria else { return };
+        let wanting = wanting(criteria, &settings.authority, now);
+        if !wanting.is_empty() {
+            let would_change = "criteria that this domain requires, each with value, source and a recent time".to_owned();
+            self.add("criteria", Mode::Escalate, wanting.join("; "), Some(would_change));
+        }
     }
 
     fn trust(&mut self, standing: &Standing, settings: &Settings, waived_by: Option<&str>) {

@@ -89,7 +89,8 @@ fn check(cx: &mut Cx<'_, '_>, request: Request, grant: &GrantRow) -> Result<Resu
 }
 
 fn in_words(why: StopReason, today: &Decision) -> String {
-    let rules: Vec<String> = today.hits.iter().map(|hit| format!("{} ({}): {}", hit.rule_id, hit.policy, hit.reason)).collect();
+    let mut rules: Vec<String> = today.hits.iter().map(|hit| format!("{} ({}): {}", hit.rule_id, hit.policy, hit.reason)).collect();
+    rules.extend(today.reasons.iter().filter(|reason| reason.source == "criteria").map(|reason| reason.text.clone()));
     let rules = if rules.is_empty() { String::new() } else { format!(" [{}]", rules.join("; ")) };
     match why {
         StopReason::Forbidden => format!("the policy of today forbids it{rules}"),

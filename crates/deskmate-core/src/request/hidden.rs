@@ -17,6 +17,9 @@ pub(super) fn shown_act(act: &Act, decision: &Decision) -> Value {
     if let Some(arguments) = shown.get_mut("arguments") {
         hide(arguments, &decision.redact);
     }
+    if let Some(criteria) = shown.get_mut("criteria") {
+        hide_fields(criteria, None, &decision.hides);
+    }
     shown
 }
 

@@ -262,6 +262,56 @@ both! {
         sound(desk);
     }
 
+    fn criteria_are_part_of_every_answer(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        trusted(desk, &owner, &sales, "crm");
+        pass(desk, 300);
+        let early = propose(desk, &sales, "crm", json!({ "name": "x" }));
+        assert_eq!(early["mode"], "act", "{early}");
+        in_force(desk, "domains: { crm: { authority: { required_criteria: [credit_limit] } } }");
+        // Required after it was answered, they stop it.
+        let begun = ok(desk, &sales, "begin", json!({ "proposal_id": early["proposal_id"] }));
+        assert_eq!((&begun["go"], &begun["stopped"], &begun["state"]), (&json!(false), &json!("stricter"), &json!("pending")), "{begun}");
+        assert!(text(&begun, "message").contains("credit_limit is missing"), "{begun}");
+        pass(desk, 300);
+        let owner = signed_in(desk);
+        let held = propose(desk, &sales, "crm", json!({ "name": "x" }));
+        let mut input = proposal("crm", json!({ "name": "x" }));
+        input["criteria"] = json!([{ "name": "credit_limit", "value": 5, "source": "erp", "at": "2026-01-01T00:00:00Z" }]);
+        let based = ok(desk, &sales, "propose", input);
+        assert_eq!((&held["mode"], &based["mode"]), (&json!("escalate"), &json!("act")));
+        // Replayed under what is in force, nothing differs; without the requirement the one that was held would have passed.
+        let simulate = |document: Option<&str>| {
+            desk.call(&owner, "desk_policy_simulate", json!({ "document": document, "since": "2026-01-01T00:08:00Z" })).expect("it is replayed")
+        };
+        let same = simulate(None);
+        assert_eq!((&same["looked_at"], &same["same"], &same["differing"]), (&json!(2), &json!(2), &json!([])), "{same}");
+        let looser = simulate(Some("domains: { crm: { authority: { required_criteria: [] } } }"));
+        assert_eq!((&looser["looser"], &looser["differing"][0]["request"]), (&json!(1), &held["request_id"]), "{looser}");
+        // Who asks why is told, before and after a person approved.
+        let explain = || desk.call(&owner, "desk_policy_explain", json!({ "request": held["request_id"] })).expect("it is explained");
+        let why = "criteria: at best escalate: credit_limit is missing";
+        assert!(explain()["lines"].to_string().contains(why), "{}", explain());
+        approve(desk, &owner, &text(&held, "request_id"));
+        assert!(explain()["lines"].to_string().contains(why), "{}", explain());
+        let shown = desk.call(&owner, "desk_request_get", json!({ "request": held["request_id"] })).unwrap();
+        assert!(shown["reasons"].to_string().contains("credit_limit is missing"), "{shown}");
+        assert_eq!(ok(desk, &sales, "begin", json!({ "proposal_id": held["request_id"] }))["go"], true, "a person approved it without them");
+        // What they say grows old: then it is not enough any more.
+        let explain = || desk.call(&owner, "desk_policy_explain", json!({ "request": based["request_id"] })).expect("it is explained");
+        assert_eq!(explain()["now"]["mode"], "act");
+        pass(desk, 86_400);
+        let owner = signed_in(desk);
+        let old = desk.call(&owner, "desk_policy_explain", json!({ "request": based["request_id"] })).unwrap();
+        assert!(old["lines"].to_string().contains("credit_limit is too old"), "{old}");
+        // Only proposals are asked for them, and an act in words where it says so.
+        let act = |act: Value| desk.call(&owner, "desk_policy_explain", json!({ "agent": "sales", "act": act })).unwrap()["lines"].to_string();
+        assert!(!act(json!({ "domain": "crm" })).contains("credit_limit"));
+        assert!(act(json!({ "domain": "crm", "criteria": [] })).contains("credit_limit is missing"));
+        sound(desk);
+    }
+
     fn decisions_over_mcp_need_a_token_that_policy_names(desk: &TestDesk) {
         use deskmate_core::call::Surface;
         let owner = desk.claim();

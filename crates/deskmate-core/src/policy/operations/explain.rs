@@ -21,7 +21,7 @@ pub(super) struct Explain {
     /// Who would act.
     agent: Option<String>,
     /// The act, as far as it matters: `kind`, `tool`, `domain`, `environment`, `action`, `target`, `field`, `arguments`,
-    /// `cost`, `taint`.
+    /// `cost`, `taint`, `criteria`.
     act: Option<Map<String, Value>>,
 }
 
