@@ -50,6 +50,21 @@ both! {
         assert_eq!(trusted["looser"], 3, "{trusted}");
     }
 
+    fn a_replay_knows_what_stood_in_for_trust(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        let held = propose(desk, &sales, "crm.deals", &json!({ "amount": 1 }));
+        assert_eq!(held["mode"], "escalate");
+        desk.call(&owner, "desk_request_approve", json!({ "request": held["request_id"], "remember": "session" })).unwrap();
+        assert_eq!(propose(desk, &sales, "crm.deals", &json!({ "amount": 2 }))["mode"], "act");
+        // Here it lifts what trust alone would hold, and a person still decides.
+        assert_eq!(propose(desk, &sales, "crm.deals", &json!({ "amount": { "owner": 1 } }))["mode"], "suggest");
+        let same = simulate(desk, &owner, json!({}));
+        assert_eq!((&same["looked_at"], &same["same"], &same["differing"]), (&json!(3), &json!(3), &json!([])), "{same}");
+        let stricter = simulate(desk, &owner, json!({ "document": "rules: [{ field: amount, constraint: high_risk }]" }));
+        assert_eq!((&stricter["stricter"], &stricter["same"]), (&json!(1), &json!(2)), "{stricter}");
+    }
+
     fn a_replay_comes_in_pages_and_can_be_narrowed(desk: &TestDesk) {
         let owner = desk.claim();
         for (agent, domain) in [("sales", "crm.deals"), ("sales", "crm.leads"), ("support", "crm.deals")] {

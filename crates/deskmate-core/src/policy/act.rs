@@ -226,6 +226,9 @@ pub struct Decision {
     /// The fields that are hidden wherever they are shown or told, as patterns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hides: Vec<String>,
+    /// The person's word that stands in for trust, if there is one: the request with which it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waived_by: Option<String>,
 }
 
 impl Decision {

@@ -126,6 +126,7 @@ impl<'a> Run<'a> {
             needs,
             redact: Vec::new(),
             hides: Vec::new(),
+            waived_by: self.standing.waived_by.clone(),
         };
         if !self.hidden.is_empty() {
             decision.hide(self.act, &self.hidden.concat());

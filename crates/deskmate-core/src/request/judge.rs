@@ -124,5 +124,6 @@ pub fn for_people(cx: &mut Cx<'_, '_>, domain: &str, risk: &str, why: &str) -> R
         },
         redact: Vec::new(),
         hides: Vec::new(),
+        waived_by: None,
     })
 }

@@ -129,6 +129,7 @@ fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request) -> Result<()>
         "act": shown_act(&new.act, &new.decision),
         "packet": shown_packet(&new.packet, new.act.field.as_deref(), &new.decision),
         "hits": new.decision.hits,
+        "waived_by": new.decision.waived_by,
     })))
 }
 
@@ -145,7 +146,7 @@ pub fn denied(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act, decision: &Decisi
         .fact("rules", rules)
         .fact("sources", sources)
         .fact("risk", decision.risk.as_str())
-        .payload(json!({ "act": shown_act(act, decision), "hits": decision.hits }))
+        .payload(json!({ "act": shown_act(act, decision), "hits": decision.hits, "waived_by": decision.waived_by }))
         .audience([who.id.as_str()]);
     cx.emit(event)?;
     if who.is_agent() { meter::denied(cx, &who.id, &act.domain) } else { Ok(None) }

@@ -50,6 +50,7 @@ pub fn decision(mode: Mode) -> Decision {
         needs: Needs { quorum: 1, approvers: Vec::new(), grant_seconds: 900, expires_seconds: 7 * 86_400 },
         redact: Vec::new(),
         hides: Vec::new(),
+        waived_by: None,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::trust::{self, Points};
 use crate::{Error, Result, parse_time, request};
 
 /// Replay a draft over what agents proposed and were denied, as the record tells it, and show which answers would differ.
-/// The act, the score and the moment are those of then. Counters of then are not kept, so a limit that held then holds.
+/// The act, the score, a person's word that stood in for it and the moment are those of then. Counters of then are not kept, so a limit that held then holds.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Simulate {
@@ -88,6 +88,8 @@ struct Past {
     then: Mode,
     decision: Option<Decision>,
     score: Option<Points>,
+    /// The person's word that stood in for trust.
+    waived_by: Option<String>,
 }
 
 const CREATED: &str = "request.created";
@@ -174,9 +176,10 @@ fn past(cx: &mut Cx<'_, '_>, event: &EventRow) -> Result<Option<Past>> {
     let text = |name: &str| event.facts.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let told = event.payload.as_ref().and_then(|payload| payload.get("act")).and_then(|act| serde_json::from_value::<Act>(act.clone()).ok());
     let score = event.facts.get("trust").and_then(|trust| trust.get("score")).and_then(Value::as_i64).map(Points);
+    let waived_by = event.payload.as_ref().and_then(|payload| payload.get("waived_by")).and_then(Value::as_str).map(str::to_owned);
     let (agent, domain) = (text("requester"), text("domain"));
     if event.kind == DENIED {
-        let past = |act| Past { request: None, agent, domain, verified: event.verified, act, then: Mode::Deny, decision: None, score };
+        let past = |act| Past { request: None, agent, domain, verified: event.verified, act, then: Mode::Deny, decision: None, score, waived_by };
         return Ok(told.map(past));
     }
     let verified = event.facts.get("verified").and_then(Value::as_bool).unwrap_or(false);
@@ -185,7 +188,7 @@ fn past(cx: &mut Cx<'_, '_>, event: &EventRow) -> Result<Option<Past>> {
     let decision = request.as_ref().map(request::Request::decided).transpose()?.flatten();
     // What a person edited is another act than the one that was answered then.
     let exact = request.filter(|request| request.edited_by.is_none()).and_then(|request| request.act().ok());
-    let past = |act| Past { request: Some(text("request")), agent, domain, verified, act, then, decision, score };
+    let past = |act| Past { request: Some(text("request")), agent, domain, verified, act, then, decision, score, waived_by };
     Ok(exact.or(told).map(past))
 }
 
@@ -203,6 +206,6 @@ fn standing(cx: &mut Cx<'_, '_>, past: &Past) -> Result<Standing> {
         score,
         decided: i64::from(!rested_on("default_mode")),
         over_a_persons_edit: rested_on("edit"),
-        waived_by: None,
+        waived_by: past.waived_by.clone(),
     })
 }
