@@ -237,3 +237,14 @@ fn reasons_come_with_the_most_restrictive_first_and_effects_are_told() {
     assert_eq!(decision.hits.iter().map(|hit| hit.effect).collect::<Vec<_>>(), [Effect::Log, Effect::RequireApproval, Effect::Deny, Effect::RequireApproval]);
     assert_eq!(decision.hits[2].alternative.as_deref(), Some("Ask Ann"));
 }
+
+/// What is forbidden is forbidden, however bad it is said to be and whatever holds for pairs that nobody mapped.
+#[test]
+fn neither_severity_nor_mode_softens_a_rule() {
+    for mode in ["strict", "permissive"] {
+        for severity in ["info", "warning", "high", "critical"] {
+            let book = rulebook(&format!("policy_mode: {mode}\nrules: [{{ name: never, effect: deny, severity: {severity} }}]"));
+            assert_eq!(answer(&book, "a", &propose("d", json!({ "name": "x" }))).mode, Mode::Deny, "{mode} {severity}");
+        }
+    }
+}

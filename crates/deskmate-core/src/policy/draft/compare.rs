@@ -182,7 +182,7 @@ fn narrows(old: &Value, new: &Value) -> bool {
     let changed: BTreeSet<&str> = was.keys().chain(is.keys()).map(String::as_str).filter(|name| was.get(*name) != is.get(*name)).collect();
     let constraint = was.get("constraint").and_then(Value::as_str);
     changed.into_iter().all(|name| match (name, constraint) {
-        // A severity can decide what permissive mode lets through, so only what is told may change freely.
+        // A severity sets the risk, and what is of high risk asks whoever decides for more; so it may not change freely.
         ("severity", _) => false,
         (name, _) if told.contains(&name) => true,
         ("min", Some("value_range")) => match (number(was.get("min")), number(is.get("min"))) {
