@@ -208,16 +208,18 @@ pub(super) fn trail(cx: &mut Cx<'_, '_>, input: AuditTrail) -> Result<Trail> {
     })
 }
 
-/// Everything that the record tells of a request and its grants, oldest first.
+/// What the record tells of a request and its grants, oldest first. What others tell of it takes no place from its own.
 fn events_of(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Vec<EventRow>> {
     let of = |subject: String| Search { subject: Some(subject), limit: PAGE_MAX, ..Search::default() };
-    let mut events = record::search(cx.tx, &of(request.subject()))?;
+    let mut events = record::heads_of_request(cx.tx, &request.subject(), PAGE_MAX)?;
     let grants = cx.tx.query("select id from act_grant where request = $1 order by granted_at, id limit 20", args![request.id])?;
     for grant in grants {
-        events.extend(record::search(cx.tx, &of(format!("grant:{}", grant.get::<String>(0)?)))?);
+        events.extend(record::search_heads(cx.tx, &of(format!("grant:{}", grant.get::<String>(0)?)))?);
     }
-    events.sort_by_key(|event| event.seq);
     events.truncate(CHAIN_MAX);
+    let others = record::search_heads(cx.tx, &of(request.subject()))?.into_iter().filter(|event| !event.kind.starts_with("request."));
+    events.extend(others.take(CHAIN_MAX - events.len()));
+    events.sort_by_key(|event| event.seq);
     Ok(events)
 }
 
@@ -261,8 +263,8 @@ fn wanting(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], 
     let mut problems = Vec::new();
     let time_of = |kind: &str| events.iter().rev().find(|event| event.kind == kind).and_then(|event| parse_time("at", &event.at).ok());
     let told = record::told_of(cx.tx, &request.subject(), PAGE_MAX)?;
-    let newest = told.iter().find(|told| told.body.kind.starts_with("request."));
-    let fact = |name: &str| newest.and_then(|told| told.body.facts.get(name)).cloned();
+    let newest = record::told_of_request(cx.tx, &request.subject(), 1)?.pop();
+    let fact = |name: &str| newest.as_ref().and_then(|told| told.body.facts.get(name)).cloned();
     let row = [("state", Value::from(request.state.name())), ("digest", Value::from(request.digest_hex())), ("version", Value::from(request.version))];
     if row.iter().any(|(name, value)| fact(name).as_ref() != Some(value)) {
         problems.push("the request's row differs from what the record tells".to_owned());

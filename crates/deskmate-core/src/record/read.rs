@@ -190,17 +190,50 @@ pub struct Told {
     pub body: Body,
 }
 
-pub(crate) const STAGED_OF: &str = "select body from event_staged where subject = $1 order by position desc limit $2";
-const SEALED_OF: &str = "select seq, body from event where subject = $1 order by seq desc limit $2";
+/// The statements that find what was told of a subject, and how the kinds begin that they look for.
+struct Telling {
+    staged: &'static str,
+    sealed: &'static str,
+    kinds: &'static str,
+}
+
+const ANYTHING: Telling = Telling {
+    staged: "select body from event_staged where subject = $1 order by position desc limit $2",
+    sealed: "select seq, body from event where subject = $1 order by seq desc limit $2",
+    kinds: "",
+};
+/// Only the events that repeat a request's row, whatever else is told of it.
+const OF_REQUEST: Telling = Telling {
+    staged: "select body from event_staged where subject = $1 and substr(kind, 1, 8) = 'request.' order by position desc limit $2",
+    sealed: SEALED_OF_REQUEST,
+    kinds: "request.",
+};
+/// Goes through the index `event_of_request`.
+pub const SEALED_OF_REQUEST: &str = "select seq, body from event where (subject || '') = $1 and substr(kind, 1, 8) = 'request.' order by seq desc limit $2";
 
 /// What was told of a subject, the newest first, also what waits to be sealed: of this transaction, of those that are
 /// committed with it, and on PostgreSQL of the sealer's queue.
 pub fn told_of(tx: &mut Tx<'_>, subject: &str, limit: u32) -> Result<Vec<Told>> {
+    telling(tx, &ANYTHING, subject, limit)
+}
+
+/// Like [`told_of`], only the events that repeat a request's row. What others tell of the request costs nothing here.
+pub fn told_of_request(tx: &mut Tx<'_>, subject: &str, limit: u32) -> Result<Vec<Told>> {
+    telling(tx, &OF_REQUEST, subject, limit)
+}
+
+/// The sealed events that repeat a request's row, newest first, without payloads.
+pub fn heads_of_request(tx: &mut Tx<'_>, subject: &str, limit: u32) -> Result<Vec<EventRow>> {
+    tx.query(SEALED_OF_REQUEST, args![subject, limit])?.iter().map(EventRow::read_head).collect()
+}
+
+fn telling(tx: &mut Tx<'_>, telling: &Telling, subject: &str, limit: u32) -> Result<Vec<Told>> {
     let unreadable = |error: serde_json::Error| Error::new(Code::Internal, format!("an event is unreadable: {error}"));
-    let waiting = tx.waiting().filter_map(|item| item.downcast_ref::<Entry>()).filter(|entry| entry.subject == subject);
+    let meant = |entry: &&Entry| entry.subject == subject && entry.kind.starts_with(telling.kinds);
+    let waiting = tx.waiting().filter_map(|item| item.downcast_ref::<Entry>()).filter(meant);
     let mut bodies: Vec<String> = waiting.take(limit as usize).map(|entry| entry.body.clone()).collect();
     if tx.engine() == Engine::Postgres && bodies.len() < limit as usize {
-        for row in tx.query(STAGED_OF, args![subject, limit])? {
+        for row in tx.query(telling.staged, args![subject, limit])? {
             bodies.push(row.get(0)?);
         }
     }
@@ -209,7 +242,7 @@ pub fn told_of(tx: &mut Tx<'_>, subject: &str, limit: u32) -> Result<Vec<Told>> 
         told.push(Told { seq: None, body: serde_json::from_str(body).map_err(unreadable)? });
     }
     if told.len() < limit as usize {
-        for row in tx.query(SEALED_OF, args![subject, limit])? {
+        for row in tx.query(telling.sealed, args![subject, limit])? {
             let body: String = row.get(1)?;
             told.push(Told { seq: u64::try_from(row.get::<i64>(0)?).ok(), body: serde_json::from_str(&body).map_err(unreadable)? });
         }

@@ -201,7 +201,7 @@ fn votes_told(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Told> {
     if request.quorum <= 1 {
         return Ok(Vec::new());
     }
-    let told = record::told_of(cx.tx, &request.subject(), 500)?;
+    let told = record::told_of_request(cx.tx, &request.subject(), 500)?;
     let vote = |body: &record::Body| {
         let vote = body.facts.get("vote").filter(|_| body.kind == VOTED.name && body.actor.kind == "person")?;
         Some((body.actor.id.clone(), vote.get("round")?.as_i64()?))

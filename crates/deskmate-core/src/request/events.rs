@@ -124,14 +124,8 @@ pub(super) fn about(kind: Kind, request: &Request, texts: Option<&str>) -> Resul
 
 /// The newest that the record tells of a request's row.
 pub(super) fn told(cx: &mut Cx<'_, '_>, subject: &str) -> Result<Option<record::Body>> {
-    // Others tell of the request too, such as of instructions to the agent; the row is in its own events.
-    for limit in [5, 200] {
-        let told = record::told_of(cx.tx, subject, limit)?;
-        if let Some(told) = told.into_iter().find(|told| told.body.kind.starts_with("request.")) {
-            return Ok(Some(told.body));
-        }
-    }
-    Ok(None)
+    // Others tell of the request too, such as of what an agent reports, as often as they like; the row is in its own events.
+    Ok(record::told_of_request(cx.tx, subject, 1)?.pop().map(|told| told.body))
 }
 
 /// A request that is about to change: what the row says is what the record told last.

@@ -136,6 +136,33 @@ both! {
         sound(desk);
     }
 
+    fn what_an_agent_reports_hides_neither_a_request_nor_its_votes(desk: &TestDesk) {
+        let owner = desk.claim();
+        let ann = invite(desk, &owner, "Ann", "approver", &["*"]);
+        let report = |id: &str, times: u32| {
+            for _ in 0..times {
+                let input = json!({ "domain": "crm.deals", "action": "tried", "actor": "agent", "reasoning": "r", "proposal_id": id });
+                desk.agent("code", "cowork_log", input).unwrap();
+            }
+        };
+        let made = submit(desk, "code", &New { decision: quorum(2), ..proposal() });
+        approve(desk, &ann, &made.id).unwrap();
+        report(&made.id, 510);
+        assert_eq!(approve(desk, &owner, &made.id).unwrap()["approved"], true);
+        report(&made.id, 1);
+        let trail = desk.call(&owner, "cowork_audit_trail", json!({ "proposal_id": made.id, "without_proofs": true })).unwrap();
+        let problems = trail["problems"].to_string();
+        assert!(!problems.contains("differs from what the record tells") && !problems.contains("does not tell of the proposal"), "{problems}");
+        let stages: Vec<&str> = trail["chain"].as_array().unwrap().iter().filter_map(|link| link["stage"].as_str()).collect();
+        assert!(["propose", "policy", "decision", "grant", "execution", "outcome"].iter().all(|stage| stages.contains(stage)), "{stages:?}");
+        let forgotten = pending(desk);
+        report(&forgotten.id, 250);
+        pass(desk, 8 * 86_400);
+        assert_eq!(desk.act(|cx| request::expire_due(cx, 10)).unwrap(), 1);
+        assert_eq!(find(desk, &forgotten.id).state, State::Expired);
+        sound(desk);
+    }
+
     fn a_vote_of_somebody_who_lost_the_role_does_not_count(desk: &TestDesk) {
         let owner = desk.claim();
         let ann = invite(desk, &owner, "Ann", "approver", &["*"]);

@@ -1,6 +1,7 @@
 //! The list: its order, filters and pages, and the way the engines walk for it.
 
 use deskmate_core::call::Surface;
+use deskmate_core::record::SEALED_OF_REQUEST;
 use deskmate_core::request::{self, INDEXED, INDEXED_PENDING, New, Priority, RequestKind};
 use deskmate_db::{Engine, Param, Result};
 use serde_json::{Value, json};
@@ -91,14 +92,14 @@ both! {
         let engine = desk.desk.db.engine();
         let plans: Result<Vec<String>> = desk.desk.db.write_blocking(move |tx| {
             if engine == Engine::Postgres {
-                tx.batch("analyze request; analyze act_grant; analyze standing_approval")?;
+                tx.batch("analyze request; analyze act_grant; analyze standing_approval; analyze event")?;
             }
             statements().iter().map(|(sql, _)| plan(tx, sql, &params(sql))).collect()
         });
         for ((sql, index), plan) in statements().iter().zip(plans.unwrap()) {
             let uses = plan.split([' ', '\n']).any(|word| word == *index);
             assert!(uses, "{sql}\ndoes not use {index}:\n{plan}");
-            for bad in ["TEMP B-TREE", "SCAN request", "SCAN act_grant", "SCAN standing_approval", "Sort", "Seq Scan"] {
+            for bad in ["TEMP B-TREE", "SCAN request", "SCAN act_grant", "SCAN standing_approval", "SCAN event", "Sort", "Seq Scan"] {
                 assert!(!plan.contains(bad), "{sql}\nhas {bad}:\n{plan}");
             }
         }
@@ -107,7 +108,7 @@ both! {
 
 fn statements() -> Vec<(&'static str, &'static str)> {
     let pending = INDEXED_PENDING.iter().flat_map(|(views, index)| views.iter().map(move |sql| (*sql, *index)));
-    INDEXED.iter().copied().chain(pending).collect()
+    INDEXED.iter().copied().chain(pending).chain([(SEALED_OF_REQUEST, "event_of_request")]).collect()
 }
 
 /// Requests in every state, most of them ended, and what hangs on them: statistics that a desk in use would have.
@@ -130,7 +131,9 @@ fn fill(desk: &TestDesk) {
 fn params(sql: &str) -> Vec<Param<'static>> {
     let (number, text) = (Param::Int, Param::Text("agent1"));
     let soon = 1_767_225_600_000_000;
-    let all = if sql.contains("(rank, created_at, id) >") {
+    let all = if sql == SEALED_OF_REQUEST {
+        vec![Param::Text("request:0"), number(1)]
+    } else if sql.contains("(rank, created_at, id) >") {
         vec![number(0), number(0), text, number(21), number(soon), text]
     } else if sql.contains("(created_at, id) <") {
         let owner = if sql.contains("state = $4") {
