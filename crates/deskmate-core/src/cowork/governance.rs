@@ -44,7 +44,7 @@ pub(super) struct GovernanceReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum IssueType {
-    /// Something was done for a proposal that does not exist.
+    /// An agent did something for a proposal that does not exist, or for none at all.
     OrphanedExecution,
     /// Something was done that nobody approved.
     ExecutionWithoutApproval,
@@ -224,11 +224,16 @@ fn of_executions(found: &Found) -> Vec<Dated> {
         let request = row.request.as_ref().and_then(|id| found.requests.get(id));
         match (&row.request, &row.grant) {
             (None, _) if row.unknown => find(OrphanedExecution, High, "ask the agent what it did and for which proposal; there is none of that id"),
-            (None, _) if row.silent => find(MissingIntent, Low, "ask for a reason with every report"),
+            (None, _) => {
+                find(OrphanedExecution, High, "the agent did this without a proposal: look at what it changed, and have it propose first");
+                if row.silent {
+                    find(MissingIntent, Low, "ask for a reason with every report");
+                }
+            }
             (Some(_), Some(_)) if row.matches == "differs" => {
                 find(ExecutionBeyondApproval, High, "compare the change that was done with the one that was approved, and override the agent if it matters");
             }
-            (None, _) | (Some(_), Some(_)) => {}
+            (Some(_), Some(_)) => {}
             (Some(_), None) => {
                 let undecided = |request: &Fate| request.state == "pending" || request.decided_at.is_some_and(|decided| decided > row.created_at);
                 if request.is_some_and(undecided) {

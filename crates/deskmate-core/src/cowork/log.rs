@@ -245,7 +245,10 @@ fn derived_actor(cx: &mut Cx<'_, '_>, request: Option<&Request>) -> Result<&'sta
 /// What people will see in the governance report.
 fn findings(report: &Execution, fit: &Fit, matches: Matches) -> Vec<&'static str> {
     let mut findings = Vec::new();
-    if report.unknown {
+    if report.derived == "human" {
+        return findings;
+    }
+    if report.request.is_none() {
         findings.push("orphaned_execution");
     }
     if report.request.is_some() && !fit.approved {

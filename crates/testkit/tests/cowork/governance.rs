@@ -34,17 +34,23 @@ both! {
         let beyond = proposed(desk, &SALES, "crm");
         approve(desk, &owner, &beyond);
         log(desk, &SALES, &beyond, json!({ "name": "y" }));
-        // Done, and nobody says why; a person's own act is nobody's business here.
-        ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent" }));
-        ok(desk, &owner, "log", json!({ "domain": "crm", "action": "a", "actor": "human" }));
+        // Done for no proposal, with a reason and without one; a person's own act is nobody's business here.
+        let told = ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "reasoning": "it had to be done" }));
+        assert_eq!(told["findings"], json!(["orphaned_execution"]));
+        let silent = ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent" }));
+        assert_eq!(silent["findings"], json!(["orphaned_execution", "missing_intent"]));
+        let own = ok(desk, &owner, "log", json!({ "domain": "crm", "action": "a", "actor": "human" }));
+        assert_eq!(own.get("findings"), None, "{own}");
         let report_ = report(desk, &owner, json!({}));
         let proposal = |kind: &str| of_type(&report_, kind)[0]["proposal_id"].clone();
-        assert_eq!(of_type(&report_, "orphaned_execution").len(), 2, "{report_}");
+        let orphans: Vec<Value> = of_type(&report_, "orphaned_execution").iter().map(|issue| issue["action_id"].clone()).collect();
+        assert_eq!(orphans.len(), 4, "{report_}");
+        assert!([&orphan, &stolen, &told, &silent].iter().all(|log| orphans.contains(&log["action_id"])), "{report_}");
         assert_eq!(proposal("execution_before_approval"), json!(early));
         assert_eq!(proposal("execution_without_approval"), json!(refused));
         assert_eq!(proposal("execution_beyond_approval"), json!(beyond));
         assert_eq!(of_type(&report_, "missing_intent").len(), 1);
-        assert_eq!((&report_["issue_count"], &report_["audit_report"]["orphaned"]), (&json!(6), &json!(4)));
+        assert_eq!((&report_["issue_count"], &report_["audit_report"]["orphaned"]), (&json!(8), &json!(5)));
         assert_eq!(report_["governance_issues"][0]["severity"], "high");
         // Filters filter issues too; pages hold all of them once.
         assert_eq!(report(desk, &owner, json!({ "agent_id_filter": "support" }))["issue_count"], 0);
