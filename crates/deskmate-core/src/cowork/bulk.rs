@@ -12,13 +12,19 @@ use super::decide::OverrideType;
 use super::words::{self, check_domain, check_said, check_share};
 use crate::call::Cx;
 use crate::limits::{BULK_MAX, NAME_CHARS_MAX, PAGE_MAX, REASONING_BYTES_MAX};
-use crate::record::{Event, Kind};
+use crate::record::{self, Event, Kind};
 use crate::request::{self, Correction, Further, Request};
 use crate::trust::{self, Points, Severity};
 use crate::{Code, Error, Result, check_text, digest, format_time, hex};
 
 /// Many requests were decided at once.
 pub(super) const DECIDED: Kind = Kind { name: "batch.decided", says: "A person decided several requests at once; each has the batch on its own events." };
+
+/// Whether who decided a batch had seen its list, as the record tells.
+pub(super) fn was_seen(cx: &mut Cx<'_, '_>, batch: &str) -> Result<bool> {
+    let told = record::told_of(cx.tx, &format!("batch:{batch}"), 1)?;
+    Ok(told.first().is_some_and(|told| told.body.kind == DECIDED.name && told.body.facts.get("seen") == Some(&Value::Bool(true))))
+}
 
 /// Whether a call decides, and does not only show what it would decide.
 pub(super) fn decides(input: &Value) -> bool {
@@ -48,7 +54,7 @@ pub(super) struct BulkApprove {
     /// Only show what would be approved.
     #[serde(default)]
     preview: bool,
-    /// The `set_digest` of a preview: if anything changed since, nothing is approved.
+    /// The `set_digest` of a preview: if anything changed since, nothing is approved. Without it each counts as an approval of its own.
     expected_set: Option<String>,
     /// If one cannot be approved, none is.
     #[serde(default)]
@@ -310,7 +316,8 @@ fn run(
         .fact("settled", settled)
         .fact("waiting", waiting)
         .fact("failed", batch.error_count)
-        .fact("set", set.digest);
+        .fact("set", set.digest)
+        .fact("seen", how.expected.is_some());
     cx.emit(filter.facts(event))?;
     batch.batch_id = Some(id);
     batch.waiting = (waiting > 0).then_some(waiting);

@@ -7,6 +7,7 @@ use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bulk;
 use super::quality::{self, Quality};
 use super::scan::{Fate, Found, Wanted, scan};
 use super::words::{agent_asked_for, check_domain, sees_all};
@@ -168,7 +169,8 @@ pub(super) fn report(cx: &mut Cx<'_, '_>, input: GovernanceReport) -> Result<Gov
     let mut issues = of_executions(&found);
     issues.extend(of_requests(cx, &found, &rulebook, now)?);
     if sees_all(cx) {
-        issues.extend(rubber_stamping(&found, &rulebook));
+        let seen = seen_batches(cx, &found)?;
+        issues.extend(rubber_stamping(&found, &rulebook, &seen));
     }
     issues.retain(|(_, issue)| input.type_filter.is_none_or(|kind| kind == issue.kind));
     issues.sort_by(|(at, a), (bt, b)| (a.severity, bt, a.kind, &a.proposal_id, &a.action_id).cmp(&(b.severity, at, b.kind, &b.proposal_id, &b.action_id)));
@@ -309,12 +311,24 @@ fn is_covered(votes: &BTreeMap<(String, i64), i64>, fate: &Fate) -> bool {
     votes.get(&(fate.id.clone(), fate.round)).is_some_and(|count| *count >= fate.quorum)
 }
 
-/// People who approved many things in seconds. What was approved together as a batch, with its list, counts once.
-fn rubber_stamping(found: &Found, rulebook: &Rulebook) -> Vec<Dated> {
+/// The batches whose list was seen by who decided them.
+fn seen_batches<'a>(cx: &mut Cx<'_, '_>, found: &'a Found) -> Result<BTreeSet<&'a str>> {
+    let mut seen = BTreeSet::new();
+    let batches: BTreeSet<&str> = found.requests.values().filter(|fate| fate.was_approved()).filter_map(|fate| fate.batch.as_deref()).collect();
+    for batch in batches {
+        if bulk::was_seen(cx, batch)? {
+            seen.insert(batch);
+        }
+    }
+    Ok(seen)
+}
+
+/// People who approved many things in seconds. What was approved together as a batch whose list was seen counts once.
+fn rubber_stamping(found: &Found, rulebook: &Rulebook, seen: &BTreeSet<&str>) -> Vec<Dated> {
     let mut decisions: BTreeMap<&str, BTreeMap<&str, (i64, &Fate)>> = BTreeMap::new();
     for fate in found.requests.values().filter(|fate| fate.was_approved()) {
         if let (Some(person), Some(decided)) = (fate.person(), fate.decided_at) {
-            let one = fate.batch.as_deref().unwrap_or(&fate.id);
+            let one = fate.batch.as_deref().filter(|batch| seen.contains(batch)).unwrap_or(&fate.id);
             decisions.entry(person).or_default().entry(one).or_insert((decided, fate));
         }
     }

@@ -103,7 +103,7 @@ both! {
     fn rubber_stamping_and_missing_approvals_are_found(desk: &TestDesk) {
         let owner = desk.claim();
         in_force(desk, "governance: { rubber_stamp_count: 3, rubber_stamp_seconds: 10 }");
-        let ids: Vec<String> = (0..6).map(|_| proposed(desk, &SALES, "crm")).collect();
+        let ids: Vec<String> = (0..7).map(|_| proposed(desk, &SALES, "crm")).collect();
         approve(desk, &owner, &ids[0]);
         pass(desk, 30);
         approve(desk, &owner, &ids[1]);
@@ -117,12 +117,22 @@ both! {
         assert_eq!(report(desk, &SALES, json!({}))["issue_count"], 0);
         // A batch whose list was shown is one decision.
         pass(desk, 60);
-        ok(desk, &owner, "bulk_approve", json!({ "feedback": "f" }));
+        let preview = ok(desk, &owner, "bulk_approve", json!({ "feedback": "f", "preview": true }));
+        ok(desk, &owner, "bulk_approve", json!({ "feedback": "f", "expected_set": preview["set_digest"] }));
         assert_eq!(of_type(&report(desk, &owner, json!({})), "rubber_stamping").len(), 1);
+        // Of one whose list nobody saw, each member is.
+        for _ in 0..3 {
+            proposed(desk, &SALES, "crm");
+        }
+        pass(desk, 60);
+        ok(desk, &owner, "bulk_approve", json!({ "feedback": "f" }));
+        assert_eq!(of_type(&report(desk, &owner, json!({})), "rubber_stamping").len(), 2);
+        let seen: Vec<Value> = crate::told(desk, &owner, "batch.decided").iter().map(|event| event["facts"]["seen"].clone()).collect();
+        assert_eq!(seen, [json!(false), json!(true)]);
         // An approval whose vote somebody deleted.
         desk.tamper("delete from vote");
         let missing = of_type(&report(desk, &owner, json!({})), "missing_approval");
-        assert_eq!(missing.len(), 6);
+        assert_eq!(missing.len(), 10);
     }
 
     fn quality_is_told_by_agent_and_domain(desk: &TestDesk) {
