@@ -63,7 +63,7 @@ pub(super) struct LogAction {
     /// What was really changed, as JSON text.
     #[schemars(with = "Option<String>")]
     executed_change: Option<Value>,
-    /// What it cost, in the units of the desk's budgets.
+    /// What it cost, in the units of the desk's budgets. What is more than you proposed is charged to your day.
     cost: Option<f64>,
     /// How good the result is, between 0 and 1, as you see it.
     quality: Option<f64>,
@@ -154,6 +154,10 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: LogAction) -> Result<Logged> {
             "named_proposal": named.as_ref().filter(|_| found.is_none()),
         })),
     };
+    if cx.actor.is_agent() {
+        let beyond = beyond_declared(cx, found.as_ref(), cost)?;
+        meter::charge(cx, &report.agent, &report.domain, beyond)?;
+    }
     execution::keep(cx, &report)?;
     let findings = findings(&report, &fit, matches);
     let message = match (&fit.why_not, findings.is_empty()) {
@@ -181,6 +185,15 @@ fn compare(request: Option<&Request>, executed: Option<&Value>) -> Result<Matche
     let Some(executed) = executed else { return Ok(Matches::NotTold) };
     let Ok(act) = request.act() else { return Ok(Matches::Nothing) };
     Ok(if digest(executed)? == digest(&act.arguments)? { Matches::Exact } else { Matches::Differs })
+}
+
+/// What a report's cost adds to what was taken for the proposal when it was made: what was declared is paid once, by
+/// the first reports.
+fn beyond_declared(cx: &mut Cx<'_, '_>, request: Option<&Request>, cost: i64) -> Result<i64> {
+    let Some(request) = request.filter(|_| cost > 0) else { return Ok(cost) };
+    let declared = request.act().map_or(0, |act| act.cost.max(0));
+    let before = execution::of_request(cx, &request.id)?.iter().fold(0_i64, |sum, row| sum.saturating_add(row.cost));
+    Ok(cost.saturating_sub(declared.saturating_sub(before).max(0)).max(0))
 }
 
 /// Uses up the grant unless that was done before, and keeps the outcome. What cannot be covered any more is still kept

@@ -182,6 +182,21 @@ pub fn take_from(cx: &mut Cx<'_, '_>, gauge: Gauge, authority: &AuthoritySetting
     Ok(Taken::Room(Room { remaining: cap - one.used(), cap }))
 }
 
+/// Adds to what an agent spent on this day, beyond what it took room for. What is spent is spent: no limit holds it up.
+pub fn charge(cx: &mut Cx<'_, '_>, agent: &str, domain: &str, cost: i64) -> Result<()> {
+    if cost <= 0 {
+        return Ok(());
+    }
+    let (mut all, mut one) = meters(cx, agent, domain)?;
+    let now = cx.now();
+    for meter in [&mut all, &mut one] {
+        meter.turn(now);
+        meter.cost = meter.cost.saturating_add(cost);
+        write(cx, agent, meter)?;
+    }
+    Ok(())
+}
+
 /// The limit that one act more would exceed, if there is one.
 fn full(cx: &mut Cx<'_, '_>, gauge: &Gauge, authority: &AuthoritySettings, cost: i64) -> Result<Option<Full>> {
     if let Some(held) = &gauge.held {

@@ -4,7 +4,7 @@ use deskmate_core::Code;
 use serde_json::{Value, json};
 use testkit::{Caller, assert_code, both};
 
-use crate::{approve, no, ok, proposal, proposed, sound, text};
+use crate::{SALES, approve, in_force, no, ok, proposal, proposed, sound, text};
 
 both! {
     fn nothing_an_agent_sends_decides_anything(desk: &TestDesk) {
@@ -134,6 +134,40 @@ both! {
         assert_code(&no(desk, &sales, "begin", json!({ "proposal_id": id })), Code::Forbidden);
         let logged = crate::log(desk, &sales, &id, json!({ "name": "x" }));
         assert_eq!((&logged["approved"], &logged["findings"]), (&json!(false), &json!(["execution_without_approval"])), "{logged}");
+        sound(desk);
+    }
+
+    fn what_an_act_cost_beyond_its_proposal_is_charged_to_the_day(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "authority: { cost_per_day: 10 }");
+        let spent = || desk.act(|cx| deskmate_core::meter::counters(cx, "sales", "crm")).unwrap().cost_day;
+        let costing = |cost: f64| {
+            let mut input = proposal("crm", json!({ "name": "x" }));
+            input["cost"] = json!(cost);
+            ok(desk, &SALES, "propose", input)
+        };
+        let report = |caller: &Caller, id: Option<&str>, cost: f64| {
+            ok(desk, caller, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "reasoning": "r", "proposal_id": id, "cost": cost }));
+        };
+        let id = text(&costing(3.0), "proposal_id");
+        approve(desk, &owner, &id);
+        assert_eq!(spent(), 3_000_000);
+        // What was declared is paid once, however many reports share it.
+        report(&SALES, Some(&id), 2.0);
+        assert_eq!(spent(), 3_000_000, "nothing is given back");
+        report(&SALES, Some(&id), 2.0);
+        assert_eq!(spent(), 4_000_000);
+        report(&SALES, Some(&id), 1.5);
+        assert_eq!(spent(), 5_500_000);
+        // What belongs to no proposal was declared by none; what a person spends is not the agent's.
+        report(&SALES, None, 4.0);
+        report(&owner, Some(&id), 100.0);
+        assert_eq!(spent(), 9_500_000);
+        let refused = costing(1.0);
+        assert!(refused["error"] == true && text(&refused, "message").contains("9.5 of 10 are used up"), "{refused}");
+        assert!(costing(0.5)["proposal_id"].is_string());
+        crate::pass(desk, 86_400);
+        assert_eq!(spent(), 0);
         sound(desk);
     }
 }
