@@ -446,6 +446,17 @@ pub(crate) fn resolved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&s
     instruct(cx, &said).map(drop)
 }
 
+/// A handoff ended without an answer: the agent is told why until it acknowledges it, and the work does not come back.
+pub(crate) fn unresolved(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
+    let resolution = match request.state {
+        State::Rejected => request.reason.as_deref().unwrap_or("a person rejected this, and did not say why"),
+        State::Expired => "nobody answered before this expired",
+        _ => return Ok(()),
+    };
+    let about = about(request);
+    instruct(cx, &Said { about: about.as_deref(), resolution, instructions: None, hand_back: false, ..said_to(request) }).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -295,10 +295,10 @@ pub(super) struct PendingInstruction {
     domain: String,
     /// When it was said.
     resolved_at: String,
-    /// Who said it.
+    /// Who said it; absent where nobody did, as when it expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     resolved_by: Option<String>,
-    /// What the person decided.
+    /// What was decided: the person's words, or that nobody answered.
     resolution: Option<String>,
     /// What you are to do, or null when there is nothing.
     instructions: Option<String>,
@@ -317,7 +317,7 @@ pub(super) struct PendingHandoff {
     handoff_id: String,
     /// The scope of work.
     domain: String,
-    /// `waiting` for a person, `asked_back`, or `resolved` and not acknowledged.
+    /// `waiting` for a person, `asked_back`; or `resolved`, `rejected` or `expired`, and not acknowledged.
     status: &'static str,
     /// How urgent it is.
     priority: String,
@@ -371,7 +371,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, input: CheckHandoff) -> Result<Checked>
             handoff_id: row.request,
             domain: row.domain,
             resolved_at: format_time(row.created_at),
-            resolved_by: request.decided_by.clone(),
+            resolved_by: row.person.or_else(|| request.decided_by.clone()),
             resolution: row.resolution,
             instructions: row.instructions,
             hand_back: row.hand_back,
@@ -380,14 +380,18 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, input: CheckHandoff) -> Result<Checked>
         };
         match handoffs.iter_mut().find(|handoff| handoff.handoff_id == request.id) {
             Some(handoff) => handoff.instructions.push(said.clone()),
-            None => handoffs.push(PendingHandoff { instructions: vec![said.clone()], ..PendingHandoff::of(&request, "resolved") }),
+            None => handoffs.push(PendingHandoff { instructions: vec![said.clone()], ..PendingHandoff::of(&request, ended(&request)) }),
         }
         instructions.push(said);
     }
     let open: Vec<String> = cx.tx.query(OPEN, args![me])?.iter().map(|row| row.get(0)).collect::<deskmate_db::Result<_>>()?;
     for id in open {
-        let Some(request) = request::find(cx, &id)?.filter(|request| fits(&request.domain) && request.state_at(now) == State::Pending) else { continue };
-        let status = if request.asked_at.is_some() { "asked_back" } else { "waiting" };
+        let Some(request) = request::find(cx, &id)?.filter(|request| fits(&request.domain)) else { continue };
+        let status = match request.state_at(now) {
+            State::Expired => "expired",
+            _ if request.asked_at.is_some() => "asked_back",
+            _ => "waiting",
+        };
         handoffs.push(PendingHandoff::of(&request, status));
     }
     let count = instructions.len();
@@ -396,6 +400,15 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, input: CheckHandoff) -> Result<Checked>
         _ => format!("{count} answers wait. Acknowledge them with cowork_acknowledge_instructions once you have taken them in."),
     };
     Ok(Checked { notice: NOTICE, pending_instructions: instructions, pending_handoffs: handoffs, count, more, message })
+}
+
+/// How a handoff ended.
+fn ended(request: &Request) -> &'static str {
+    match request.state {
+        State::Rejected => "rejected",
+        State::Expired => "expired",
+        _ => "resolved",
+    }
 }
 
 /// Why something was handed over, unless that was erased or left out.

@@ -14,7 +14,7 @@ use crate::{Error, Result, format_time};
 
 /// A person said what is to be done.
 pub(super) const INSTRUCTED: Kind =
-    Kind { name: "handoff.resolved", says: "A person resolved what an agent handed over, with or without instructions; it is delivered until acknowledged." };
+    Kind { name: "handoff.resolved", says: "What an agent handed over was answered, rejected, or expired; what was said is delivered until acknowledged." };
 /// An agent has what it was told.
 pub(super) const ACKNOWLEDGED: Kind = Kind { name: "instructions.acknowledged", says: "An agent acknowledged instructions that people gave it." };
 
@@ -30,13 +30,14 @@ pub(super) struct InstructionRow {
     pub(super) acknowledged_at: Option<i64>,
     pub(super) resolution: Option<String>,
     pub(super) instructions: Option<String>,
+    pub(super) person: Option<String>,
 }
 
-const WAITING: &str = "select id, request, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions \
+const WAITING: &str = "select id, request, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions, person \
      from instruction where agent = $1 and acknowledged_at is null order by created_at, id limit $2";
-const OF_REQUEST: &str = "select id, request, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions \
+const OF_REQUEST: &str = "select id, request, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions, person \
      from instruction where request = $1 order by number, id limit 200";
-const BY_ID: &str = "select id, request, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions \
+const BY_ID: &str = "select id, request, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions, person \
      from instruction where id = $1";
 
 impl InstructionRow {
@@ -52,6 +53,7 @@ impl InstructionRow {
             acknowledged_at: row.get(7)?,
             resolution: row.get(8)?,
             instructions: row.get(9)?,
+            person: row.get(10)?,
         })
     }
 }
@@ -72,7 +74,7 @@ pub(super) fn is_about(tx: &mut Tx<'_>, proposal: &str) -> Result<bool> {
     Ok(tx.optional(sql, args![proposal])?.is_some())
 }
 
-/// What a person says to a request of an agent.
+/// What is said to a request of an agent, by a person, or by the desk when nobody did.
 pub(crate) struct Said<'a> {
     /// The request.
     pub(crate) request: &'a str,
@@ -86,21 +88,22 @@ pub(crate) struct Said<'a> {
     pub(crate) domain: &'a str,
     /// Whether the work goes back to the agent.
     pub(crate) hand_back: bool,
-    /// What the person decided.
+    /// What was decided.
     pub(crate) resolution: &'a str,
     /// What the agent is to do.
     pub(crate) instructions: Option<&'a str>,
 }
 
-/// Tells an agent what a person said. Answers the how manieth it is for this request.
+/// Tells an agent what was said. Answers the how manieth it is for this request.
 pub(crate) fn instruct(cx: &mut Cx<'_, '_>, said: &Said<'_>) -> Result<i64> {
     let last = cx.tx.optional("select number from instruction where request = $1 order by number desc, id desc limit 1", args![said.request])?;
     let number = last.map(|row| row.get::<i64>(0)).transpose()?.unwrap_or(0) + 1;
     let (id, now) = (cx.new_id(), cx.now());
+    let person = cx.actor.is_person().then(|| cx.actor.id.clone());
     cx.tx.execute(
-        "insert into instruction (id, request, about, kind, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, null, $10, $11)",
-        args![id, said.request, said.about, said.kind, said.agent, said.domain, number, said.hand_back, now, said.resolution, said.instructions],
+        "insert into instruction (id, request, about, kind, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions, person) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, null, $10, $11, $12)",
+        args![id, said.request, said.about, said.kind, said.agent, said.domain, number, said.hand_back, now, said.resolution, said.instructions, person],
     )?;
     let event = Event::new(INSTRUCTED, format!("request:{}", said.request))
         .fact("instruction", id.as_str())
@@ -111,6 +114,7 @@ pub(crate) fn instruct(cx: &mut Cx<'_, '_>, said: &Said<'_>) -> Result<i64> {
         .fact("domain", said.domain)
         .fact("number", number)
         .fact("hand_back", said.hand_back)
+        .fact("person", person)
         .payload(json!({ "resolution": said.resolution, "instructions": said.instructions }))
         .audience([said.agent]);
     cx.emit(event)?;

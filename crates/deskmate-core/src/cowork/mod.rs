@@ -30,7 +30,7 @@ use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub(crate) use correction::{Overridden, overrode};
-pub(crate) use decide::resolved;
+pub(crate) use decide::{resolved, unresolved};
 pub(crate) use erase::erase;
 pub use projection::CoworkProjection;
 pub(crate) use words::check_domain;

@@ -34,7 +34,8 @@ const EXECUTION: [&str; 15] = [
     "created_at",
 ];
 const OVERRIDE: [&str; 9] = ["override", "request", "agent", "domain", "type", "severity", "impact", "person", "created_at"];
-const INSTRUCTION: [&str; 10] = ["instruction", "request", "about", "kind", "agent", "domain", "number", "hand_back", "created_at", "acknowledged_at"];
+const INSTRUCTION: [&str; 11] =
+    ["instruction", "request", "about", "kind", "agent", "domain", "number", "hand_back", "created_at", "acknowledged_at", "person"];
 
 /// The facts of an event that a row repeats; what is not there is left out.
 fn facts(body: &Body, names: &[&str]) -> Value {
@@ -88,9 +89,10 @@ fn stored(tx: &mut Tx<'_>) -> Result<BTreeMap<(&'static str, String), Value>> {
         let facts = row!(row, OVERRIDE, 0: String, 1: Option<String>, 2: String, 3: String, 4: String, 5: String, 6: i64, 7: String, 8: i64);
         stored.insert(("override", row.get(0)?), facts);
     }
-    let instructions = "select id, request, about, kind, agent, domain, number, hand_back, created_at, acknowledged_at from instruction order by id";
+    let instructions = "select id, request, about, kind, agent, domain, number, hand_back, created_at, acknowledged_at, person from instruction order by id";
     for row in tx.query(instructions, &[])? {
-        let facts = row!(row, INSTRUCTION, 0: String, 1: String, 2: Option<String>, 3: String, 4: String, 5: String, 6: i64, 7: bool, 8: i64, 9: Option<i64>);
+        let facts = row!(row, INSTRUCTION, 0: String, 1: String, 2: Option<String>, 3: String, 4: String, 5: String, 6: i64, 7: bool, 8: i64, 9: Option<i64>,
+            10: Option<String>);
         stored.insert(("instruction", row.get(0)?), facts);
     }
     Ok(stored)

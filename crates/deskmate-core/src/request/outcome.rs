@@ -67,10 +67,11 @@ pub(super) fn rejected(cx: &mut Cx<'_, '_>, request: &Request, correction: &Corr
 
 /// A request ended without being approved.
 pub(super) fn ended(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
-    if request.kind == RequestKind::Promotion {
-        let _ = trust::not_promoted(cx, of(request))?;
+    match request.kind {
+        RequestKind::Promotion => trust::not_promoted(cx, of(request)).map(drop),
+        RequestKind::Handoff => cowork::unresolved(cx, request),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// An approval was taken back.

@@ -2,7 +2,7 @@
 
 use deskmate_core::Code;
 use serde_json::{Value, json};
-use testkit::{assert_code, both};
+use testkit::{Caller, assert_code, both};
 
 use crate::{SALES, SUPPORT, in_force, is, no, ok, proposed, sound, text, told};
 
@@ -94,6 +94,60 @@ both! {
         // Trust is not moved by handoffs.
         assert_eq!(ok(desk, &SALES, "check_trust", json!({ "domain": "crm" }))["sample_size"], 0);
         sound(desk);
+    }
+
+    fn a_handoff_that_was_rejected_or_expired_is_told_until_acknowledged(desk: &TestDesk) {
+        let owner = desk.claim();
+        let me = text(&desk.call(&owner, "desk_whoami", json!({})).unwrap(), "id");
+        let rejected = text(&ok(desk, &SALES, "handoff", handoff()), "handoff_id");
+        desk.call(&owner, "desk_request_reject", json!({ "request": rejected, "reason": "not ours" })).unwrap();
+        let expired = text(&ok(desk, &SALES, "handoff", handoff()), "handoff_id");
+        crate::pass(desk, 8 * 86_400);
+        // What has expired is not gone before the desk has told so.
+        let check = ok(desk, &SALES, "check_handoff", json!({}));
+        assert_eq!((&check["pending_handoffs"][1]["handoff_id"], &check["pending_handoffs"][1]["status"]), (&json!(expired), &json!("expired")), "{check}");
+        desk.act(|cx| deskmate_core::request::expire_due(cx, 10)).unwrap();
+        for _ in 0..2 {
+            let check = ok(desk, &SALES, "check_handoff", json!({}));
+            let (no, late) = (&check["pending_instructions"][0], &check["pending_instructions"][1]);
+            assert_eq!((&no["handoff_id"], &no["resolution"], &no["resolved_by"]), (&json!(rejected), &json!("not ours"), &json!(me)), "{check}");
+            assert_eq!((&late["handoff_id"], &late["resolution"]), (&json!(expired), &json!("nobody answered before this expired")));
+            assert_eq!(late.get("resolved_by"), None, "{late}");
+            for said in [no, late] {
+                assert_eq!((&said["hand_back"], &said["instructions"]), (&json!(false), &Value::Null));
+            }
+            let status: Vec<&Value> = check["pending_handoffs"].as_array().unwrap().iter().map(|handoff| &handoff["status"]).collect();
+            assert_eq!(status, ["rejected", "expired"]);
+        }
+        for id in [rejected, expired] {
+            ok(desk, &SALES, "acknowledge_instructions", json!({ "handoff_id": id }));
+        }
+        let check = ok(desk, &SALES, "check_handoff", json!({}));
+        assert_eq!((&check["count"], &check["pending_handoffs"]), (&json!(0), &json!([])), "{check}");
+        // What the agent took back itself, it knows.
+        let id = text(&ok(desk, &SALES, "handoff", handoff()), "handoff_id");
+        ok(desk, &SALES, "cancel_request", json!({ "request_id": id }));
+        assert_eq!(ok(desk, &SALES, "check_handoff", json!({}))["count"], 0);
+        sound(desk);
+    }
+
+    fn each_answer_names_who_gave_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        let link = desk.call(&owner, "desk_person_invite", json!({ "name": "Ann", "role": "approver", "domains": ["*"] })).unwrap();
+        let joined = desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": link["code"], "passphrase": "correct horse" })).unwrap();
+        let ann = Caller::Secret(text(&joined, "session"));
+        let [first, second] = [&owner, &ann].map(|person| text(&desk.call(person, "desk_whoami", json!({})).unwrap(), "id"));
+        let id = text(&ok(desk, &SALES, "handoff", handoff()), "handoff_id");
+        for person in [&owner, &ann] {
+            ok(desk, person, "resolve_handoff", json!({ "handoff_id": id, "resolution": "r" }));
+        }
+        let check = ok(desk, &SALES, "check_handoff", json!({}));
+        let by: Vec<String> = check["pending_instructions"].as_array().unwrap().iter().map(|said| text(said, "resolved_by")).collect();
+        assert_eq!(by, [first, second]);
+        sound(desk);
+        // The name is on the record: another one in its place is noticed.
+        desk.tamper("update instruction set person = 'somebody' where number = 2");
+        assert!(!desk.verify().sound);
     }
 
     fn either_flag_hands_back_and_instructions_alone_do_not(desk: &TestDesk) {
