@@ -276,9 +276,9 @@ fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64
         }
         if matches!(fate.state.as_str(), "ambiguous" | "executing") && now - fate.updated_at > open {
             let advice = if fate.state == "ambiguous" {
-                "nobody knows what came of it: look, and have it reported"
+                "nobody knows what came of it: look, and report it with cowork_log, its proposal_id and the outcome"
             } else {
-                "it was begun and never reported: ask the agent"
+                "it was begun and never reported: ask the agent, or report it with cowork_log, its proposal_id and the outcome"
             };
             find(AmbiguousOpen, High, fate.updated_at, advice.to_owned());
         }

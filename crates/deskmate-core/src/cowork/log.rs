@@ -15,7 +15,7 @@ use crate::limits::{CHANGE_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::policy::Act;
 use crate::request::{self, Begun, Outcome, Request, State};
 use crate::trust::Points;
-use crate::{Result, check_text, digest, meter};
+use crate::{Error, Result, check_text, digest, meter};
 
 /// Who an existing client says acted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -58,7 +58,7 @@ pub(super) struct LogAction {
     reasoning: String,
     /// The proposal that this was.
     proposal_id: Option<String>,
-    /// What came of it; `done` if not given.
+    /// What came of it; `done` if not given. A person who gives it settles what the agent left open.
     outcome: Option<Outcome>,
     /// What was really changed, as JSON text.
     #[schemars(with = "Option<String>")]
@@ -125,7 +125,8 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: LogAction) -> Result<Logged> {
     };
     let matches = compare(found.as_ref(), executed.as_ref())?;
     let fit = match &found {
-        Some(request) => close(cx, request, outcome, target_state.as_ref())?,
+        Some(request) if cx.actor.is_agent() => close(cx, request, outcome, target_state.as_ref())?,
+        Some(request) => settle(cx, request, input.outcome)?,
         None => Fit { grant: None, started_at: None, state: None, approved: false, why_not: None },
     };
     let derived = derived_actor(cx, found.as_ref())?;
@@ -154,7 +155,8 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: LogAction) -> Result<Logged> {
             "named_proposal": named.as_ref().filter(|_| found.is_none()),
         })),
     };
-    if cx.actor.is_agent() {
+    // Where a person settles it, the agent spent it all the same.
+    if cx.actor.is_agent() || fit.grant.is_some() {
         let beyond = beyond_declared(cx, found.as_ref(), cost)?;
         meter::charge(cx, &report.agent, &report.domain, beyond)?;
     }
@@ -200,11 +202,6 @@ fn beyond_declared(cx: &mut Cx<'_, '_>, request: Option<&Request>, cost: i64) ->
 /// as done: it happened.
 fn close(cx: &mut Cx<'_, '_>, request: &Request, outcome: Outcome, target_state: Option<&Value>) -> Result<Fit> {
     let mut fit = Fit { grant: None, started_at: None, state: Some(request.state_at(cx.now())), approved: false, why_not: None };
-    if !cx.actor.is_agent() {
-        // A person acts by their own authority; the agent's grant stays the agent's.
-        fit.approved = true;
-        return Ok(fit);
-    }
     match request.state_at(cx.now()) {
         State::Approved if grant_of(cx, &request.id)?.is_none() => {
             fit.why_not = Some("its grant had run out or was revoked".to_owned());
@@ -232,6 +229,23 @@ fn close(cx: &mut Cx<'_, '_>, request: &Request, outcome: Outcome, target_state:
         fit.state = Some(request::finish(cx, &request.id, outcome)?.state);
     }
     fit.approved = true;
+    Ok(fit)
+}
+
+/// Keeps what a person says. They act by their own authority, and a grant that is not used stays the agent's; where the
+/// agent began and left the outcome open, a person who says what came of it settles that.
+fn settle(cx: &mut Cx<'_, '_>, request: &Request, outcome: Option<Outcome>) -> Result<Fit> {
+    let mut fit = Fit { grant: None, started_at: None, state: Some(request.state), approved: true, why_not: None };
+    let Some(outcome) = outcome.filter(|outcome| matches!(request.state, State::Executing | State::Ambiguous) && outcome.state() != request.state) else {
+        fit.state = Some(request.state_at(cx.now()));
+        return Ok(fit);
+    };
+    if !request::covers_domain(cx, &request.domain)? {
+        let why = format!("your role does not cover the domain {}, so you cannot say what came of this", request.domain);
+        return Err(Error::forbidden(why).hint("leave outcome out, or let somebody report it who decides in this domain"));
+    }
+    (fit.grant, fit.started_at) = used_grant(cx, &request.id)?;
+    fit.state = Some(request::finish(cx, &request.id, outcome)?.state);
     Ok(fit)
 }
 

@@ -100,6 +100,39 @@ both! {
         assert_eq!(report(desk, &SUPPORT, json!({}))["issue_count"], 0);
     }
 
+    fn a_person_settles_what_an_agent_left_open(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "governance: { open_outcome_seconds: 30 }");
+        let link = desk.call(&owner, "desk_person_invite", json!({ "name": "Ann", "role": "approver", "domains": ["elsewhere"] })).unwrap();
+        let joined = desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": link["code"], "passphrase": "correct horse" })).unwrap();
+        let ann = Caller::Secret(text(&joined, "session"));
+        let (ambiguous, begun, granted) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"));
+        for id in [&ambiguous, &begun, &granted] {
+            approve(desk, &owner, id);
+        }
+        ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "proposal_id": ambiguous, "outcome": "ambiguous" }));
+        ok(desk, &SALES, "begin", json!({ "proposal_id": begun }));
+        pass(desk, 31);
+        let open = of_type(&report(desk, &owner, json!({})), "ambiguous_open");
+        assert_eq!(open.len(), 2, "{open:?}");
+        assert!(open.iter().all(|issue| text(issue, "recommendation").contains("report it with cowork_log, its proposal_id and the outcome")), "{open:?}");
+        let say = |id: &str, outcome: Value| json!({ "domain": "crm", "action": "looked", "actor": "human", "proposal_id": id, "outcome": outcome });
+        // Whoever does not decide there settles nothing; a report without an outcome is a report only.
+        assert_code(&no(desk, &ann, "log", say(&begun, json!("done"))), Code::Forbidden);
+        assert_eq!(ok(desk, &owner, "log", say(&begun, Value::Null))["state"], "executing");
+        assert_eq!(ok(desk, &owner, "log", say(&ambiguous, json!("ambiguous")))["state"], "ambiguous");
+        assert_eq!(ok(desk, &owner, "log", say(&ambiguous, json!("failed")))["state"], "failed");
+        let mut done = say(&begun, json!("done"));
+        done["executed_change"] = json!("{\"name\": \"x\"}");
+        let settled = ok(desk, &owner, "log", done);
+        assert_eq!((&settled["state"], &settled["actor"], &settled["matches"]), (&json!("done"), &json!("human"), &json!("exact")), "{settled}");
+        assert!(of_type(&report(desk, &owner, json!({})), "ambiguous_open").is_empty());
+        // A grant that is not used stays the agent's, and what is settled stays as it is.
+        assert_eq!(ok(desk, &owner, "log", say(&granted, json!("done")))["state"], "approved");
+        assert_eq!(ok(desk, &owner, "log", say(&ambiguous, json!("done")))["state"], "failed");
+        crate::sound(desk);
+    }
+
     fn rubber_stamping_and_missing_approvals_are_found(desk: &TestDesk) {
         let owner = desk.claim();
         in_force(desk, "governance: { rubber_stamp_count: 3, rubber_stamp_seconds: 10 }");
