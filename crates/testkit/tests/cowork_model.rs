@@ -224,7 +224,7 @@ impl World {
         let (now, id) = (self.now(), self.requests[at].id.clone());
         let kind = ["agent_wrong", "missing_context", "edge_case", "human_preference", "policy_change"][kind].to_owned();
         let severity = [Severity::Low, Severity::Medium, Severity::High, Severity::Critical][severity];
-        let correction = Correction { reason: Some("no".to_owned()), kind: Some(kind), severity: Some(severity) };
+        let correction = Correction { reason: Some("no".to_owned()), kind: Some(kind), severity: Some(severity), action: None };
         let done = self.as_owner(move |cx| request::reject(cx, &id, correction.clone()));
         let one = &mut self.requests[at];
         if one.state_at(now) == State::Pending {

@@ -352,7 +352,8 @@ pub(super) fn reject(cx: &mut Cx<'_, '_>, input: BulkReject) -> Result<Batch> {
         min_trust: input.filter_min_trust_score,
     };
     let how = How { verb: "reject", expected: input.expected_set.as_deref(), all_or_nothing: input.all_or_nothing, preview: input.preview };
-    let correction = Correction { reason: Some(input.description), kind: Some(input.override_type.name().to_owned()), severity: input.severity };
+    let kind = Some(input.override_type.name().to_owned());
+    let correction = Correction { reason: Some(input.description), kind, severity: input.severity, action: None };
     let (batch, settled) = run(cx, &filter, &how, |cx, request, further| request::reject_with(cx, &request.id, correction.clone(), further))?;
     Ok(if how.preview { batch } else { Batch { rejected: Some(settled), ..batch } })
 }

@@ -3,6 +3,7 @@
 use deskmate_db::{Row, args};
 use serde_json::json;
 
+use super::words::without_nulls;
 use crate::Result;
 use crate::call::Cx;
 use crate::record::{Event, Kind};
@@ -23,6 +24,8 @@ pub(crate) struct Overridden<'a> {
     pub(crate) impact: Points,
     /// Why, in the person's words.
     pub(crate) description: Option<&'a str>,
+    /// What the agent did or wanted to do, in the person's words.
+    pub(crate) action: Option<&'a str>,
 }
 
 /// Keeps a correction and tells the record. Answers its id.
@@ -44,7 +47,7 @@ pub(crate) fn overrode(cx: &mut Cx<'_, '_>, said: &Overridden<'_>) -> Result<Str
         .fact("severity", severity)
         .fact("impact", said.impact.0)
         .fact("person", person)
-        .payload(json!({ "description": said.description }))
+        .payload(without_nulls(json!({ "description": said.description, "action_description": said.action })))
         .audience([said.of.agent]);
     cx.emit(event)?;
     Ok(id)

@@ -236,9 +236,14 @@ pub(super) fn override_act(cx: &mut Cx<'_, '_>, input: Override) -> Result<Overr
     }
 }
 
-/// Text for the record: what the agent did, and why it was wrong.
+/// Text for the record: why it was wrong.
 fn why(input: &Override) -> Option<String> {
     Some(input.description.clone()).filter(|text| !text.trim().is_empty())
+}
+
+/// Text for the record: what the agent did.
+fn what(input: &Override) -> Option<String> {
+    Some(input.action_description.clone()).filter(|text| !text.trim().is_empty())
 }
 
 fn override_proposal(cx: &mut Cx<'_, '_>, found: &Request, input: &Override, severity: Severity) -> Result<OverrideOut> {
@@ -262,7 +267,7 @@ fn override_proposal(cx: &mut Cx<'_, '_>, found: &Request, input: &Override, sev
             ..OverrideOut::default()
         });
     }
-    let correction = Correction { reason: why(input), kind: Some(kind.name().to_owned()), severity: Some(severity) };
+    let correction = Correction { reason: why(input), kind: Some(kind.name().to_owned()), severity: Some(severity), action: what(input) };
     match found.state_at(cx.now()) {
         State::Pending => drop(request::reject(cx, &found.id, correction)?),
         State::Approved if super::propose::has_unused_grant(cx, &found.id)? => {
@@ -311,7 +316,8 @@ fn correct(cx: &mut Cx<'_, '_>, of: Of<'_>, input: &Override, severity: Severity
         return Err(Error::invalid("override_type", format!("must be one of {}", feedback.reason_types.join(", "))));
     }
     let change = trust::overridden(cx, of, kind, severity)?;
-    let id = overrode(cx, &Overridden { of, kind, severity, impact: change.impact, description: Some(&input.description) })?;
+    let (description, action) = (Some(input.description.as_str()), what(input));
+    let id = overrode(cx, &Overridden { of, kind, severity, impact: change.impact, description, action: action.as_deref() })?;
     Ok((id, change.impact))
 }
 

@@ -231,6 +231,8 @@ pub struct Correction {
     pub kind: Option<String>,
     /// How bad it was; `medium` if not given.
     pub severity: Option<crate::trust::Severity>,
+    /// What the agent did or wanted to do, in the person's words.
+    pub action: Option<String>,
 }
 
 /// A person rejects; one rejection is final. `kind` and `severity` are those of an override.
@@ -289,7 +291,8 @@ fn checked(cx: &mut Cx<'_, '_>, request: &Request, correction: Correction) -> Re
     if !feedback.reason_types.contains(&kind) {
         return Err(Error::invalid("type", format!("must be one of {}", feedback.reason_types.join(", "))));
     }
-    Ok(Correction { reason, kind: Some(kind), severity: Some(correction.severity.unwrap_or(crate::trust::Severity::Medium)) })
+    let severity = Some(correction.severity.unwrap_or(crate::trust::Severity::Medium));
+    Ok(Correction { reason, kind: Some(kind), severity, action: correction.action })
 }
 
 /// A person takes an approval back while its grant is unused; the request waits for people again.

@@ -124,7 +124,7 @@ pub(super) struct Reject {
 }
 
 pub(super) fn reject(cx: &mut Cx<'_, '_>, input: Reject) -> Result<Changed> {
-    let correction = Correction { reason: input.reason, kind: input.kind, severity: input.severity };
+    let correction = Correction { reason: input.reason, kind: input.kind, severity: input.severity, action: None };
     let request = decide::reject(cx, &input.request, correction)?;
     Ok(changed(cx, &request))
 }

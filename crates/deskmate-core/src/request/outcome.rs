@@ -60,7 +60,8 @@ pub(super) fn rejected(cx: &mut Cx<'_, '_>, request: &Request, correction: &Corr
     if moves_trust(request) {
         let (kind, severity) = (correction.kind.as_deref().unwrap_or("human_preference"), correction.severity.unwrap_or(trust::Severity::Medium));
         let change = trust::overridden(cx, of(request), kind, severity)?;
-        cowork::overrode(cx, &cowork::Overridden { of: of(request), kind, severity, impact: change.impact, description: correction.reason.as_deref() })?;
+        let (description, action) = (correction.reason.as_deref(), correction.action.as_deref());
+        cowork::overrode(cx, &cowork::Overridden { of: of(request), kind, severity, impact: change.impact, description, action })?;
     }
     ended(cx, request)
 }

@@ -68,7 +68,7 @@ both! {
         ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "secret action", "actor": "agent", "reasoning": "secret reason", "proposal_id": id, "executed_change": { "name": "x" } }));
         let handed = ok(desk, &SALES, "handoff", json!({ "domain": "crm", "reason": "secret handoff", "confidence": 0.1, "attempted_actions": "[]", "context": "{}" }));
         ok(desk, &owner, "resolve_handoff", json!({ "handoff_id": handed["handoff_id"], "resolution": "secret resolution", "instructions": "secret instructions", "hand_back": true }));
-        ok(desk, &owner, "override", json!({ "agent_id": "sales", "domain": "crm", "action_description": "a", "override_type": "edge_case", "description": "secret correction" }));
+        ok(desk, &owner, "override", json!({ "agent_id": "sales", "domain": "crm", "action_description": "secret act", "override_type": "edge_case", "description": "secret correction" }));
         for kind in ["action.logged", "handoff.resolved", "agent.overridden", "request.created", "request.approved"] {
             for event in told(desk, &owner, kind) {
                 desk.call(&owner, "desk_record_erase", json!({ "seq": event["seq"], "reason": "asked to" })).unwrap();
@@ -84,6 +84,30 @@ both! {
             let answer = ok(desk, &SALES, tool, input);
             assert!(!answer.to_string().contains("secret"), "{tool}: {answer}");
         }
+        for event in told(desk, &owner, "agent.overridden") {
+            assert!(!event.to_string().contains("secret"), "{event}");
+        }
         sound(desk);
+    }
+
+    fn an_override_keeps_what_the_agent_did_in_the_persons_words(desk: &TestDesk) {
+        let owner = desk.claim();
+        let (pending, granted, done) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"));
+        approve(desk, &owner, &granted);
+        approve(desk, &owner, &done);
+        log(desk, &SALES, &done, json!({ "name": "x" }));
+        let correct = |which: serde_json::Value, what: &str| {
+            let mut input = json!({ "action_description": what, "override_type": "edge_case", "description": "why" });
+            input.as_object_mut().unwrap().extend(which.as_object().unwrap().clone());
+            ok(desk, &owner, "override", input);
+        };
+        correct(json!({ "proposal_id": pending }), "wanted to");
+        correct(json!({ "proposal_id": granted }), "was about to");
+        correct(json!({ "proposal_id": done }), "did");
+        correct(json!({ "agent_id": "sales", "domain": "crm" }), "did unasked");
+        correct(json!({ "agent_id": "sales", "domain": "crm" }), " ");
+        let payloads: Vec<_> = told(desk, &owner, "agent.overridden").iter().rev().map(|event| event["payload"].clone()).collect();
+        let words = |what: &str| json!({ "description": "why", "action_description": what });
+        assert_eq!(payloads, [words("wanted to"), words("was about to"), words("did"), words("did unasked"), json!({ "description": "why" })]);
     }
 }
