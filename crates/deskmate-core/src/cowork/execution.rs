@@ -160,6 +160,14 @@ pub(super) fn of_request(cx: &mut Cx<'_, '_>, request: &str) -> Result<Vec<Execu
     cx.tx.query(OF_REQUEST, args![request])?.iter().map(ExecutionRow::read).collect()
 }
 
+/// What a report says was really changed, unless it does not say so or that was erased; with its size in bytes.
+pub(super) fn executed_change(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<(Value, usize)>> {
+    let row = cx.tx.optional("select body from execution where id = $1", args![id])?;
+    let Some(text) = row.map(|row| row.get::<Option<String>>(0)).transpose()?.flatten() else { return Ok(None) };
+    let body: Option<Value> = serde_json::from_str(&text).ok();
+    Ok(body.and_then(|mut body| body.get_mut("executed_change").map(Value::take)).map(|change| (change, text.len())))
+}
+
 const SINCE: &str = "select id, request, grant_id, agent, domain, claimed_actor, derived_actor, outcome, matches, cost, quality, unknown, silent, \
      started_at, created_at, action from execution where (created_at, id) > ($1, $2) and created_at <= $3 order by created_at, id limit $4";
 

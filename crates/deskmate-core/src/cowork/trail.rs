@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::execution::{self, ExecutionRow};
 use super::words;
 use crate::call::Cx;
-use crate::limits::PAGE_MAX;
+use crate::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 use crate::policy::{PolicyRef, Reason};
 use crate::record::{self, EventRow, Proof, Search};
 use crate::request::{self, Request, State};
@@ -122,6 +122,10 @@ pub(super) struct ReportOut {
     outcome: String,
     /// How it compares with what was approved.
     matches: String,
+    /// What was really changed, as it was reported. For people; absent where it was not told, was erased, or where the
+    /// answer is full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executed_change: Option<Value>,
     /// The grant that covered it.
     #[serde(skip_serializing_if = "Option::is_none")]
     grant_id: Option<String>,
@@ -132,8 +136,9 @@ pub(super) struct ReportOut {
 }
 
 impl ReportOut {
-    fn of(row: &ExecutionRow) -> Self {
+    fn of(row: &ExecutionRow, executed_change: Option<Value>) -> Self {
         Self {
+            executed_change,
             action_id: row.id.clone(),
             action: row.action.clone(),
             actor: row.derived.clone(),
@@ -196,16 +201,36 @@ pub(super) fn trail(cx: &mut Cx<'_, '_>, input: AuditTrail) -> Result<Trail> {
     }
     let verified = problems.is_empty();
     let shown = shown(cx, &request, &executions, verified)?;
+    let reports = reports(cx, &request, &executions)?;
     Ok(Trail {
         proposal_id: id,
         found: true,
         verified,
         trail: Some(shown),
         chain: events.into_iter().flat_map(links).collect(),
-        reports: executions.iter().map(ReportOut::of).collect(),
+        reports,
         problems,
         proofs: if input.without_proofs { Vec::new() } else { proofs },
     })
+}
+
+/// What was reported. People also see what was changed, without what policy hides in the proposal.
+fn reports(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow]) -> Result<Vec<ReportOut>> {
+    // Where it was erased what policy said, nobody knows what it hides.
+    let decision = request.decided()?.filter(|_| words::sees_all(cx));
+    let (mut reports, mut bytes) = (Vec::with_capacity(executions.len()), 0);
+    for row in executions {
+        let mut change = None;
+        if let Some(decision) = decision.as_ref().filter(|_| bytes < PAGE_BYTES_MAX)
+            && let Some((mut executed, size)) = execution::executed_change(cx, &row.id)?
+        {
+            bytes += size;
+            request::hide(&mut executed, &decision.redact);
+            change = Some(executed).filter(|_| bytes <= PAGE_BYTES_MAX);
+        }
+        reports.push(ReportOut::of(row, change));
+    }
+    Ok(reports)
 }
 
 /// What the record tells of a request and its grants, oldest first. What others tell of it takes no place from its own.

@@ -90,6 +90,29 @@ both! {
         sound(desk);
     }
 
+    fn people_see_what_was_really_changed(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = proposed(desk, &SALES, "crm");
+        approve(desk, &owner, &id);
+        log(desk, &SALES, &id, json!({ "name": "y" }));
+        ok(desk, &owner, "log", json!({ "domain": "crm", "action": "a", "actor": "human", "proposal_id": id }));
+        let reports = |caller| ok(desk, caller, "audit_trail", json!({ "proposal_id": id, "without_proofs": true }))["reports"].clone();
+        let seen = reports(&owner);
+        assert_eq!((&seen[0]["executed_change"], &seen[0]["matches"]), (&json!({ "name": "y" }), &json!("differs")), "{seen}");
+        assert_eq!(seen[1].get("executed_change"), None, "{seen}");
+        assert_eq!(reports(&SALES)[0].get("executed_change"), None);
+        let first = told(desk, &owner, "action.logged").pop().unwrap();
+        // One answer holds so much of it.
+        for _ in 0..3 {
+            log(desk, &SALES, &id, json!({ "name": "z".repeat(200_000) }));
+        }
+        let seen: Vec<bool> = reports(&owner).as_array().unwrap().iter().map(|report| report["executed_change"].is_object()).collect();
+        assert_eq!(seen, [true, false, true, true, false]);
+        desk.call(&owner, "desk_record_erase", json!({ "seq": first["seq"], "reason": "asked to" })).unwrap();
+        assert_eq!(reports(&owner)[0].get("executed_change"), None);
+        sound(desk);
+    }
+
     fn an_override_keeps_what_the_agent_did_in_the_persons_words(desk: &TestDesk) {
         let owner = desk.claim();
         let (pending, granted, done) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"));

@@ -347,6 +347,10 @@ mappings: [{ agent_id: '*', domain: '*', policy_id: private }]
         // Whoever does it needs it.
         approve(desk, &owner, &id);
         assert_eq!(ok(desk, &SALES, "begin", json!({ "proposal_id": id }))["change"]["ssn"], "123-45-6789");
+        // What was done is shown as what was proposed is.
+        crate::log(desk, &SALES, &id, json!({ "ssn": "123-45-6789", "name": "x" }));
+        let report = ok(desk, &owner, "audit_trail", json!({ "proposal_id": id }))["reports"][0].clone();
+        assert_eq!(report["executed_change"], json!({ "ssn": "[hidden by policy]", "name": "x" }), "{report}");
     }
 
     fn status_and_check_trust_agree_after_fading(desk: &TestDesk) {
