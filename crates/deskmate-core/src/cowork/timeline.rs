@@ -125,6 +125,7 @@ fn summary(event: &EventRow) -> String {
         "act.denied" => format!("{} was denied an act in {domain}", fact("requester")),
         "action.logged" => format!("{who} reported an act in {domain}: {}", fact("outcome")),
         "agent.overridden" => format!("{who} overrode {} in {domain}: {}, {}", fact("agent"), fact("type"), fact("severity")),
+        "handoff.resolved" if event.actor_kind == "system" => format!("nobody answered what {} handed over in {domain}", fact("agent")),
         "handoff.resolved" => format!("{who} answered what {} handed over in {domain}", fact("agent")),
         "instructions.acknowledged" => format!("{} acknowledged its instructions", fact("agent")),
         "batch.decided" => format!("{who} decided many requests at once: {}", fact("verb")),

@@ -119,6 +119,8 @@ both! {
             let status: Vec<&Value> = check["pending_handoffs"].as_array().unwrap().iter().map(|handoff| &handoff["status"]).collect();
             assert_eq!(status, ["rejected", "expired"]);
         }
+        let timeline = ok(desk, &SALES, "status", json!({}))["timeline"].to_string();
+        assert!(timeline.contains("nobody answered what sales handed over in crm"), "{timeline}");
         for id in [rejected, expired] {
             ok(desk, &SALES, "acknowledge_instructions", json!({ "handoff_id": id }));
         }
