@@ -9,7 +9,7 @@ use super::criteria;
 use super::words::{self, check_domain, check_said, check_share};
 use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, PACKET_ITEMS_MAX, PATH_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
-use crate::meter::{self, Full, Room, Taken};
+use crate::meter::{self, Full, Room, Taken, Why};
 use crate::policy::{self, Act, Criterion, Decision, Hit, Mode};
 use crate::request::{self, Judged, New, Packet, Priority, Request, RequestKind, Requester, State};
 use crate::{Error, Result, check_text, format_time};
@@ -325,12 +325,14 @@ pub(super) fn has_unused_grant(cx: &mut Cx<'_, '_>, request: &str) -> Result<boo
 }
 
 fn limited(full: &Full, verified: bool) -> Proposed {
+    // The other limits count days and costs, and are told in words.
+    let is_volume = matches!(full.why, Why::Domain | Why::Agent);
     Proposed {
         error: Some(true),
         volume_cap_error: Some(true),
-        volume_cap: Some(full.cap),
-        volume_remaining: Some(0),
-        proposals_this_hour: Some(full.used),
+        volume_cap: is_volume.then_some(full.cap),
+        volume_remaining: is_volume.then_some(0),
+        proposals_this_hour: is_volume.then_some(full.used),
         retry_after_ms: Some(full.retry_after_ms),
         message: format!("Nothing was proposed: {}. Ask again in {} seconds.", full.message(), full.retry_after_ms.div_ceil(1_000)),
         verified,

@@ -165,6 +165,7 @@ both! {
         assert_eq!(spent(), 9_500_000);
         let refused = costing(1.0);
         assert!(refused["error"] == true && text(&refused, "message").contains("9.5 of 10 are used up"), "{refused}");
+        assert!(refused.get("volume_cap").is_none() && refused.get("proposals_this_hour").is_none(), "a cost is no number of proposals: {refused}");
         assert!(costing(0.5)["proposal_id"].is_string());
         crate::pass(desk, 86_400);
         assert_eq!(spent(), 0);
