@@ -28,7 +28,7 @@ use crate::{Error, Kind, Result, Tx};
 
 /// How many writes may share one commit, and for how long the first of them may wait for others to run.
 const BATCH_WRITES_MAX: usize = 256;
-const BATCH_TIME_MAX: Duration = Duration::from_millis(8);
+const BATCH_TIME_MAX: Duration = Duration::from_millis(16);
 /// A closure that holds the only writer longer than this is worth a line in the log.
 const SLOW_WRITE: Duration = Duration::from_millis(20);
 const STATEMENT_CACHE: usize = 256;
