@@ -214,6 +214,8 @@ fn steps_by_hand_count_where_they_are_legal() {
     sqlite3(&file, &format!("update tasks set status = 'completed', result = 'built' where id = '{task}'"));
     let done = soon("it is completed", || get("completed"));
     assert_eq!(done["result"], "built");
+    // Until the desk's own change has reached the file, it would be written over whatever is there.
+    std::thread::sleep(Duration::from_secs(1));
     // What is final stays; the file is put right and the record says so.
     sqlite3(&file, &format!("update tasks set status = 'pending' where id = '{task}'"));
     soon("it is written back", || (sqlite3(&file, "select status, result from tasks") == "completed|built").then_some(()));

@@ -13,6 +13,9 @@ fn holder(place: &Place) -> Value {
 
 /// Makes the running server look like one of an older version.
 fn age(place: &Place) {
+    // It writes down where it listens last of all; before that, it would write over this.
+    let read = || serde_json::from_slice::<Value>(&std::fs::read(place.home().join("desk.lock")).ok()?).ok();
+    until("the server has said where it listens", || read().is_some_and(|holder| holder["url"].is_string()));
     let mut holder = holder(place);
     holder["version"] = "0.0.1".into();
     std::fs::write(place.home().join("desk.lock"), holder.to_string()).unwrap();
