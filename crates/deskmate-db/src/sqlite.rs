@@ -54,6 +54,8 @@ const KEPT_BYTES: i64 = 512 << 20;
 const LOG_PAGES_MAX: u64 = 131_072;
 /// How long the writer waits for readers then, and how long anybody waits for a lock.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(50);
+/// How long an attempt to empty the log that readers kept from it rests.
+const EMPTY_AGAIN: Duration = Duration::from_secs(2);
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) type Queue = SyncSender<Box<dyn Work>>;
@@ -97,7 +99,7 @@ pub(crate) fn start_writer(mut connection: Connection, path: &Path, queue_max: u
     let mut file = path.as_os_str().to_owned();
     file.push("-wal");
     let checkpointer = spawn("desk-checkpoint", move || run_errands(&copier, Path::new(&file), &due, &shared))?;
-    let writer = Writer { connection, seal, log, wake, copying: false, copied_at: 0, erased: false, small_batches: 0 };
+    let writer = Writer { connection, seal, log, wake, copying: false, copied_at: 0, empty_at: None, small_batches: 0 };
     drop(writer.wake.try_send(Errand::WriteAhead));
     let one = OneWriter { writer: Arc::new(Mutex::new(Some(writer))), calm: Arc::default() };
     let own = one.clone();
@@ -163,8 +165,8 @@ struct Writer {
     copying: bool,
     /// How long the log was when it was last copied.
     copied_at: u64,
-    /// Whether the log may hold what somebody erased.
-    erased: bool,
+    /// When to empty the log, which may hold what somebody erased.
+    empty_at: Option<Instant>,
     /// How many batches one after the other were small.
     small_batches: u32,
 }
@@ -294,7 +296,9 @@ impl Writer {
         let mut tx = Tx::after(TxConnection::Sqlite(&self.connection), earlier);
         let verdict = work.run(&mut tx);
         let (staged, wrote) = (tx.take_staged(), tx.wrote());
-        self.erased |= tx.has_erased();
+        if tx.has_erased() {
+            self.empty_at = Some(Instant::now());
+        }
         self.still_open()?;
         let ran = match verdict {
             Verdict::Keep => Ran::Done(staged),
@@ -336,9 +340,12 @@ impl Writer {
         if pages < self.copied_at {
             self.copied_at = 0;
         }
-        if self.erased && self.begin_log_anew("pragma wal_checkpoint(truncate)", AHEAD_BYTES) {
-            self.erased = false;
-            drop(self.wake.try_send(Errand::WriteAhead));
+        if self.empty_at.is_some_and(|at| at <= Instant::now()) {
+            let emptied = self.begin_log_anew("pragma wal_checkpoint(truncate)", AHEAD_BYTES);
+            self.empty_at = if emptied { None } else { Some(Instant::now() + EMPTY_AGAIN) };
+            if emptied {
+                drop(self.wake.try_send(Errand::WriteAhead));
+            }
         }
         let (copy_at, anew_at, kept) =
             if self.small_batches >= QUIET_BATCHES { (QUIET_PAGES, QUIET_PAGES, AHEAD_BYTES) } else { (COPY_PAGES, ANEW_PAGES, KEPT_BYTES) };
