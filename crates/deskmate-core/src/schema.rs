@@ -11,6 +11,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 5, name: "credentials: what they are for", sql: include_str!("schema/005_credential_note.sql") },
     Migration { version: 6, name: "record: an index for the events of a request's own", sql: include_str!("schema/006_request_events.sql") },
     Migration { version: 7, name: "handoffs: who said what the agent is told", sql: include_str!("schema/007_instruction_person.sql") },
+    Migration { version: 8, name: "meters: one table of uses", sql: include_str!("schema/008_meter_use.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.

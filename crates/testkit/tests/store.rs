@@ -15,6 +15,9 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 2, name: "two", sql: "create table total (id KEY, sum bigint not null);\ninsert into total (id, sum) values (1, 0);" },
 ];
 
+/// The schema before the step that gave meters their new table.
+const CORE_BEFORE: &[Migration] = deskmate_core::MIGRATIONS.split_at(7).0;
+
 struct NoSeal;
 impl Seal for NoSeal {
     fn before_commit(&mut self, _: &mut Tx<'_>, _: Vec<Staged>) -> Result<()> {
@@ -35,8 +38,9 @@ fn open(url: &str, migrations: &'static [Migration]) -> Result<Db> {
     Db::open(&Options::new(url, migrations), &mut |_| Ok(Box::new(NoSeal)))
 }
 
-fn store(backend: Backend) -> Store {
-    let (url, schema, directory) = match backend {
+/// A place for a store: its URL, and what it is thrown away with.
+fn place(backend: Backend) -> (String, Option<PgSchema>, Option<tempfile::TempDir>) {
+    match backend {
         Backend::Sqlite => {
             let directory = tempfile::tempdir().unwrap();
             (format!("sqlite:{}", directory.path().join("s.db").display()), None, Some(directory))
@@ -45,7 +49,11 @@ fn store(backend: Backend) -> Store {
             let schema = PgSchema::new(&server);
             (schema.url(), Some(schema), None)
         }
-    };
+    }
+}
+
+fn store(backend: Backend) -> Store {
+    let (url, schema, directory) = place(backend);
     Store { db: open(&url, MIGRATIONS).unwrap(), url, _schema: schema, _directory: directory }
 }
 
@@ -420,4 +428,69 @@ fn a_caller_that_is_alone_writes_on_its_own_thread_and_holds_up_nobody_else() {
     db.close();
     let refused = runtime.block_on(runtime.spawn(async move { db.write(|_| Ok::<_, Error>(())).await })).unwrap();
     assert_eq!(refused.unwrap_err().kind(), Kind::Closed);
+}
+
+#[test]
+fn a_log_that_readers_keep_from_being_emptied_holds_up_no_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(&format!("sqlite:{}", directory.path().join("s.db").display()), MIGRATIONS).unwrap();
+    insert(&db, 0, "the first").unwrap();
+    let long = db.clone();
+    let reader = std::thread::spawn(move || {
+        let breath = |tx: &mut Tx<'_>| -> Result<()> {
+            tx.query("select n from item", &[])?;
+            std::thread::sleep(std::time::Duration::from_secs(3));
+            Ok(())
+        };
+        long.read_blocking(breath).unwrap();
+    });
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    db.write_blocking(|tx| {
+        tx.erases();
+        tx.execute("update item set name = 'gone' where n = 0", &[])
+    })
+    .unwrap();
+    let write = |n: i64| {
+        let sql = "insert into item (n, name, data, flag) values ($1, $2, null, true)";
+        db.write_blocking(move |tx| tx.execute(sql, args![n, n.to_string()])).unwrap();
+    };
+    let mut waits: Vec<_> = (1..=20)
+        .map(|n| {
+            let started = std::time::Instant::now();
+            write(n);
+            started.elapsed()
+        })
+        .collect();
+    waits.sort();
+    assert!(waits[10] < std::time::Duration::from_millis(40), "most writers waited for the reader: {waits:?}");
+    reader.join().unwrap();
+    // Once the reader is done, the log is emptied by one of the next writes.
+    let held = || std::fs::read(directory.path().join("s.db-wal")).unwrap().windows(9).any(|part| part == b"the first");
+    let started = std::time::Instant::now();
+    for n in 100.. {
+        write(n);
+        if !held() {
+            break;
+        }
+        assert!(started.elapsed() < std::time::Duration::from_secs(20), "the log still holds what was erased");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    db.close();
+}
+
+#[test]
+fn uses_of_meters_outlive_their_new_table() {
+    for backend in [Some(Backend::Sqlite), Backend::postgres()].into_iter().flatten() {
+        let (url, _schema, _directory) = place(backend);
+        let db = open(&url, CORE_BEFORE).unwrap();
+        let old = "insert into meter_use (agent, number, domain, domain_number, at) values ('code', 4, 'crm', 0, 1004), ('code', 5, 'crm', 1, 1005)";
+        db.write_blocking(move |tx| tx.execute(old, &[])).unwrap();
+        db.close();
+        let db = open(&url, deskmate_core::MIGRATIONS).unwrap();
+        let found = db.read_blocking(|tx| tx.query("select scope, number, at from meter_use where agent = 'code' order by scope, number", &[])).unwrap();
+        let found: Vec<(String, i64, i64)> = found.iter().map(|row| (row.get(0).unwrap(), row.get(1).unwrap(), row.get(2).unwrap())).collect();
+        let row = |scope: &str, number: i64, at: i64| (scope.to_owned(), number, at);
+        assert_eq!(found, [row("", 4, 1_004), row("", 5, 1_005), row("crm", 0, 1_004), row("crm", 1, 1_005)]);
+        db.close();
+    }
 }

@@ -106,12 +106,13 @@ create table meter (
 );
 create table meter_use (
     agent text not null,
-    scope text not null,
     number bigint not null,
+    domain text not null,
+    domain_number bigint not null,
     at bigint not null,
-    primary key (agent, scope, number)
-) without rowid; -- sqlite
-); -- postgres
+    primary key (agent, number)
+);
+create unique index meter_use_in_domain on meter_use (agent, domain, domain_number);
 
 -- Attempts of an agent that were denied in the last minutes (their times, oldest first), and how often that has put its
 -- further attempts off.
