@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use deskmate_core::{Error, Result, hex};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ const DIGEST: &str = "sha256";
 const BLOCK: usize = 512;
 /// The last entry's header and content, and the two empty blocks that end a tar.
 const TRAILER: usize = 4 * BLOCK;
-/// The largest of the small files; the store and the bridge file may have any size.
+/// The largest of the small files; the store, the bridge file and those that the configuration names may have any size.
 const SMALL_MAX: u64 = 1 << 20;
 
 /// What a backup says about itself.
@@ -46,6 +46,12 @@ pub(crate) struct Manifest {
 /// The entry of one of those.
 pub(super) fn file_entry(place: usize) -> String {
     format!("file-{place}")
+}
+
+/// Whether a name stays inside the data directory, and is none of the desk's own.
+pub(super) fn is_inside(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_))) && !name.starts_with(STORE) && ![KEY, config::FILE].contains(&name)
 }
 
 fn is_file_entry(name: &str) -> bool {
@@ -187,8 +193,8 @@ fn unpack_entries(from: impl Read, place: &dyn Fn(&str) -> PathBuf) -> Result<()
         if name == DIGEST {
             break;
         }
-        let large = [STORE, BRIDGE].contains(&name.as_str());
-        if !large && ![KEY, MANIFEST, config::FILE].contains(&name.as_str()) && !is_file_entry(&name) || entry.header().entry_type() != EntryType::Regular {
+        let large = [STORE, BRIDGE].contains(&name.as_str()) || is_file_entry(&name);
+        if !large && ![KEY, MANIFEST, config::FILE].contains(&name.as_str()) || entry.header().entry_type() != EntryType::Regular {
             return Err(Error::invalid("backup", format!("holds an entry that no backup has: {name:?}; nothing was restored")));
         }
         if !large && entry.size() > SMALL_MAX {

@@ -13,7 +13,7 @@ use deskmate_db::{Db, Engine, Options, copy_sqlite, seal_file};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::archive::{FORMAT, Hashing, Manifest, Writer, file_entry};
+use super::archive::{FORMAT, Hashing, Manifest, Writer, file_entry, is_inside};
 use super::staging::Staging;
 use super::{BRIDGE, KEY, Key, MANIFEST, STORE, at, engine_name, progress, tables, verify};
 use crate::config::{self, BridgeFile, Settings};
@@ -148,8 +148,9 @@ fn copy_bridge(settings: &Settings, to: &Path, notes: &mut Vec<String>) -> Resul
 fn own_files(settings: &Settings, notes: &mut Vec<String>) -> Vec<String> {
     let mut own = BTreeSet::new();
     for path in settings.files() {
-        match path.strip_prefix(&settings.home).ok().and_then(Path::to_str) {
-            Some(name) => drop(own.insert(name.to_owned())),
+        match path.strip_prefix(&settings.home).ok().and_then(Path::to_str).filter(|name| is_inside(name)) {
+            Some(name) if path.is_file() => drop(own.insert(name.to_owned())),
+            Some(_) => notes.push(format!("{}, which {} names, is not there and so not in the backup", path.display(), config::FILE)),
             None => notes.push(format!("{}, which {} names, lives outside the data directory and is not in the backup", path.display(), config::FILE)),
         }
     }

@@ -8,7 +8,7 @@ use deskmate_core::{Error, MIGRATIONS, Result};
 use deskmate_db::{Db, Options};
 use serde::Serialize;
 
-use super::archive::{self, FORMAT, Manifest, file_entry};
+use super::archive::{self, FORMAT, Manifest, file_entry, is_inside};
 use super::staging::Staging;
 use super::{BRIDGE, KEY, MANIFEST, STORE, Secret, at, crypt, verify, yaml};
 use crate::config;
@@ -94,16 +94,10 @@ fn read_manifest(staging: &Staging) -> Result<Manifest> {
             return Err(Error::invalid("backup", format!("names a bridge file that cannot be one: {name:?}")));
         }
     }
-    if let Some(name) = manifest.files.iter().find(|name| !is_own(name)) {
+    if let Some(name) = manifest.files.iter().find(|name| !is_inside(name)) {
         return Err(Error::invalid("backup", format!("names a file that cannot be one of the data directory: {name:?}")));
     }
     Ok(manifest)
-}
-
-/// Whether a name stays inside the data directory, and is none of the desk's own.
-fn is_own(name: &str) -> bool {
-    let mut parts = Path::new(name).components();
-    !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_))) && !name.starts_with(STORE) && ![KEY, config::FILE].contains(&name)
 }
 
 /// The size of the newest kept checkpoint if it is beyond this backup, and those that the backup must agree with.
