@@ -230,7 +230,7 @@ async function requests(page, url) {
   await page.getByText(": approved").waitFor();
   check(true, "a request is approved on its page");
   const { events } = await page.evaluate((id) => fetch(`/api/desk_record_list?kind=request.approved&subject=request:${id}`).then((answer) => answer.json()), first);
-  const { text, signature, key } = events[0]?.facts.signed ?? {};
+  const { text, signature, key } = events[0]?.signed ?? {};
   const bytes = (base64) => Buffer.from(base64 ?? "", "base64");
   const curve = { name: "ECDSA", namedCurve: "P-256" };
   const verified = key && (await crypto.subtle.verify({ name: "ECDSA", hash: "SHA-256" }, await crypto.subtle.importKey("raw", bytes(key), curve, true, ["verify"]), bytes(signature), Buffer.from(text)));

@@ -126,7 +126,7 @@ both! {
         wait(desk.desk.call(Call { credential, surface: Surface::Web, operation: "desk_agent_add".to_owned(), input })).unwrap();
         desk.seal();
         let events = desk.call(&Caller::Secret(secret), "desk_record_list", json!({ "subject": "agent:code" })).unwrap();
-        assert_eq!(events["events"][0]["facts"]["signed"], json!({ "text": "POST", "signature": "c2lnbmVk", "key": "a2V5" }), "{events}");
+        assert_eq!(events["events"][0]["signed"], json!({ "text": "POST", "signature": "c2lnbmVk", "key": "a2V5" }), "{events}");
         assert!(desk.verify().sound);
     }
 

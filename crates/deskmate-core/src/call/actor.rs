@@ -190,7 +190,8 @@ impl Surface {
 }
 
 /// What a person's browser signed: the method, the path, the digest of the body and the time of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Signed {
     /// The signed text.
     pub text: String,

@@ -53,9 +53,7 @@ impl<'t, 'c> Cx<'t, 'c> {
 
     /// Tells the record what happened. It is sealed with the changes of this call, or neither is.
     pub fn emit(&mut self, mut event: Event) -> Result<()> {
-        if let Some(Signed { text, signature, key }) = &self.signed {
-            event = event.fact("signed", serde_json::json!({ "text": text, "signature": signature, "key": key }));
-        }
+        event.signed.clone_from(&self.signed);
         let actor = self.actor.clone();
         self.emit_as(&actor, event)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::call::{Actor, Surface};
+use crate::call::{Actor, Signed, Surface};
 use crate::{Result, World, canonical_value, hex};
 
 /// A kind of event, declared once with the sentence that the catalogue shows.
@@ -26,12 +26,14 @@ pub struct Event {
     facts: Map<String, Value>,
     payload: Option<Value>,
     audience: Vec<String>,
+    /// What the browser of who acted signed. It is no fact, because rows are compared with those.
+    pub(crate) signed: Option<Signed>,
 }
 
 impl Event {
     /// Something of a kind happened to a subject such as `message:ID`.
     pub fn new(kind: Kind, subject: impl Into<String>) -> Self {
-        Self { kind, subject: subject.into(), facts: Map::new(), payload: None, audience: Vec::new() }
+        Self { kind, subject: subject.into(), facts: Map::new(), payload: None, audience: Vec::new(), signed: None }
     }
 
     /// Adds a fact: an id, a kind or a number. Facts are never erased, so they hold no text that somebody wrote.
@@ -74,7 +76,7 @@ impl Event {
             _ => Value::Null,
         };
         // The form of [`Body`], without a copy of the facts.
-        let body = object([
+        let mut body = object([
             ("v", Value::from(1)),
             ("id", Value::from(id.as_str())),
             ("at", Value::from(now)),
@@ -86,6 +88,9 @@ impl Event {
             ("facts", Value::Object(self.facts)),
             ("payload", committed),
         ]);
+        if let (Some(signed), Some(body)) = (&self.signed, body.as_object_mut()) {
+            body.insert("signed".to_owned(), serde_json::json!(signed));
+        }
         let body = canonical_value("event", &body)?;
         let (actor_kind, actor, kind) = (actor.kind.name().to_owned(), actor.id.clone(), self.kind.name.to_owned());
         Ok(Entry { id, at: now, actor_kind, actor, kind, subject: self.subject, body, salt: salt.map(|salt| salt.to_vec()), payload })
@@ -134,6 +139,9 @@ pub struct Body {
     pub facts: BTreeMap<String, Value>,
     /// The commitment to the payload, if there is one.
     pub payload: Option<String>,
+    /// What the browser of who acted signed, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
 }
 
 /// Who acted, as sealed.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::entry::{Body, Entry};
 use super::tree::signed;
-use crate::call::Actor;
+use crate::call::{Actor, Signed};
 use crate::limits::PAGE_BYTES_MAX;
 use crate::{Code, Error, Result, format_time};
 
@@ -39,6 +39,9 @@ pub struct EventRow {
     /// What somebody wrote; absent when there is none, when it was erased, or when the caller may not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
+    /// What the browser of the person who acted signed, so that others can check it; absent where no browser did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
 }
 
 impl EventRow {
@@ -64,6 +67,7 @@ impl EventRow {
             audience: body.audience,
             facts: body.facts.into_iter().collect(),
             payload: None,
+            signed: body.signed,
         })
     }
 

@@ -149,8 +149,7 @@ fn own_files(settings: &Settings, notes: &mut Vec<String>) -> Vec<String> {
     let mut own = BTreeSet::new();
     for path in settings.files() {
         match path.strip_prefix(&settings.home).ok().and_then(Path::to_str).filter(|name| is_inside(name)) {
-            Some(name) if path.is_file() => drop(own.insert(name.to_owned())),
-            Some(_) => notes.push(format!("{}, which {} names, is not there and so not in the backup", path.display(), config::FILE)),
+            Some(name) => drop(own.insert(name.to_owned())),
             None => notes.push(format!("{}, which {} names, lives outside the data directory and is not in the backup", path.display(), config::FILE)),
         }
     }

@@ -1,6 +1,7 @@
 //! People's answers.
 
 use deskmate_core::Code;
+use deskmate_core::call::{Credential, Signed};
 use deskmate_core::request::{self, New, State};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
@@ -292,6 +293,23 @@ both! {
         assert!(approved["rule"]["yaml"].as_str().unwrap().contains("waive_trust: true"));
     }
 
+    fn what_a_browser_signed_changes_nothing_else_in_the_record(desk: &TestDesk) {
+        let owner = desk.claim();
+        let Caller::Secret(secret) = &owner else { unreachable!() };
+        let signed = Signed { text: "POST".to_owned(), signature: "c2lnbmVk".to_owned(), key: "a2V5".to_owned() };
+        let credential = Credential::Signed { secret: secret.clone(), signed };
+        let (yes, no) = (pending(desk), pending(desk));
+        call_with(desk, credential.clone(), "desk_request_approve", json!({ "request": yes.id })).unwrap();
+        call_with(desk, credential.clone(), "desk_request_reject", json!({ "request": no.id, "reason": "no" })).unwrap();
+        call_with(desk, credential, "desk_request_undo", json!({ "request": yes.id })).unwrap();
+        desk.seal();
+        // The rows are still what their events tell, and so are the scores that these decisions moved.
+        assert_eq!((find(desk, &yes.id).state, find(desk, &no.id).state), (State::Pending, State::Rejected));
+        desk.call(&owner, "desk_request_approve", json!({ "request": yes.id })).unwrap();
+        assert_eq!(desk.call(&owner, "desk_trust_replay", json!({})).unwrap()["agrees"], true);
+        sound(desk);
+    }
+
     fn of_two_people_who_decide_at_once_one_wins(desk: &TestDesk) {
         let owner = desk.claim();
         let ann = invite(desk, &owner, "Ann", "owner", &[]);
@@ -315,7 +333,10 @@ both! {
 /// A call that leaves sealing to whoever counts on it: threads must not seal at once.
 fn call(desk: &TestDesk, person: &Caller, operation: &str, input: Value) -> deskmate_core::Result<()> {
     let Caller::Secret(secret) = person else { unreachable!() };
-    let credential = deskmate_core::call::Credential::Secret { secret: secret.clone(), proved: true };
+    call_with(desk, Credential::Secret { secret: secret.clone(), proved: true }, operation, input)
+}
+
+fn call_with(desk: &TestDesk, credential: Credential, operation: &str, input: Value) -> deskmate_core::Result<()> {
     let call = deskmate_core::call::Call { credential, surface: deskmate_core::call::Surface::Rest, operation: operation.to_owned(), input };
     testkit::wait(desk.desk.call(call)).map(drop)
 }
