@@ -47,6 +47,9 @@ pub struct Error {
     /// When asking again makes sense.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// Whether it helps that a person shows that they are there, with `desk_show_presence`, and calls again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub needs_presence: bool,
     /// The id under which the desk's log tells more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incident: Option<String>,
@@ -55,7 +58,7 @@ pub struct Error {
 impl Error {
     /// An error with a code and a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, field: None, retry_after_ms: None, incident: None }
+        Self { code, message: message.into(), hint: None, field: None, retry_after_ms: None, needs_presence: false, incident: None }
     }
 
     /// A field of the input is wrong.
@@ -66,6 +69,11 @@ impl Error {
     /// The credential does not allow it.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(Code::Forbidden, message)
+    }
+
+    /// A person has to show first that they are there.
+    pub fn needs_presence(message: impl Into<String>) -> Self {
+        Self { needs_presence: true, ..Self::forbidden(message) }
     }
 
     /// There is no such thing for this caller.

@@ -19,6 +19,7 @@ mod shim;
 #[cfg(test)]
 mod snapshot;
 mod socket;
+mod visible;
 mod worker;
 mod world;
 

@@ -55,7 +55,9 @@ both! {
         let owner = desk.claim();
         desk.world.pass(Duration::from_mins(6));
         for op in Registry::new().all().filter(|op| matches!(op.access, Access::Present(_) | Access::Decides(_))) {
-            assert_code(&desk.refused(&owner, &op.full_name(), json!({})), Code::Forbidden);
+            let refused = desk.refused(&owner, &op.full_name(), json!({}));
+            assert_code(&refused, Code::Forbidden);
+            assert!(refused.needs_presence, "a page knows from this that it has to ask: {refused}");
         }
         let shown = desk.call(&owner, "desk_show_presence", json!({ "passphrase": PASSPHRASE })).unwrap();
         assert_eq!(shown["shown"], true);

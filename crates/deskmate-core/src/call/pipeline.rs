@@ -245,7 +245,7 @@ fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
             if actor.presence == Presence::Shown || named_later {
                 Ok(())
             } else {
-                Err(Error::forbidden("this needs you to show that you are there").hint(ways))
+                Err(Error::needs_presence("this needs you to show that you are there").hint(ways))
             }
         }
     }

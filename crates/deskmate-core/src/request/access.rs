@@ -100,7 +100,7 @@ pub fn check_decider_in(cx: &mut Cx<'_, '_>, domain: &str) -> Result<()> {
     } else if matches!(cx.surface, Surface::Mcp | Surface::File) {
         return forbidden("over MCP a session never decides, because a model drives it".to_owned());
     } else if cx.actor.presence != Presence::Shown {
-        return forbidden("this needs you to show that you are there".to_owned());
+        return Err(Error::needs_presence("this needs you to show that you are there").hint(WAYS));
     }
     if !person.decides_in(domain) {
         return forbidden(format!("your role does not cover the domain {domain}"));
@@ -128,6 +128,6 @@ pub fn check_fresh(cx: &Cx<'_, '_>, what: &str) -> Result<()> {
     if cx.actor.presence_since.is_some_and(|since| since > cx.now() - FRESH) {
         return Ok(());
     }
-    Err(Error::forbidden(format!("{what} needs your passphrase again"))
+    Err(Error::needs_presence(format!("{what} needs your passphrase again"))
         .hint("give it with desk_show_presence (POST /api/desk_show_presence; `deskmate inbox` and the inbox page ask for it), then decide within 60 seconds"))
 }

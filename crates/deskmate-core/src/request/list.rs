@@ -5,6 +5,7 @@ use deskmate_db::{Row, args};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::access::find_person;
 use super::model::{OWNERS, Request, RequestKind, State};
 use super::rows::{self, select_request, select_request_key, select_request_short};
 use super::view::{RequestOut, WaitsFor};
@@ -29,6 +30,31 @@ enum View {
     All,
 }
 
+/// How much is at stake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Risk {
+    /// Little.
+    Low,
+    /// Something.
+    Medium,
+    /// Much.
+    High,
+    /// Everything.
+    Critical,
+}
+
+impl Risk {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+}
+
 /// List requests: by default the inbox, that is what waits for people now, the most urgent and oldest first. With
 /// `state` or `view: all` it shows what became of others, newest first.
 #[derive(Deserialize, JsonSchema)]
@@ -47,6 +73,12 @@ pub(super) struct List {
     /// Only what was given to you, or, if you are an owner, went to the owners.
     #[serde(default)]
     mine: bool,
+    /// Only what was given to this person: a name or an id.
+    assignee: Option<String>,
+    /// Only requests of this risk.
+    risk: Option<Risk>,
+    /// Only requests that are older than this.
+    older_than_minutes: Option<u32>,
     /// Only requests whose title has this text in it, in capitals or not.
     search: Option<String>,
     /// How many; 50 if not given, at most 200.
@@ -65,6 +97,7 @@ pub(super) struct Requests {
     next_cursor: Option<String>,
 }
 
+const MINUTE: i64 = 60_000_000;
 /// How many rows one call looks at while it seeks those that fit.
 const SCAN_MAX: usize = 5_000;
 
@@ -72,7 +105,7 @@ const SCAN_MAX: usize = 5_000;
 type At = (i64, i64, String);
 
 impl List {
-    fn fits(&self, request: &Request, now: i64, mine: &[String]) -> bool {
+    fn fits(&self, request: &Request, now: i64, given_to: Option<&[String]>) -> bool {
         let waits = WaitsFor::of(request, now);
         let in_view = match self.view() {
             View::Inbox => waits == Some(WaitsFor::People),
@@ -86,7 +119,9 @@ impl List {
             && self.domain.as_ref().is_none_or(|domain| *domain == request.domain)
             && self.requester.as_ref().is_none_or(|requester| *requester == request.requester.id)
             && self.may_fit(request.kind.name(), request.title.as_deref())
-            && (!self.mine || request.assignee.as_ref().is_some_and(|assignee| mine.contains(assignee)))
+            && self.risk.is_none_or(|risk| risk.name() == request.risk)
+            && self.older_than_minutes.is_none_or(|minutes| now - request.created_at > i64::from(minutes) * MINUTE)
+            && given_to.is_none_or(|people| request.assignee.as_ref().is_some_and(|assignee| people.contains(assignee)))
     }
 
     /// What can be said without the whole row.
@@ -115,17 +150,14 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Requests> {
         return Err(Error::invalid("view", "shows only pending requests; leave it out, or take `all`"));
     }
     let (now, history) = (cx.now(), input.view() == View::All);
-    let mut mine = vec![cx.actor.id.clone()];
-    if cx.actor.role == Some(Role::Owner) {
-        mine.push(OWNERS.to_owned());
-    }
+    let given_to = given_to(cx, &input)?;
     let mut after = page.after.as_ref().map(decode).transpose()?;
     let (mut found, mut looked): (Vec<Request>, usize) = (Vec::new(), 0);
     loop {
-        let slice = if history { past(cx, &input, after.as_ref())? } else { waiting(cx, &input, &mine, after.as_ref(), page.look_ahead())? };
+        let slice = if history { past(cx, &input, after.as_ref())? } else { waiting(cx, &input, given_to.as_deref(), after.as_ref(), page.look_ahead())? };
         looked += slice.read;
         after = slice.last.or(after);
-        found.extend(slice.rows.into_iter().filter(|request| input.fits(request, now, &mine)));
+        found.extend(slice.rows.into_iter().filter(|request| input.fits(request, now, given_to.as_deref())));
         if found.len() > page.limit as usize || !slice.more {
             let page = Page::cut(found, &page, |request| encode(&at(request, history)));
             return Ok(Requests { requests: page.items.iter().map(|request| RequestOut::new(request, now)).collect(), next_cursor: page.next_cursor });
@@ -135,6 +167,19 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Requests> {
             return Ok(Requests { requests: found.iter().map(|request| RequestOut::new(request, now)).collect(), next_cursor });
         }
     }
+}
+
+/// Whose requests are wanted, if only those that were given to somebody are.
+fn given_to(cx: &mut Cx<'_, '_>, input: &List) -> Result<Option<Vec<String>>> {
+    if let Some(name) = &input.assignee {
+        let person = find_person(cx, name)?.ok_or_else(|| Error::invalid("assignee", "there is no person of this name or id"))?;
+        return Ok(Some(vec![person.id]));
+    }
+    if !input.mine {
+        return Ok(None);
+    }
+    let owners = (cx.actor.role == Some(Role::Owner)).then(|| OWNERS.to_owned());
+    Ok(Some(std::iter::once(cx.actor.id.clone()).chain(owners).collect()))
 }
 
 fn at(request: &Request, history: bool) -> At {
@@ -199,7 +244,7 @@ struct Slice {
 }
 
 /// The next pending rows by the index that narrows most. Where few may fit, only keys are read on the way.
-fn waiting(cx: &mut Cx<'_, '_>, input: &List, mine: &[String], after: Option<&At>, limit: u32) -> Result<Slice> {
+fn waiting(cx: &mut Cx<'_, '_>, input: &List, given_to: Option<&[String]>, after: Option<&At>, limit: u32) -> Result<Slice> {
     let narrow = input.kind.is_some() || input.search.is_some();
     let count = if narrow { KEYS_MAX } else { limit };
     let mut keys: Vec<(At, Row)> = Vec::new();
@@ -211,11 +256,11 @@ fn waiting(cx: &mut Cx<'_, '_>, input: &List, mine: &[String], after: Option<&At
         }
         Ok(())
     };
-    match (input.mine, &input.requester, &input.domain) {
-        (true, ..) => mine.iter().try_for_each(|owner| walk(&PENDING_FOR, Some(owner)))?,
-        (false, Some(requester), _) => walk(&PENDING_OF, Some(requester))?,
-        (false, None, Some(domain)) => walk(&PENDING_IN, Some(domain))?,
-        (false, None, None) => walk(&PENDING, None)?,
+    match (given_to, &input.requester, &input.domain) {
+        (Some(people), ..) => people.iter().try_for_each(|person| walk(&PENDING_FOR, Some(person)))?,
+        (None, Some(requester), _) => walk(&PENDING_OF, Some(requester))?,
+        (None, None, Some(domain)) => walk(&PENDING_IN, Some(domain))?,
+        (None, None, None) => walk(&PENDING, None)?,
     }
     keys.sort_by(|a, b| a.0.cmp(&b.0));
     let more = keys.len() >= count as usize;

@@ -140,7 +140,7 @@ fn tell(global: &Global, report: &Report, config: Option<&Path>, database: Optio
         say(&format!("{title}:"))?;
         for entry in entries {
             let why = entry.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-            say(&super::output::visible(&format!("  {}{why}", entry.what)))?;
+            say(&crate::visible::visible(&format!("  {}{why}", entry.what)))?;
         }
         say("")?;
     }

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use deskmate_core::{Code, Error};
 use serde_json::{Value, json};
 
+use crate::visible::visible;
+
 /// A command that did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -144,16 +146,6 @@ fn scalar(value: &Value) -> String {
         Value::Array(items) => items.iter().map(scalar).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
-}
-
-/// Text of others is shown as text: control characters could move the cursor, and marks of direction or of no width
-/// could make it look like something else.
-pub(super) fn visible(text: &str) -> String {
-    let hides = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-    };
-    text.chars().flat_map(|c| if hides(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
 fn table(name: &str, rows: &[Value]) -> String {

@@ -1,7 +1,7 @@
 //! Starting the server.
 
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -246,13 +246,13 @@ fn own_name() -> String {
 /// Logs to standard error, or to a file where nobody reads that.
 fn start_log(settings: &Settings, file: Option<File>) {
     let filter = tracing_subscriber::EnvFilter::new(format!("warn,deskmate={0},deskmate_core={0},deskmate_db={0}", settings.log_level.name()));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false);
     match (file, settings.log_format) {
-        (None, LogFormat::Text) => builder.with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init(),
+        (None, LogFormat::Text) => builder.with_writer(std::io::stderr).init(),
         (None, LogFormat::Json) => builder.with_writer(std::io::stderr).json().init(),
         (Some(file), format) => {
             std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
-            let builder = builder.with_writer(Mutex::new(file)).with_ansi(false);
+            let builder = builder.with_writer(Mutex::new(file));
             if format == LogFormat::Json { builder.json().init() } else { builder.init() }
         }
     }

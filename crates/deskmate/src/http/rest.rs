@@ -22,7 +22,7 @@ pub(super) type OnSocket = Option<Extension<ConnectInfo<Peer>>>;
 pub(super) struct Failure(pub(super) Error);
 
 /// The status that stands for a code.
-fn status_of(code: Code) -> StatusCode {
+pub(super) fn status_of(code: Code) -> StatusCode {
     match code {
         Code::Invalid => StatusCode::BAD_REQUEST,
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,

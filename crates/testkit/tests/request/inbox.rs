@@ -55,6 +55,19 @@ both! {
         for filter in [json!({ "view": "all", "domain": "billing" }), json!({ "view": "all", "kind": "handoff" })] {
             assert_eq!(ids(desk, &owner, filter), std::slice::from_ref(&handoff));
         }
+        assert_eq!(ids(desk, &owner, json!({ "risk": "medium" })).len(), 3);
+        assert_eq!(ids(desk, &owner, json!({ "risk": "high" })), Vec::<String>::new());
+        desk.call(&owner, "desk_request_delegate", json!({ "request": others, "to": "Owner" })).unwrap();
+        for filter in [json!({ "assignee": "Owner" }), json!({ "assignee": "Owner", "search": "invoice" }), json!({ "assignee": "Owner", "view": "all" })] {
+            assert_eq!(ids(desk, &owner, filter), std::slice::from_ref(&others));
+        }
+        desk.world.pass(std::time::Duration::from_secs(10 * 60 + 1));
+        let young = submit(desk, "third", &proposal()).id;
+        assert_eq!(ids(desk, &owner, json!({ "older_than_minutes": 10 })).len(), 3);
+        assert!(!ids(desk, &owner, json!({ "older_than_minutes": 10 })).contains(&young));
+        for bad in [json!({ "assignee": "nobody" }), json!({ "risk": "much" })] {
+            desk.refused(&owner, "desk_request_list", bad);
+        }
         for bad in [json!({ "cursor": "x" }), json!({ "limit": 0 }), json!({ "limit": 201 }), json!({ "view": "inbox", "state": "done" })] {
             desk.refused(&owner, "desk_request_list", bad);
         }

@@ -98,7 +98,7 @@ both! {
             pass(desk, 61);
             let refused = code(approve(desk, &owner, &made.id));
             assert_code(&refused, Code::Forbidden);
-            assert!(refused.hint.unwrap().contains("desk_show_presence"));
+            assert!(refused.needs_presence && refused.hint.unwrap().contains("desk_show_presence"));
             let other = pending(desk);
             approve(desk, &owner, &other.id).unwrap();
             let not = submit(desk, "code", &New { decision: { let mut grave = decision(Mode::Suggest); grave.risk = risk.to_owned(); grave }, ..proposal() });

@@ -3,8 +3,9 @@
 use deskmate_core::{format_time, parse_time};
 use serde_json::Value;
 
-use super::super::output::{cut, visible};
+use super::super::output::cut;
 use crate::config::parse_duration;
+use crate::visible::visible;
 
 /// How many characters at the end of an id tell it apart in a list.
 pub(super) const SHORT: usize = 8;

@@ -1,0 +1,203 @@
+// What people do: forms that name an operation (`data-call`) are sent as signed calls. Presence is asked for when the desk
+// needs it, what can be undone is offered as such, and every outcome is told.
+
+import { refresh } from "./live.js";
+import { call, sentence } from "./sign.js";
+
+const at = (id) => document.getElementById(id);
+const SECONDS = { told: 6, undo: 20 };
+let lastUndo = null;
+
+// Tells something at the edge of the page, with at most one thing to do about it.
+export function toast(text, { tone = "", act, label, seconds = SECONDS.told } = {}) {
+  const box = document.createElement("div");
+  box.className = `toast ${tone}`;
+  box.append(Object.assign(document.createElement("span"), { textContent: text }));
+  if (act) {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: label, className: "quiet" });
+    button.addEventListener("click", () => {
+      box.remove();
+      act();
+    });
+    box.append(button);
+  }
+  at("toasts").append(box);
+  setTimeout(() => box.remove(), seconds * 1000);
+}
+
+// Opens a dialog and answers with what closed it.
+function ask(dialog) {
+  return new Promise((resolve) => {
+    dialog.returnValue = "";
+    dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true });
+    dialog.showModal();
+  });
+}
+
+export async function confirm(text, items = []) {
+  at("confirm-text").textContent = text;
+  const list = document.createElement("ul");
+  for (const item of items) list.append(Object.assign(document.createElement("li"), { textContent: item }));
+  at("confirm-list").replaceChildren(...(items.length ? [list] : []));
+  return (await ask(at("confirm"))) === "yes";
+}
+
+// Asks for the passphrase until it is right or the person gives up.
+async function showPresence() {
+  const dialog = at("presence");
+  const form = dialog.querySelector("form");
+  const alert = dialog.querySelector("[role=alert]");
+  alert.textContent = "";
+  for (;;) {
+    form.elements.passphrase.value = "";
+    if ((await ask(dialog)) !== "given") return false;
+    const passphrase = form.elements.passphrase.value;
+    form.elements.passphrase.value = "";
+    const answer = await call("desk_show_presence", { passphrase });
+    if (answer.shown) return true;
+    alert.textContent = answer.error ? sentence(answer.error) : "The passphrase is wrong.";
+  }
+}
+
+// A call that shows presence first where the desk says so.
+export async function act(operation, input) {
+  let answer = await call(operation, input);
+  if (answer.error?.needs_presence && (await showPresence())) answer = await call(operation, input);
+  return answer;
+}
+
+function valueOf(element) {
+  const text = element.value;
+  switch (element.dataset.as) {
+    case "json":
+      if (element.type === "checkbox") return element.checked;
+      return text.trim() === "" ? undefined : JSON.parse(text);
+    case "list":
+      return text.split(/[\n,]/).map((item) => item.trim()).filter(Boolean);
+    case "later":
+      return new Date(Date.now() + Number(text) * 60000).toISOString();
+    case "text":
+      return text;
+    default:
+      return text === "" ? undefined : text;
+  }
+}
+
+// The input of the call: a name with a dot is a field of an object.
+function inputOf(form) {
+  const input = {};
+  for (const element of form.elements) {
+    if (!element.name || element.disabled || (element.type === "radio" && !element.checked)) continue;
+    let value;
+    try {
+      value = valueOf(element);
+    } catch {
+      element.focus();
+      throw new Error(`${element.labels?.[0]?.textContent ?? element.name} is not valid JSON.`);
+    }
+    if (value === undefined) continue;
+    const dot = element.name.indexOf(".");
+    if (dot < 0) input[element.name] = value;
+    else (input[element.name.slice(0, dot)] ??= {})[element.name.slice(dot + 1)] = value;
+  }
+  return input;
+}
+
+export function undoLast() {
+  lastUndo?.();
+}
+
+function offerUndo(operation, input) {
+  const undo = async () => {
+    lastUndo = null;
+    const answer = await act(operation, { request: input.request });
+    if (answer.error) toast(sentence(answer.error), { tone: "alarm" });
+    else toast("Undone");
+    refresh();
+  };
+  lastUndo = undo;
+  return undo;
+}
+
+async function submit(form) {
+  const { call: operation, done = "Done", undo, then, confirm: question, show } = form.dataset;
+  const button = form.querySelector("button");
+  if (button.disabled) return;
+  if (question && !(await confirm(question))) return;
+  button.disabled = true;
+  try {
+    const input = inputOf(form);
+    const answer = await act(operation, input);
+    if (answer.error) {
+      toast(sentence(answer.error), { tone: "alarm", seconds: 12 });
+    } else if (then) {
+      return location.assign(then);
+    } else {
+      if (undo) toast(done, { act: offerUndo(undo, input), label: "Undo", seconds: SECONDS.undo });
+      else toast(done);
+      form.dispatchEvent(new CustomEvent("done", { bubbles: true, detail: { answer, show } }));
+      for (const details of [form.closest("details")]) if (details) details.open = false;
+    }
+    await refresh();
+  } catch (error) {
+    toast(error.message, { tone: "alarm" });
+  } finally {
+    button.disabled = false;
+  }
+}
+
+// Decides all that is selected, after showing exactly what that is.
+async function decideMany(button) {
+  const chosen = [...document.querySelectorAll("input[name=selected]:checked")];
+  const { many: operation, word } = button.dataset;
+  if (!operation) return unselect(chosen);
+  const titles = chosen.map((box) => box.closest("li").querySelector(".title").textContent);
+  if (!(await confirm(`${word} these ${chosen.length}?`, titles))) return;
+  let failed = 0;
+  for (const [index, box] of chosen.entries()) {
+    const input = { request: box.value };
+    if (operation === "desk_request_approve") input.expected_digest = box.dataset.digest;
+    const answer = await act(operation, input);
+    if (answer.error) {
+      failed += 1;
+      toast(`${titles[index]}: ${sentence(answer.error)}`, { tone: "alarm", seconds: 12 });
+    }
+  }
+  toast(`${word}: ${chosen.length - failed} done${failed ? `, ${failed} not` : ""}`);
+  unselect(chosen);
+  await refresh();
+}
+
+function unselect(boxes) {
+  for (const box of boxes) box.checked = false;
+  showMany();
+}
+
+export function showMany() {
+  const bar = at("many");
+  if (!bar) return;
+  const count = document.querySelectorAll("input[name=selected]:checked").length;
+  bar.hidden = count === 0;
+  at("many-count").textContent = `${count} selected`;
+}
+
+export function start() {
+  document.addEventListener("submit", (event) => {
+    if (event.target.dataset.call) {
+      event.preventDefault();
+      submit(event.target);
+    }
+  });
+  document.addEventListener("change", (event) => event.target.name === "selected" && showMany());
+  document.addEventListener("click", (event) => {
+    const many = event.target.closest("[data-many]");
+    if (many) decideMany(many);
+    const opens = event.target.closest("[data-open]");
+    if (opens) at(opens.dataset.open)?.showModal?.();
+    if (event.target.closest("[data-close]")) event.target.closest("dialog").close("");
+  });
+  at("presence").querySelector("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    at("presence").close("given");
+  });
+}

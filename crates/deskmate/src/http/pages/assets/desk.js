@@ -1,0 +1,149 @@
+// Every page of somebody who is signed in: brings its parts together.
+
+import * as acts from "./acts.js";
+import * as keys from "./keys.js";
+import * as live from "./live.js";
+import { merge } from "./merge.js";
+
+const at = (id) => document.getElementById(id);
+const SAVED = "deskmate-filters";
+
+// Times in the reader's own zone: short where it is near, whole in the title.
+function localise(root) {
+  const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+  const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+  const today = new Date().toDateString();
+  for (const time of root.querySelectorAll("time")) {
+    const moment = new Date(time.dateTime);
+    if (Number.isNaN(moment.getTime())) continue;
+    time.textContent = moment.toDateString() === today ? moment.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" }) : day.format(moment);
+    time.title = whole.format(moment);
+  }
+}
+
+// Shows an address in place, without losing what is on the screen. Answers whether that went well, or is no longer wanted
+// because somebody went on meanwhile.
+let turn = 0;
+async function show(address) {
+  const own = turn;
+  let response;
+  try {
+    response = await fetch(address, { headers: { accept: "text/html" } });
+  } catch {
+    connection(false);
+    return true;
+  }
+  const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (own !== turn) return true;
+  if (!parsed.body.dataset.topics) return false;
+  localise(parsed);
+  const before = document.body.dataset.count;
+  document.title = parsed.title;
+  merge(document.body, parsed.body);
+  live.tellCount(document.body.dataset.count);
+  if (live.isLeading()) announce(before, document.body.dataset.count);
+  acts.showMany();
+  document.dispatchEvent(new Event("shown"));
+  return true;
+}
+
+// Pages that cannot be shown in place, such as the one to sign in, are opened as any other.
+async function go(address, { replace = false } = {}) {
+  turn += 1;
+  history[replace ? "replaceState" : "pushState"](null, "", address);
+  if (!(await show(address))) location.reload();
+}
+
+function connection(up) {
+  const banner = at("connection");
+  banner.hidden = up;
+  banner.textContent = up ? "" : "The connection to the desk is lost. What you see may be out of date; it is tried again.";
+}
+
+// A new request is told by the browser, where the person allowed it, and only once for all tabs.
+function announce(before, now) {
+  if (!document.hidden || globalThis.Notification?.permission !== "granted") return;
+  if (parseInt(now, 10) > parseInt(before, 10)) new Notification("Deskmate", { body: `${now} requests wait for you.`, tag: "deskmate", icon: document.querySelector("link[rel=icon]").href });
+}
+
+async function allowNotifications() {
+  const answer = await globalThis.Notification?.requestPermission();
+  acts.toast(answer === "granted" ? "New requests are told by this browser from now on." : "This browser does not allow notifications for the desk.");
+}
+
+// Filters that somebody keeps, in this browser.
+function saved() {
+  try {
+    return JSON.parse(localStorage.getItem(SAVED)) ?? [];
+  } catch {
+    return [];
+  }
+}
+
+function showSaved() {
+  const list = at("saved-filters");
+  if (!list) return;
+  list.replaceChildren(
+    ...saved().map(({ name, address }, index) => {
+      const item = document.createElement("li");
+      const link = Object.assign(document.createElement("a"), { href: address, textContent: name });
+      link.dataset.inPlace = "";
+      const remove = Object.assign(document.createElement("button"), { type: "button", textContent: "×", className: "quiet", ariaLabel: `Forget ${name}` });
+      remove.addEventListener("click", () => keepFilters(saved().filter((_, other) => other !== index)));
+      item.append(link, remove);
+      return item;
+    }),
+  );
+}
+
+function keepFilters(filters) {
+  localStorage.setItem(SAVED, JSON.stringify(filters));
+  showSaved();
+}
+
+function filterAddress(form) {
+  const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+  return query.size ? `${location.pathname}?${query}` : location.pathname;
+}
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-notify]")) allowNotifications();
+  if (event.target.closest("[data-save-filter]")) {
+    const form = event.target.closest("form");
+    const name = [...new FormData(form)].map(([, value]) => value).filter(Boolean).join(", ");
+    if (name) keepFilters([...saved(), { name, address: filterAddress(form) }]);
+  }
+  const link = event.target.closest("a[data-in-place]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  go(link.href);
+});
+document.addEventListener("submit", (event) => {
+  if (!("filters" in event.target.dataset)) return;
+  event.preventDefault();
+  go(filterAddress(event.target));
+});
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("form[data-filters]");
+  if (form && event.target.nodeName === "SELECT") go(filterAddress(form));
+});
+// After a decision the next request that waits comes up, so that a list is worked through without a hand on the mouse.
+document.addEventListener("done", (event) => {
+  if (!("next" in event.target.dataset)) return;
+  const rows = [...document.querySelectorAll("[data-row]")];
+  const open = rows.findIndex((row) => row.getAttribute("aria-current"));
+  const next = rows[open + 1] ?? rows[open - 1];
+  if (open >= 0) go(next ? next.href : location.pathname, { replace: true });
+});
+addEventListener("popstate", () => {
+  turn += 1;
+  show(location.href);
+});
+document.addEventListener("shown", showSaved);
+
+localise(document);
+showSaved();
+acts.start();
+keys.start();
+live.showCount(document.body.dataset.count);
+live.follow(async () => (await show(location.href)) || location.reload(), connection);

@@ -1,0 +1,86 @@
+// Keeps a page up to date. One tab of the browser follows the desk's topics and tells the others; who holds the lock does,
+// and when it closes, another one goes on where it ended. A page reads itself again when one of its topics is told.
+
+const GAP = 250;
+const channel = new BroadcastChannel("deskmate-live");
+const page = { size: Number(document.body.dataset.size), wanted: false, running: false, leads: false, refresh: null, state: null };
+
+function topics() {
+  return document.body.dataset.topics.split(" ");
+}
+
+// Reads the page again, never twice at once and at most four times a second. What nobody looks at waits until somebody
+// does, but for the tab that leads: it knows the count.
+async function refresh() {
+  page.wanted = true;
+  if (page.running || (document.hidden && !page.leads)) return;
+  page.running = true;
+  while (page.wanted) {
+    page.wanted = false;
+    const begun = Date.now();
+    await page.refresh();
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, GAP - (Date.now() - begun))));
+  }
+  page.running = false;
+}
+
+function heard({ changed, size, up, count, asks }) {
+  if (asks) return page.leads && tell({ changed: [], size: page.size });
+  if (up !== undefined) page.state(up);
+  if (count !== undefined) showCount(count);
+  if (size === undefined) return;
+  const missed = size > page.size && changed.length === 0;
+  page.size = Math.max(page.size, size);
+  const own = topics();
+  if (missed || changed.some((topic) => own.includes(topic))) refresh();
+}
+
+function tell(news) {
+  channel.postMessage(news);
+  if (!news.asks) heard(news);
+}
+
+function listen() {
+  page.leads = true;
+  const source = new EventSource(`/live?from=${page.size}`);
+  source.onopen = () => tell({ up: true });
+  source.onmessage = ({ data, lastEventId }) => tell({ changed: JSON.parse(data), size: Number(lastEventId) });
+  source.onerror = async () => {
+    tell({ up: false });
+    if (source.readyState !== EventSource.CLOSED) return;
+    // The desk refused: who is signed out is sent to sign in, and otherwise it is tried again.
+    const answer = await fetch("/api/desk_whoami").catch(() => null);
+    if (answer?.status === 401) location.reload();
+    else setTimeout(listen, 2000);
+  };
+}
+
+// The number of requests that wait, in the title and in the other tabs.
+export function showCount(count) {
+  const title = document.title.replace(/^\(\d+\+?\) /, "");
+  document.title = count && count !== "0" ? `(${count}) ${title}` : title;
+  const waiting = parseInt(count, 10) || 0;
+  if (waiting) navigator.setAppBadge?.(waiting).catch(() => {});
+  else navigator.clearAppBadge?.().catch(() => {});
+}
+
+export function tellCount(count) {
+  showCount(count);
+  if (page.leads) channel.postMessage({ count });
+}
+
+export function isLeading() {
+  return page.leads;
+}
+
+export function follow(refreshPage, state) {
+  page.refresh = refreshPage;
+  page.state = state;
+  channel.onmessage = ({ data }) => heard(data);
+  document.addEventListener("visibilitychange", () => !document.hidden && page.wanted && refresh());
+  navigator.locks.request("deskmate-live", () => new Promise(listen));
+  // Something may have happened after this page was made and before it listened.
+  tell({ asks: true });
+}
+
+export { refresh };

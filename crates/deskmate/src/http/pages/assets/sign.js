@@ -1,0 +1,61 @@
+// Calls operations as the person who is signed in, signed with the browser's key. The private half cannot be exported
+// and is kept per origin, port included, so that a page of another port with our cookie still cannot decide anything.
+
+const KEY = "signing-key";
+
+function store(mode, act) {
+  return new Promise((resolve, reject) => {
+    const open = indexedDB.open("deskmate", 1);
+    open.onupgradeneeded = () => open.result.createObjectStore("keys");
+    open.onerror = () => reject(open.error);
+    open.onsuccess = () => {
+      const request = act(open.result.transaction("keys", mode).objectStore("keys"));
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(request.error);
+    };
+  });
+}
+
+function base64(bytes) {
+  return btoa(String.fromCharCode(...new Uint8Array(bytes)));
+}
+
+// A new pair: the public half to send, and how to keep the private one.
+export async function newKey() {
+  const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"]);
+  const publicKey = base64(await crypto.subtle.exportKey("raw", pair.publicKey));
+  return { publicKey, keep: () => store("readwrite", (keys) => keys.put(pair.privateKey, KEY)) };
+}
+
+// Times of one browser never repeat, so that two equal calls in one millisecond are two.
+let last = 0;
+
+export async function call(operation, input) {
+  const path = `/api/${operation}`;
+  const body = JSON.stringify(input);
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(body));
+  const hex = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const key = await store("readonly", (keys) => keys.get(KEY));
+  if (!key) return { error: { code: "unauthenticated", message: "this browser's key is gone", hint: "sign in again" } };
+  last = Math.max(Date.now(), last + 1);
+  const at = String(last);
+  const text = new TextEncoder().encode(`POST\n${path}\n${hex}\n${at}`);
+  const signature = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, key, text);
+  try {
+    const response = await fetch(path, {
+      method: "POST",
+      headers: { "content-type": "application/json", "deskmate-signature": base64(signature), "deskmate-signed-at": at },
+      body,
+    });
+    return await response.json();
+  } catch {
+    return { error: { code: "unavailable", message: "the desk does not answer; nothing is known to have been done" } };
+  }
+}
+
+// Errors are written for the middle of a line and with times for programs; here people read them.
+export function sentence({ message, hint }) {
+  const said = hint ? `${message}: ${hint}` : message;
+  const text = said.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => new Date(time).toLocaleTimeString());
+  return text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");
+}

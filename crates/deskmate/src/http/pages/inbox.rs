@@ -1,0 +1,246 @@
+//! Home: everything that waits for a person, and beside it the request that is open.
+
+use axum::extract::Query;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::request::{self, Request};
+use super::shell::{self, Page, Place};
+use super::ui::{self, Tone, badge, choice, empty, more, said, short, spaced, time};
+use super::visit::{Fault, People, Visit};
+
+/// How many rows a page begins with, and how many more it shows at once.
+const ROWS: usize = 50;
+const ROWS_MAX: usize = 500;
+
+/// What the address of the page says.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct Filters {
+    pub(super) view: String,
+    pub(super) kind: String,
+    pub(super) requester: String,
+    pub(super) domain: String,
+    pub(super) risk: String,
+    pub(super) age: String,
+    pub(super) assignee: String,
+    pub(super) search: String,
+    pub(super) rows: String,
+    pub(super) request: String,
+}
+
+impl Filters {
+    fn pairs(&self) -> [(&'static str, &str); 10] {
+        [
+            ("view", &self.view),
+            ("kind", &self.kind),
+            ("requester", &self.requester),
+            ("domain", &self.domain),
+            ("risk", &self.risk),
+            ("age", &self.age),
+            ("assignee", &self.assignee),
+            ("search", &self.search),
+            ("rows", &self.rows),
+            ("request", &self.request),
+        ]
+    }
+
+    fn address(&self) -> String {
+        ui::address("/", &self.pairs())
+    }
+
+    fn rows(&self) -> usize {
+        self.rows.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX)
+    }
+
+    fn are_set(&self) -> bool {
+        [&self.kind, &self.requester, &self.domain, &self.risk, &self.age, &self.assignee, &self.search].into_iter().any(|filter| !filter.is_empty())
+    }
+
+    /// The input of `desk_request_list`.
+    fn input(&self, limit: usize) -> Value {
+        let mut input = Map::new();
+        for (name, value) in self.pairs().into_iter().filter(|(name, value)| !value.is_empty() && !["rows", "request"].contains(name)) {
+            let (name, value) =
+                if name == "age" { ("older_than_minutes", value.parse::<u64>().map_or(Value::from(value), Value::from)) } else { (name, Value::from(value)) };
+            input.insert(name.to_owned(), value);
+        }
+        input.insert("limit".to_owned(), Value::from(limit));
+        Value::Object(input)
+    }
+}
+
+#[derive(Deserialize)]
+struct List {
+    requests: Vec<Row>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    request: String,
+    title: Option<String>,
+    kind: String,
+    requester: String,
+    verified: bool,
+    domain: String,
+    risk: String,
+    state: String,
+    priority: String,
+    digest: String,
+    created_at: String,
+    expires_at: String,
+    assignee: Option<String>,
+    waits_for: Option<String>,
+}
+
+pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Result<Response, Fault> {
+    let people = visit.people().await?;
+    let (rows, has_more) = list(&visit, &filters).await?;
+    let open = match filters.request.as_str() {
+        "" => None,
+        id => Some(visit.ask::<Request>("desk_request_get", json!({ "request": id })).await),
+    };
+    let detail = match &open {
+        None => html! { p.hint { "Choose a request, or press " kbd { "j" } " and " kbd { "Enter" } "." } },
+        Some(Ok(request)) => request::detail(&visit, &people, request),
+        Some(Err(fault)) => html! { p.hint { (said(fault.message())) } },
+    };
+    let back = Filters { request: String::new(), ..filters.clone() }.address();
+    let body = html! {
+        h1.unseen { "Inbox" }
+        div.split data-open=[open.is_some().then_some("detail")] {
+            section.list aria-label="What waits" {
+                (bar(&filters))
+                (listed(&people, &filters, &rows))
+                @if has_more { (more(&Filters { rows: (filters.rows() + ROWS).to_string(), ..filters.clone() }.address())) }
+            }
+            section.detail id="detail" aria-label="The request that is open" {
+                @if open.is_some() { a.back href=(back) data-in-place data-key="Escape" { "Back to the list" } }
+                (detail)
+            }
+        }
+        (many())
+    };
+    let topics = format!("request trust pause policy request:{}", filters.request);
+    shell::show(&visit, Page { title: "Inbox", place: Place::Inbox, topics: &topics, body }).await
+}
+
+/// As many rows as the page shows, from as many pages of the operation as that takes.
+async fn list(visit: &Visit, filters: &Filters) -> Result<(Vec<Row>, bool), Fault> {
+    let (mut rows, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let mut input = filters.input((filters.rows() - rows.len()).min(100));
+        if let (Some(cursor), Some(fields)) = (cursor.take(), input.as_object_mut()) {
+            fields.insert("cursor".to_owned(), Value::from(cursor));
+        }
+        let List { requests, next_cursor } = visit.ask("desk_request_list", input).await?;
+        rows.extend(requests);
+        match next_cursor {
+            Some(next) if rows.len() < filters.rows() => cursor = Some(next),
+            rest => return Ok((rows, rest.is_some())),
+        }
+    }
+}
+
+const VIEWS: [(&str, &str); 5] =
+    [("", "Waits for people"), ("asked", "Waits for an answer"), ("snoozed", "Put off"), ("pending", "All that is open"), ("all", "Everything, decided too")];
+const KINDS: [(&str, &str); 7] = [
+    ("", "Any kind"),
+    ("proposal", "Proposals"),
+    ("approval", "Approvals"),
+    ("handoff", "Handoffs"),
+    ("edit", "Edits of what people set"),
+    ("promotion", "Promotions"),
+    ("policy", "Policies"),
+];
+const RISKS: [(&str, &str); 5] = [("", "Any risk"), ("low", "Low"), ("medium", "Medium"), ("high", "High"), ("critical", "Critical")];
+const AGES: [(&str, &str); 5] = [("", "Any age"), ("10", "Over 10 minutes"), ("60", "Over an hour"), ("1440", "Over a day"), ("10080", "Over a week")];
+
+/// Search and filters. The form is sent by its address, so that a filter can be kept and shared as a link.
+fn bar(filters: &Filters) -> Markup {
+    html! {
+        form.filters data-filters role="search" {
+            input type="search" name="search" value=(filters.search) placeholder="Search" aria-label="Search titles, targets and reasons" data-key="/";
+            (choice("view", "view", &VIEWS, &filters.view))
+            details open[filters.are_set()] {
+                summary { "Filter" }
+                div.grid {
+                    (choice("kind", "kind", &KINDS, &filters.kind))
+                    (choice("risk", "risk", &RISKS, &filters.risk))
+                    (choice("age", "age", &AGES, &filters.age))
+                    input name="requester" value=(filters.requester) placeholder="Agent" aria-label="Agent";
+                    input name="domain" value=(filters.domain) placeholder="Domain" aria-label="Domain";
+                    input name="assignee" value=(filters.assignee) placeholder="Given to" aria-label="Given to";
+                }
+                div.row {
+                    button { "Filter" }
+                    @if filters.are_set() { a href="/" data-in-place { "Clear" } }
+                    button.quiet type="button" data-save-filter { "Keep this filter" }
+                }
+            }
+            ul.saved id="saved-filters" data-keep aria-label="Kept filters" {}
+        }
+    }
+}
+
+fn listed(people: &People, filters: &Filters, rows: &[Row]) -> Markup {
+    if rows.is_empty() {
+        return if filters.are_set() || !filters.view.is_empty() {
+            empty("Nothing fits", html! { p { a href="/" data-in-place { "Show all that waits" } } })
+        } else {
+            empty(
+                "Nothing waits for you",
+                html! {
+                    p { "What agents want to do and may not do alone arrives here. Connect one, and let it propose something:" }
+                    pre.block { "claude mcp add desk -- deskmate mcp --agent code\n\ndeskmate call cowork_propose --agent code domain=crm.deals action=update \\\n  target=deal/7 proposed_change='{\"next_step\":\"call back\"}' \\\n  confidence=0.9 reasoning='They asked for it.'" }
+                },
+            )
+        };
+    }
+    html! { ol.rows id="rows" { @for row in rows { (line(people, filters, row)) } } }
+}
+
+fn line(people: &People, filters: &Filters, row: &Row) -> Markup {
+    let address = Filters { request: row.request.clone(), ..filters.clone() }.address();
+    let is_open = filters.request == row.request;
+    let title = row.title.as_deref().unwrap_or("erased");
+    html! {
+        li id={ "row-" (row.request) } {
+            @if row.state == "pending" {
+                input type="checkbox" name="selected" value=(row.request) data-digest=(row.digest) aria-label={ "Select " (title) };
+            }
+            a href=(address) data-in-place data-row aria-current=[is_open.then_some("true")] {
+                span.title { (said(title)) }
+                span.meta {
+                    (said(&row.requester)) @if !row.verified { " (unverified)" }
+                    " · " (spaced(&row.kind)) " in " (said(&row.domain)) " · " (time(&row.created_at))
+                }
+                span.badges {
+                    @if row.risk != "low" { (badge(Tone::of_risk(&row.risk), &format!("risk {}", row.risk))) }
+                    @if row.priority != "normal" { (badge(Tone::Quiet, &row.priority)) }
+                    @if row.state != "pending" { (badge(Tone::of_state(&row.state), &row.state)) }
+                    @if row.waits_for.as_deref() == Some("requester") { (badge(Tone::Quiet, "asked")) }
+                    @if row.waits_for.as_deref() == Some("later") { (badge(Tone::Quiet, "put off")) }
+                    @if let Some(assignee) = &row.assignee { span.badge { "for " (said(request::given(people, assignee))) } }
+                    @if row.state == "pending" { span.deadline { "until " (time(&row.expires_at)) } }
+                }
+                span.unseen { "id " (short(&row.request)) }
+            }
+        }
+    }
+}
+
+/// The bar that decides many: it shows when something is selected, and lists exactly what it would decide.
+fn many() -> Markup {
+    html! {
+        div.many id="many" hidden {
+            span id="many-count" {}
+            button type="button" data-many="desk_request_approve" data-word="Approve" { "Approve selected" }
+            button.quiet type="button" data-many="desk_request_reject" data-word="Reject" { "Reject selected" }
+            button.quiet type="button" data-many="" { "Select none" }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What people see: pages made here out of what operations answer, and kept up to date by topics of the record. They hold
+//! no rules. What a person does on them is a call of an operation, signed by the browser's key.
+
+mod assets;
+mod inbox;
+mod request;
+mod session;
+mod shell;
+mod topics;
+mod ui;
+mod visit;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_SECURITY_POLICY;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{get, post};
+use tower_http::compression::CompressionLayer;
+
+use super::Shared;
+
+const POLICY: &str =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/", get(inbox::serve))
+        .route("/requests/{id}", get(request::serve))
+        .route("/claim", get(session::claim))
+        .route("/join", get(session::join))
+        .route("/sign-in", get(session::sign_in))
+        .route("/session/claim", post(|state, body| session::open(state, "desk_claim", body)))
+        .route("/session/join", post(|state, body| session::open(state, "desk_accept_invitation", body)))
+        .route("/session/sign-in", post(|state, body| session::open(state, "desk_sign_in", body)))
+        .route("/assets/{version}/{name}", get(assets::serve))
+        .layer(CompressionLayer::new())
+        .route("/live", get(topics::serve))
+        .layer(middleware::from_fn(keep_to_ourselves))
+}
+
+/// No page of ours runs, shows or sends anything of others.
+async fn keep_to_ourselves(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    response
+}

@@ -1,0 +1,517 @@
+//! One request: everything that a person needs to decide it, and what can be done with it.
+
+use axum::extract::Path;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::shell::{self, Page, Place};
+use super::ui::{self, Tone, badge, block, choice, fact, field, part, percent, plain, said, share, short, spaced, time, words};
+use super::visit::{Fault, People, Person, Visit};
+
+/// What `desk_request_get` answers.
+#[derive(Deserialize)]
+pub(super) struct Request {
+    request: String,
+    title: Option<String>,
+    kind: String,
+    state: String,
+    requester: String,
+    requester_kind: String,
+    verified: bool,
+    domain: String,
+    risk: String,
+    priority: String,
+    mode: String,
+    digest: String,
+    created_at: String,
+    expires_at: String,
+    waits_for: Option<String>,
+    snoozed_until: Option<String>,
+    assignee: Option<String>,
+    approvers: Vec<String>,
+    approvals: i64,
+    quorum: i64,
+    confidence: Option<f64>,
+    act: Option<Act>,
+    changes: Vec<Change>,
+    changes_cut: bool,
+    proposed: Option<Value>,
+    edited_by: Option<String>,
+    reasoning: Option<String>,
+    reversibility: Option<String>,
+    context: Option<Value>,
+    hits: Vec<Hit>,
+    reasons: Vec<Reason>,
+    trust: Option<Trust>,
+    notes: Vec<Note>,
+    similar: Vec<Similar>,
+    grant: Option<Grant>,
+    decided_by: Option<String>,
+    decided_at: Option<String>,
+    reason: Option<String>,
+    supersedes: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Act {
+    #[serde(default)]
+    action: String,
+    #[serde(default)]
+    target: String,
+    #[serde(default)]
+    tool: Option<String>,
+    #[serde(default)]
+    environment: Option<String>,
+    #[serde(default)]
+    arguments: Value,
+}
+
+#[derive(Deserialize)]
+struct Change {
+    path: String,
+    old: Option<Value>,
+    new: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Hit {
+    rule_id: String,
+    policy: String,
+    version: i64,
+    reason: String,
+    effect: String,
+    severity: String,
+    alternative: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Reason {
+    source: String,
+    mode: String,
+    text: String,
+    would_change: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Trust {
+    score: f64,
+    accuracy: f64,
+    sample_size: i64,
+    interval: Vec<f64>,
+}
+
+#[derive(Deserialize)]
+struct Note {
+    note: String,
+    kind: String,
+    by: String,
+    at: String,
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Similar {
+    request: String,
+    title: Option<String>,
+    state: String,
+    created_at: String,
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Grant {
+    expires_at: String,
+    used_at: Option<String>,
+    revoked_at: Option<String>,
+}
+
+pub(super) async fn serve(visit: Visit, Path(id): Path<String>) -> Result<Response, Fault> {
+    let request: Request = visit.ask("desk_request_get", json!({ "request": id })).await?;
+    let body = html! { div.alone { h1.unseen { "Request" } (detail(&visit, &visit.people().await?, &request)) } };
+    let topics = format!("trust pause policy request:{id}");
+    let title = request.title.as_deref().map_or_else(|| "Request".to_owned(), crate::visible::visible);
+    shell::show(&visit, Page { title: &title, place: Place::Other, topics: &topics, body }).await
+}
+
+/// A request as it is shown beside the list and on a page of its own.
+pub(super) fn detail(visit: &Visit, people: &People, request: &Request) -> Markup {
+    html! {
+        article.request id={ "request-" (request.request) } {
+            header {
+                h2 { (said(request.title.as_deref().unwrap_or("This request was erased"))) }
+                p.meta {
+                    strong { (said(&request.requester)) }
+                    @if !request.verified { " " (badge(Tone::Warning, "unverified")) }
+                    " · " (spaced(&request.kind)) " in " (said(&request.domain)) " · " (time(&request.created_at))
+                    " " (badge(Tone::of_state(&request.state), &request.state))
+                    " " (badge(Tone::of_risk(&request.risk), &format!("risk {}", request.risk)))
+                    @if request.priority != "normal" { " " (badge(Tone::Quiet, &request.priority)) }
+                }
+                (standing(people, request))
+            }
+            @if request.state == "pending" { (acts(visit, people, request)) }
+            @if can_undo(request) { (undo(request)) }
+            @if request.kind == "handoff" { (packet(people, request)) } @else { (what(people, request)) }
+            @if let Some(text) = &request.reasoning { (part("Why", words(text))) }
+            @if let Some(text) = &request.reversibility { (part("If it goes wrong", words(text))) }
+            (judged(request))
+            (thread(people, request))
+            (before(request))
+            footer.meta {
+                a href={ "/requests/" (request.request) } { "Page of its own" }
+                " · id " code { (short(&request.request)) } " · digest " code title=(request.digest) { (request.digest.chars().take(12).collect::<String>()) }
+            }
+        }
+    }
+}
+
+/// How it stands, in a sentence.
+fn standing(people: &People, request: &Request) -> Markup {
+    html! {
+        p.standing {
+            @match request.waits_for.as_deref() {
+                Some("people") => { "Waits for a person until " (time(&request.expires_at)) "." }
+                Some("requester") => { "Waits for an answer of the agent." }
+                Some("later") => { "Put off until " (time(request.snoozed_until.as_deref().unwrap_or_default())) "." }
+                _ => {
+                    @if let Some(by) = &request.decided_by { (spaced(&request.state)) " by " (said(people.name(by))) }
+                    @if let Some(at) = &request.decided_at { " " (time(at)) }
+                    @if let Some(reason) = &request.reason { ": " (said(reason)) }
+                }
+            }
+            @if request.quorum > 1 { " " strong { (request.approvals) " of " (request.quorum) " people have approved." } }
+            @if !request.approvers.is_empty() { " Policy names who decides: " (said(&request.approvers.join(", "))) "." }
+            @if let Some(assignee) = &request.assignee { " Given to " (said(given(people, assignee))) "." }
+            @if let Some(earlier) = &request.supersedes { " In place of " a href={ "/requests/" (earlier) } { "an earlier one" } "." }
+            @if let Some(grant) = &request.grant { " " (granted(grant)) }
+        }
+    }
+}
+
+/// Who a request was given to: a person, or whoever has a role.
+pub(super) fn given<'p>(people: &'p People, assignee: &'p str) -> &'p str {
+    if assignee == "role:owner" { "the owners" } else { people.name(assignee) }
+}
+
+fn decides(person: &Person) -> bool {
+    person.state == "active" && matches!(person.role.as_str(), "owner" | "approver")
+}
+
+fn granted(grant: &Grant) -> Markup {
+    html! {
+        @if let Some(at) = &grant.used_at { "The agent began " (time(at)) "." }
+        @else if let Some(at) = &grant.revoked_at { "The approval was taken back " (time(at)) "." }
+        @else { "The agent may begin until " (time(&grant.expires_at)) "." }
+    }
+}
+
+fn can_undo(request: &Request) -> bool {
+    request.state == "approved" && request.grant.as_ref().is_some_and(|grant| grant.used_at.is_none() && grant.revoked_at.is_none())
+}
+
+fn undo(request: &Request) -> Markup {
+    html! {
+        form.acts data-call="desk_request_undo" data-done="The approval was taken back" {
+            input type="hidden" name="request" value=(request.request);
+            button.quiet data-key="u" { "Take the approval back " kbd { "u" } }
+        }
+    }
+}
+
+/// What can be done with a request that waits.
+fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
+    let id = &request.request;
+    let hidden = html! { input type="hidden" name="request" value=(id); };
+    let seen = html! { (hidden) input type="hidden" name="expected_digest" value=(request.digest); };
+    let is_handoff = request.kind == "handoff";
+    html! {
+        div.acts {
+            @if is_handoff {
+                details id={ "answer-" (id) } {
+                    summary data-key="a" { "Answer " kbd { "a" } }
+                    form data-call="cowork_resolve_handoff" data-done="Answered" data-next {
+                        input type="hidden" name="handoff_id" value=(id);
+                        (field("resolution", "What you decided", html! { textarea id="resolution" name="resolution" required rows="3" {} }))
+                        (field("instructions", "What the agent is to do", html! { textarea id="instructions" name="instructions" rows="3" {} }))
+                        label.check { input type="checkbox" name="hand_back" value="true" data-as="json" checked; " Hand the work back to the agent" }
+                        button { "Send the answer" }
+                    }
+                }
+            } @else {
+                form data-call="desk_request_approve" data-done="Approved" data-undo="desk_request_undo" data-next {
+                    (seen)
+                    button data-key="a" { "Approve " kbd { "a" } }
+                }
+                (edit(request, &seen))
+            }
+            details id={ "reject-" (id) } {
+                summary data-key="r" { "Reject " kbd { "r" } }
+                form data-call="desk_request_reject" data-done="Rejected" data-next {
+                    (hidden)
+                    (field("reject-reason", "Why, for the agent to learn from", html! { textarea id="reject-reason" name="reason" rows="2" {} }))
+                    (field("reject-type", "What was wrong", choice("reject-type", "type", &WRONG, "")))
+                    (field("reject-severity", "How bad", choice("reject-severity", "severity", &SEVERITIES, "")))
+                    button.alarm { "Reject" }
+                }
+            }
+            details id={ "ask-" (id) } {
+                summary data-key="q" { "Ask " kbd { "q" } }
+                form data-call="desk_request_ask" data-done="Asked; it comes back with the answer" data-next {
+                    (hidden)
+                    (field("question", "What you want to know", html! { textarea id="question" name="question" required rows="2" {} }))
+                    button { "Ask" }
+                }
+            }
+            details id={ "delegate-" (id) } {
+                summary data-key="d" { "Give away " kbd { "d" } }
+                form data-call="desk_request_delegate" data-done="Given away" data-next {
+                    (hidden)
+                    (field("delegate-to", "To whom", html! {
+                        select id="delegate-to" name="to" required {
+                            @for person in people.people.iter().filter(|person| decides(person) && person.person != visit.you.id) { option value=(person.person) { (person.name) } }
+                        }
+                    }))
+                    (field("delegate-note", "A word to them", html! { input id="delegate-note" name="note"; }))
+                    button { "Give away" }
+                }
+            }
+            details id={ "snooze-" (id) } {
+                summary data-key="s" { "Put off " kbd { "s" } }
+                form data-call="desk_request_snooze" data-done="Put off" data-undo="desk_request_snooze" data-next {
+                    (hidden)
+                    (field("snooze-until", "Until", html! {
+                        select id="snooze-until" name="until" data-as="later" {
+                            option value="60" { "in an hour" } option value="240" { "in four hours" } option value="1440" { "tomorrow" } option value="10080" { "in a week" }
+                        }
+                    }))
+                    button { "Put off" }
+                }
+            }
+            @if request.waits_for.as_deref() == Some("later") {
+                form data-call="desk_request_snooze" data-done="It waits again" { (hidden) button.quiet { "Take up again" } }
+            }
+            @if !is_handoff && request.requester_kind == "agent" { (remember(&seen, id)) }
+            @if visit.you.role == "viewer" || visit.you.role == "member" { p.hint { "Your role looks on; approvers and owners decide." } }
+        }
+    }
+}
+
+const WRONG: [(&str, &str); 6] = [
+    ("", "I want it otherwise"),
+    ("agent_wrong", "The agent erred"),
+    ("missing_context", "It could not know"),
+    ("policy_change", "The rules changed; costs no trust"),
+    ("edge_case", "It was unusual"),
+    ("human_preference", "A person's preference"),
+];
+const SEVERITIES: [(&str, &str); 5] = [("", "As usual"), ("low", "Little"), ("medium", "Medium"), ("high", "High"), ("critical", "Critical")];
+
+/// The arguments as fields, to change before approving.
+fn edit(request: &Request, seen: &Markup) -> Markup {
+    let Some(arguments) = request.act.as_ref().and_then(|act| act.arguments.as_object()) else { return Markup::default() };
+    html! {
+        details id={ "edit-" (request.request) } {
+            summary data-key="e" { "Edit, then approve " kbd { "e" } }
+            form data-call="desk_request_approve" data-done="Approved as you edited it" data-undo="desk_request_undo" data-next {
+                (seen)
+                @for (name, value) in arguments {
+                    @let id = format!("edit-{name}");
+                    (field(&id, name, html! {
+                        textarea id=(id) name={ "edits." (name) } data-as=(if value.is_string() { "text" } else { "json" }) rows=(rows(value)) { (plain(value)) }
+                    }))
+                }
+                button { "Approve as edited" }
+            }
+        }
+    }
+}
+
+fn rows(value: &Value) -> usize {
+    plain(value).lines().count().clamp(1, 12)
+}
+
+/// Approving for acts like it as well.
+fn remember(seen: &Markup, id: &str) -> Markup {
+    html! {
+        details id={ "remember-" (id) } {
+            summary { "Approve more like it" }
+            form data-call="desk_request_approve" data-done="Approved, and acts like it for a while" data-next {
+                (seen)
+                input type="hidden" name="remember" value="session";
+                (field("remember-hours", "For how many hours acts like it pass without a person", html! { input id="remember-hours" name="hours" type="number" min="1" max="24" value="8" data-as="json"; }))
+                button { "Approve, also for acts like it" }
+            }
+            form data-call="desk_request_approve" data-done="Approved, and a rule was drafted" data-show="rule" {
+                (seen)
+                input type="hidden" name="remember" value="rule";
+                button.quiet { "Approve, and draft a rule" }
+            }
+        }
+    }
+}
+
+/// What exactly would be done.
+fn what(people: &People, request: &Request) -> Markup {
+    let act = request.act.as_ref();
+    part(
+        "What exactly",
+        html! {
+            @if let Some(act) = act {
+                p { strong { (said(&act.action)) } " " (said(&act.target)) @if let Some(tool) = &act.tool { " with " code { (said(tool)) } } @if let Some(place) = &act.environment { " in " (said(place)) } }
+            }
+            @if !request.changes.is_empty() {
+                table.diff {
+                    thead { tr { th scope="col" { "Field" } th scope="col" { "Now" } th scope="col" { "Then" } } }
+                    tbody {
+                        @for change in &request.changes {
+                            tr {
+                                th scope="row" { (said(&change.path)) }
+                                td { @if let Some(old) = &change.old { del { (ui::value(old)) } } }
+                                td { @if let Some(new) = &change.new { ins { (ui::value(new)) } } }
+                            }
+                        }
+                    }
+                }
+            }
+            @if request.changes_cut { p.hint { "There are more changes than are shown; " code { "deskmate inbox show --json" } " has them all." } }
+            @if let Some(proposed) = request.proposed.as_ref().filter(|proposed| !proposed.is_null()) {
+                p { "Edited by " (said(request.edited_by.as_deref().map_or("somebody", |by| people.name(by)))) ". The agent had proposed:" }
+                (ui::value(proposed))
+            }
+            @if let Some(context) = request.context.as_ref().filter(|context| !context.is_null()) {
+                details { summary { "Context" } (ui::value(context)) }
+            }
+        },
+    )
+}
+
+/// The parts of what an agent hands over, in the order in which they are read.
+const PACKET: [(&str, &str); 7] = [
+    ("goal", "The goal"),
+    ("context", "What it knows"),
+    ("state", "How far it came"),
+    ("attempted_actions", "What it tried"),
+    ("ruled_out", "What it ruled out"),
+    ("open_requests", "What is open"),
+    ("proposal_id", "About"),
+];
+/// Those that the page shows in another place.
+const ELSEWHERE: [&str; 3] = ["confidence", "mode", "reasoning"];
+
+/// What an agent hands over.
+fn packet(people: &People, request: &Request) -> Markup {
+    let Some(Value::Object(context)) = &request.context else { return what(people, request) };
+    let known = |name: &str| ELSEWHERE.contains(&name) || PACKET.iter().any(|(known, _)| *known == name);
+    html! {
+        @for (name, title) in PACKET {
+            @if let Some(value) = context.get(name).filter(|value| !is_nothing(value)) { (part(title, ui::value(unwrapped(value)))) }
+        }
+        @for (name, value) in context.iter().filter(|(name, value)| !known(name) && !is_nothing(value)) { (part(&spaced(name), ui::value(unwrapped(value)))) }
+    }
+}
+
+/// Words that came where JSON was expected are kept as `raw`.
+fn unwrapped(value: &Value) -> &Value {
+    match value.as_object() {
+        Some(fields) if fields.len() == 1 => fields.get("raw").unwrap_or(value),
+        _ => value,
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+/// What policy and trust say.
+fn judged(request: &Request) -> Markup {
+    part(
+        "How the desk judged",
+        html! {
+            dl.facts {
+                (fact("Answer", badge(Tone::of_state(&request.mode), &request.mode)))
+                @if let Some(confidence) = request.confidence { (fact("The agent is sure", share("Confidence", confidence))) }
+                @if let Some(trust) = &request.trust {
+                    (fact("Trust", html! { a href=(ui::address("/trust", &[("agent", &request.requester), ("domain", &request.domain)])) { (format!("{:.2}", trust.score)) } }))
+                    (fact("Approved before", html! {
+                        @if trust.sample_size == 0 { "nothing decided yet" } @else {
+                            (percent(trust.accuracy)) " of " (trust.sample_size)
+                            @if let [low, high] = trust.interval.as_slice() { " (95 %: " (percent(*low)) " to " (percent(*high)) ")" }
+                        }
+                    }))
+                }
+            }
+            @if !request.hits.is_empty() {
+                ul.hits {
+                    @for hit in &request.hits {
+                        li {
+                            (badge(if hit.effect == "deny" { Tone::Alarm } else { Tone::Warning }, &hit.effect)) " "
+                            (said(&hit.reason)) " "
+                            span.meta { "rule " (said(&hit.rule_id)) " of " a href={ "/policies/" (hit.policy) } { (said(&hit.policy)) } " v" (hit.version) ", " (hit.severity) }
+                            @if let Some(other) = &hit.alternative { br; "Instead: " (said(other)) }
+                        }
+                    }
+                }
+            }
+            @if !request.reasons.is_empty() {
+                details {
+                    summary { "Why this answer" }
+                    ul {
+                        @for reason in &request.reasons {
+                            li { strong { (spaced(&reason.source)) } " allows " (reason.mode) ": " (said(&reason.text)) @if let Some(change) = &reason.would_change { span.meta { " " (said(change)) } } }
+                        }
+                    }
+                }
+            }
+        },
+    )
+}
+
+/// What was asked and answered.
+fn thread(people: &People, request: &Request) -> Markup {
+    if request.notes.is_empty() {
+        return Markup::default();
+    }
+    part(
+        "Said so far",
+        html! {
+            ol.thread {
+                @for note in &request.notes {
+                    li id={ "note-" (note.note) } {
+                        p.meta { (spaced(&note.kind)) " · " (said(people.name(&note.by))) " · " (time(&note.at)) }
+                        @match &note.text { Some(text) => { (block(text)) } None => { p.hint { "erased" } } }
+                    }
+                }
+            }
+        },
+    )
+}
+
+/// How earlier ones like it were decided.
+fn before(request: &Request) -> Markup {
+    if request.similar.is_empty() {
+        return Markup::default();
+    }
+    part(
+        "Like it before",
+        html! {
+            ul.similar {
+                @for similar in &request.similar {
+                    li {
+                        (badge(Tone::of_state(&similar.state), &similar.state)) " "
+                        a href={ "/requests/" (similar.request) } { (said(similar.title.as_deref().unwrap_or("erased"))) }
+                        " " (time(&similar.created_at))
+                        @if let Some(reason) = &similar.reason { ": " (said(reason)) }
+                    }
+                }
+            }
+        },
+    )
+}

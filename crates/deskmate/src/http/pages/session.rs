@@ -1,0 +1,97 @@
+//! Becoming somebody: claiming the desk, joining it, signing in.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use deskmate_core::call::{Call, Credential, Outcome, Surface, parse_strict};
+use deskmate_core::{Code, Error, Result};
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::super::Shared;
+use super::super::credential::COOKIE_NAME;
+use super::super::rest::Failure;
+use super::shell::sheet;
+use super::ui::field;
+
+pub(super) async fn claim() -> Response {
+    let content = html! {
+        h1 { "Claim this desk" }
+        p { "You become its owner. Whenever you decide or configure something, your passphrase shows that it is you; nothing that lies on this machine can stand in for it." }
+        form data-session="/session/claim" {
+            (field("name", "Your name", html! { input id="name" name="name" autocomplete="username" required maxlength="128"; }))
+            (new_passphrase())
+            button { "Claim the desk" }
+            div role="alert" {}
+        }
+    };
+    sheet("Claim", "sign-in.js", content)
+}
+
+pub(super) async fn join() -> Response {
+    let content = html! {
+        h1 { "Join this desk" }
+        p { "Choose the passphrase that shows that you are there whenever you decide something." }
+        form data-session="/session/join" {
+            (new_passphrase())
+            button { "Join" }
+            div role="alert" {}
+        }
+    };
+    sheet("Join", "sign-in.js", content)
+}
+
+pub(super) async fn sign_in() -> Response {
+    let content = html! {
+        h1 { "Sign in" }
+        form data-session="/session/sign-in" {
+            (field("name", "Your name", html! { input id="name" name="name" autocomplete="username" maxlength="128"; }))
+            (field("passphrase", "Passphrase or PIN", html! { input id="passphrase" name="passphrase" type="password" autocomplete="current-password" required; }))
+            button { "Sign in" }
+            div role="alert" {}
+        }
+        p.hint { "Nobody has claimed this desk yet? " code { "deskmate claim" } " in a terminal prints the link." }
+    };
+    sheet("Sign in", "sign-in.js", content)
+}
+
+fn new_passphrase() -> Markup {
+    html! {
+        (field("passphrase", "Passphrase or PIN", html! { input id="passphrase" name="passphrase" type="password" autocomplete="new-password" required minlength="6" aria-describedby="rule"; }))
+        (field("repeated", "The same again", html! { input id="repeated" name="repeated" type="password" autocomplete="new-password" required minlength="6"; }))
+        p id="rule" { "At least six characters. Nobody can tell it to you again." }
+    }
+}
+
+/// Opens a session and hands it to the browser as a cookie that no script can read.
+pub(super) async fn open(State(shared): State<Shared>, operation: &str, body: Bytes) -> Response {
+    match signed_in(&shared, operation, &body).await {
+        Err(error) => Failure(error).into_response(),
+        Ok((mut answer, session)) => {
+            let secure = if shared.allowed.is_tls() { "; Secure" } else { "" };
+            let cookie = format!("{COOKIE_NAME}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000{secure}");
+            let Ok(cookie) = HeaderValue::from_str(&cookie) else {
+                return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+            };
+            if let Some(fields) = answer.as_object_mut() {
+                fields.remove("session");
+            }
+            ([(SET_COOKIE, cookie)], Json(answer)).into_response()
+        }
+    }
+}
+
+async fn signed_in(shared: &Shared, operation: &str, body: &[u8]) -> Result<(Value, String)> {
+    let input = parse_strict(body)?;
+    let call = Call { credential: Credential::Nobody, surface: Surface::Web, operation: operation.to_owned(), input };
+    let answer = match shared.app.call(call).await?.outcome {
+        Outcome::Done(answer) | Outcome::NotYet(answer) => answer,
+    };
+    let session = answer.get("session").and_then(Value::as_str).map(str::to_owned);
+    let message = answer.get("message").and_then(Value::as_str).unwrap_or("signing in failed");
+    let session = session.ok_or_else(|| Error::new(Code::Unauthenticated, message))?;
+    Ok((answer, session))
+}

@@ -1,0 +1,200 @@
+//! What is around every page: the head, the ways to the other pages, the state of the connection, and the dialogs.
+
+use axum::response::{Html, IntoResponse, Response};
+use deskmate_core::{Code, Error};
+use maud::{DOCTYPE, Markup, html};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::assets::address;
+use super::visit::{Fault, Visit};
+
+/// How many requests are counted for the mark at the inbox; beyond that it says so.
+const COUNTED: usize = 99;
+
+/// The pages that every page leads to, with the key after `g`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Inbox,
+    Other,
+}
+
+impl Place {
+    const ALL: [(Self, &'static str, &'static str, &'static str); 1] = [(Self::Inbox, "/", "Inbox", "i")];
+}
+
+/// A page before it has its shell.
+pub(super) struct Page<'p> {
+    pub(super) title: &'p str,
+    pub(super) place: Place,
+    /// Which topics of the record make it out of date.
+    pub(super) topics: &'p str,
+    pub(super) body: Markup,
+}
+
+#[derive(Deserialize)]
+struct Waiting {
+    requests: Vec<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Pauses {
+    items: Vec<Pause>,
+}
+
+#[derive(Deserialize)]
+struct Pause {
+    agent: String,
+}
+
+/// Puts the shell around a page.
+pub(super) async fn show(visit: &Visit, page: Page<'_>) -> Result<Response, Fault> {
+    let waiting: Waiting = visit.ask("desk_request_list", json!({ "limit": COUNTED + 1 })).await?;
+    let pauses: Pauses = visit.ask("desk_pause_list", json!({ "limit": 100 })).await?;
+    let all_paused = pauses.items.iter().any(|pause| pause.agent == "*");
+    let count = waiting.requests.len();
+    let counted = if count > COUNTED { format!("{COUNTED}+") } else { count.to_string() };
+    let body = html! {
+        body data-topics=(page.topics) data-size=(visit.size) data-count=(counted) data-you=(visit.you.id) {
+            a.skip href="#main" { "Skip to the content" }
+            header.top {
+                a.brand href="/" { img src=(address("desk.svg")) width="24" height="24" alt=""; "Deskmate" }
+                nav aria-label="Pages" {
+                    @for (place, path, name, key) in Place::ALL {
+                        a href=(path) aria-current=[(place == page.place).then_some("page")] data-go=(key) {
+                            (name)
+                            @if place == Place::Inbox && count > 0 { " " span.count id="count" { (counted) } }
+                        }
+                    }
+                }
+                div.tools {
+                    button.quiet type="button" data-open="palette" aria-keyshortcuts="Control+K" { "Search" kbd { "Ctrl K" } }
+                    (stop(all_paused))
+                    details.you {
+                        summary { (super::ui::said(&visit.you.name)) }
+                        div.menu {
+                            p { "Signed in as " (super::ui::spaced(&visit.you.role)) }
+                            button.quiet type="button" data-notify { "Notify me in this browser" }
+                            button.quiet type="button" data-open="help" { "Keys" kbd { "?" } }
+                            form data-call="desk_sign_out" data-then="/sign-in" { button.quiet { "Sign out" } }
+                        }
+                    }
+                }
+            }
+            @if all_paused { p.banner role="status" { "All agents are paused: every act of theirs is denied until you let them go on." } }
+            p.banner id="connection" role="status" hidden {}
+            main id="main" tabindex="-1" { (page.body) }
+            div id="toasts" role="status" aria-live="polite" data-keep {}
+            (dialogs())
+        }
+    };
+    Ok(Html(document(page.title, "desk.js", body).into_string()).into_response())
+}
+
+/// The kill switch, on every page.
+fn stop(all_paused: bool) -> Markup {
+    html! {
+        @if all_paused {
+            form data-call="desk_resume" data-done="Agents may go on" { input type="hidden" name="all" value="true" data-as="json"; button.warning { "Let agents go on" } }
+        } @else {
+            form data-call="desk_pause" data-done="All agents are paused" data-confirm="Pause all agents? Every act of theirs is denied at once, also what was approved and not yet begun, until you let them go on." {
+                input type="hidden" name="all" value="true" data-as="json";
+                button.alarm { "Pause all" }
+            }
+        }
+    }
+}
+
+fn dialogs() -> Markup {
+    html! {
+        dialog id="presence" aria-labelledby="presence-title" data-keep {
+            form method="dialog" {
+                h2 id="presence-title" { "Show that it is you" }
+                p { "Deciding and configuring need your passphrase or PIN. It is remembered for a few minutes; what is of high risk asks again." }
+                label for="presence-passphrase" { "Passphrase or PIN" }
+                input id="presence-passphrase" name="passphrase" type="password" autocomplete="current-password" required;
+                p role="alert" {}
+                div.row { button { "Go on" } button.quiet type="button" data-close { "Cancel" } }
+            }
+        }
+        dialog id="confirm" aria-labelledby="confirm-text" data-keep {
+            form method="dialog" {
+                h2 id="confirm-text" {}
+                div id="confirm-list" {}
+                div.row { button value="yes" { "Yes" } button.quiet type="button" data-close { "No" } }
+            }
+        }
+        dialog id="palette" aria-label="Search and commands" data-keep {
+            input id="palette-query" type="search" placeholder="Go to a page, do something, or search the inbox" aria-label="Search and commands" autocomplete="off";
+            ul id="palette-list" role="listbox" aria-label="Found" {}
+        }
+        dialog id="help" aria-labelledby="help-title" data-keep {
+            h2 id="help-title" { "Keys" }
+            dl.keys {
+                @for (key, what) in KEYS { div { dt { kbd { (key) } } dd { (what) } } }
+            }
+            div.row { button.quiet type="button" data-close { "Close" } }
+        }
+    }
+}
+
+const KEYS: [(&str, &str); 15] = [
+    ("j / k", "next and previous in a list"),
+    ("Enter", "open"),
+    ("a", "approve"),
+    ("e", "edit, then approve"),
+    ("r", "reject"),
+    ("q", "ask the agent a question"),
+    ("d", "give to somebody else"),
+    ("s", "put off"),
+    ("x", "select, to decide many"),
+    ("u", "undo the last decision"),
+    ("/", "search"),
+    ("g then a letter", "go to a page: i inbox"),
+    ("Ctrl or Cmd K", "search and commands"),
+    ("Esc", "close, or back to the list"),
+    ("?", "these keys"),
+];
+
+/// A whole document.
+pub(super) fn document(title: &str, script: &str, body: Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="description" content="The desk that people and their agents share";
+                title { (title) " · Deskmate" }
+                link rel="stylesheet" href=(address("desk.css"));
+                link rel="icon" href=(address("desk.svg")) type="image/svg+xml";
+                script type="module" src=(address(script)) {}
+            }
+            (body)
+        }
+    }
+}
+
+/// A page with one thing on it.
+pub(super) fn sheet(title: &str, script: &str, content: Markup) -> Response {
+    let body = html! { body.plain { main.sheet id="main" { (content) } } };
+    Html(document(title, script, body).into_string()).into_response()
+}
+
+/// A page that says why there is no other one.
+pub(super) fn fault(error: &Error) -> Response {
+    let title = match error.code {
+        Code::NotFound => "There is no such thing here",
+        Code::Forbidden => "This is not for you",
+        Code::Unavailable => "The desk cannot answer now",
+        _ => "That did not work",
+    };
+    let content = html! {
+        h1 { (title) }
+        p { (super::ui::said(&error.message)) }
+        @if let Some(hint) = &error.hint { p { (super::ui::said(hint)) } }
+        @if let Some(incident) = &error.incident { p { "The desk's log tells more under " code { (incident) } "." } }
+        p { a href="/" { "Back to the inbox" } }
+    };
+    sheet(title, "sign-in.js", content)
+}

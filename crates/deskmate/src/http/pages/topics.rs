@@ -1,0 +1,111 @@
+//! What changed, by name: a stream of topics that tells pages when what they show is out of date. It carries no content;
+//! the page reads that again by its own right.
+//!
+//! The topics of an event are the first part of its kind (`request`, `trust`), its subject (`request:ID`), and `record`.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use deskmate_core::call::{Credential, Desk};
+use deskmate_core::record;
+use deskmate_core::{Error, Result};
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::super::rest::Failure;
+use super::super::{Shared, credential};
+
+/// How many events one look takes.
+const LOOK: u32 = 500;
+/// How long news are gathered before they are told, so that a flood is told four times a second.
+const GATHER: Duration = Duration::from_millis(250);
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// More subjects than these in one telling are not named: the kinds say enough.
+const SUBJECTS_MAX: usize = 100;
+
+#[derive(Deserialize)]
+pub(super) struct From {
+    /// The first event that the page may not show yet.
+    from: Option<u64>,
+}
+
+pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let mut grown = shared.app.live.size();
+    let now = *grown.borrow_and_update();
+    // A page that was away for long is told from where it ended; what it missed is in one telling.
+    let mut next = last.or(query.from).unwrap_or(now).min(now);
+    let opened = async {
+        let credential = credential::of(&shared, &method, &uri, &headers, &[]).await?;
+        look(&shared.app.desk, &credential, now).await?;
+        Ok::<_, Error>(credential)
+    };
+    let credential = match opened.await {
+        Ok(credential) => credential,
+        Err(error) => return Failure(error).into_response(),
+    };
+    let (sender, events) = mpsc::channel::<std::result::Result<Event, Infallible>>(4);
+    let desk = shared.app.desk.clone();
+    tokio::spawn(async move {
+        let mut topics = BTreeSet::new();
+        let mut first = true;
+        loop {
+            loop {
+                match look(&desk, &credential, next).await {
+                    Ok((found, reached)) => {
+                        topics.extend(found);
+                        if reached == next {
+                            break;
+                        }
+                        next = reached;
+                    }
+                    // Signed out, or the store is away: the page finds out which when it comes again.
+                    Err(_) => return,
+                }
+            }
+            if first || !topics.is_empty() {
+                first = false;
+                if topics.len() > SUBJECTS_MAX {
+                    topics.retain(|topic: &String| !topic.contains(':'));
+                }
+                let message = Event::default().id(next.to_string()).json_data(std::mem::take(&mut topics));
+                if sender.send(Ok(message.unwrap_or_default())).await.is_err() {
+                    return;
+                }
+                tokio::time::sleep(GATHER).await;
+            }
+            tokio::select! {
+                changed = grown.changed() => if changed.is_err() { return },
+                () = sender.closed() => return,
+                () = tokio::time::sleep(HEARTBEAT) => {}
+            }
+        }
+    });
+    let keep_alive = KeepAlive::new().interval(HEARTBEAT).text("alive");
+    let mut response = Sse::new(ReceiverStream::new(events)).keep_alive(keep_alive).into_response();
+    response.headers_mut().insert("x-accel-buffering", axum::http::HeaderValue::from_static("no"));
+    response
+}
+
+/// The topics of the events from a place on that the caller may see, and the place after the last one looked at.
+async fn look(desk: &Desk, credential: &Credential, from: u64) -> Result<(Vec<String>, u64)> {
+    let (credential, admitting) = (credential.clone(), desk.clone());
+    desk.db
+        .read(move |tx| {
+            let actor = admitting.admit(tx, &credential, "desk_record_list")?;
+            let events = record::heads_after(tx, from, LOOK)?;
+            let reached = events.last().map_or(from, |event| event.seq + 1);
+            let mut topics = Vec::new();
+            for event in events.into_iter().filter(|event| event.visible_to(&actor)) {
+                topics.extend(["record".to_owned(), event.kind.split('.').next().unwrap_or_default().to_owned(), event.subject]);
+            }
+            Ok((topics, reached))
+        })
+        .await
+}

@@ -1,0 +1,155 @@
+//! The design system: every part that pages are made of, as a function. `/design` shows them all.
+//!
+//! Whatever somebody wrote goes through [`said`], [`words`] or [`block`], which keep it apart from the page's own words
+//! and make visible what would hide or turn it.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::visible::visible;
+
+/// How loud something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Quiet,
+    Good,
+    Warning,
+    Alarm,
+}
+
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Quiet => "badge",
+            Self::Good => "badge good",
+            Self::Warning => "badge warning",
+            Self::Alarm => "badge alarm",
+        }
+    }
+
+    /// The tone of a risk.
+    pub(super) fn of_risk(risk: &str) -> Self {
+        match risk {
+            "critical" | "high" => Self::Alarm,
+            "medium" => Self::Warning,
+            _ => Self::Quiet,
+        }
+    }
+
+    /// The tone of a state.
+    pub(super) fn of_state(state: &str) -> Self {
+        match state {
+            "approved" | "done" | "completed" | "executing" | "in_progress" | "active" | "act" => Self::Good,
+            "rejected" | "failed" | "revoked" | "deny" => Self::Alarm,
+            "pending" | "ambiguous" | "input_needed" | "escalate" | "suggest" => Self::Warning,
+            _ => Self::Quiet,
+        }
+    }
+}
+
+/// A short word with a tone.
+pub(super) fn badge(tone: Tone, text: &str) -> Markup {
+    html! { span class=(tone.class()) { (spaced(text)) } }
+}
+
+/// A name of the desk's own, for people: `input_needed` is "input needed".
+pub(super) fn spaced(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// What somebody wrote, in a line.
+pub(super) fn said(text: &str) -> Markup {
+    html! { bdi.said { (visible(text)) } }
+}
+
+/// What somebody wrote, in paragraphs.
+pub(super) fn words(text: &str) -> Markup {
+    html! { p.words { (said(text)) } }
+}
+
+/// What somebody wrote, with its spaces and lines.
+pub(super) fn block(text: &str) -> Markup {
+    html! { pre.block tabindex="0" { (visible(text)) } }
+}
+
+/// Any value: text as text, the rest as JSON.
+pub(super) fn value(value: &Value) -> Markup {
+    block(&plain(value))
+}
+
+/// A value as people would write it.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(_) | Value::Array(_) => serde_json::to_string_pretty(value).unwrap_or_default(),
+        other => other.to_string(),
+    }
+}
+
+/// A moment. The script shows it in the reader's zone; without it, it is UTC.
+pub(super) fn time(at: &str) -> Markup {
+    let until_minutes: String = at.chars().take(16).collect();
+    html! { time datetime=(at) { (until_minutes.replace('T', " ")) " UTC" } }
+}
+
+/// A share between 0 and 1, as a bar and in percent.
+pub(super) fn share(name: &str, share: f64) -> Markup {
+    html! { span.share { meter min="0" max="1" value=(share) aria-label=(name) {} (percent(share)) } }
+}
+
+/// A share in percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// A name and what it stands for, for lists of facts.
+pub(super) fn fact(name: &str, what: Markup) -> Markup {
+    html! { div { dt { (name) } dd { (what) } } }
+}
+
+/// What a page shows when there is nothing, with what to do next.
+pub(super) fn empty(title: &str, next: Markup) -> Markup {
+    html! { div.empty { h2 { (title) } (next) } }
+}
+
+/// A part of a page with its heading; nothing if there is nothing in it.
+pub(super) fn part(title: &str, body: Markup) -> Markup {
+    if body.0.is_empty() {
+        return body;
+    }
+    html! { section.part { h3 { (title) } (body) } }
+}
+
+/// A labelled place to write in.
+pub(super) fn field(id: &str, label: &str, input: Markup) -> Markup {
+    html! { div.field { label for=(id) { (label) } (input) } }
+}
+
+/// A choice out of a few.
+pub(super) fn choice(id: &str, name: &str, options: &[(&str, &str)], chosen: &str) -> Markup {
+    html! {
+        select id=(id) name=(name) {
+            @for (value, label) in options { option value=(value) selected[*value == chosen] { (label) } }
+        }
+    }
+}
+
+/// The link that shows more of a list.
+pub(super) fn more(address: &str) -> Markup {
+    html! { p.more { a href=(address) data-in-place { "Show more" } } }
+}
+
+/// The end of an id, which tells it apart.
+pub(super) fn short(id: &str) -> String {
+    let skip = id.chars().count().saturating_sub(8);
+    id.chars().skip(skip).collect()
+}
+
+/// The address of a page with a query.
+pub(super) fn address(path: &str, query: &[(&str, &str)]) -> String {
+    let given: Vec<_> = query.iter().filter(|(_, value)| !value.is_empty()).collect();
+    match serde_urlencoded::to_string(given) {
+        Ok(query) if !query.is_empty() => format!("{path}?{query}"),
+        _ => path.to_owned(),
+    }
+}

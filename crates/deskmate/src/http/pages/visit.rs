@@ -1,0 +1,126 @@
+//! Who looks at a page, and what operations answer them. A page does nothing else: whatever it shows was answered by an
+//! operation to the person who is signed in.
+
+use axum::extract::FromRequestParts;
+use axum::http::header::LOCATION;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use deskmate_core::call::{Call, Credential, Outcome, Surface};
+use deskmate_core::{Code, Error, Result};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::super::rest::status_of;
+use super::super::{Shared, credential};
+use super::shell;
+
+/// Somebody who is signed in, at one page.
+pub(super) struct Visit {
+    shared: Shared,
+    credential: Credential,
+    /// Who it is.
+    pub(super) you: You,
+    /// How long the record was before anything of the page was read: what comes later may be missing on it.
+    pub(super) size: u64,
+}
+
+/// What `desk_whoami` tells.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct You {
+    pub(super) id: String,
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) role: String,
+}
+
+impl Visit {
+    /// The people of the desk: what the record says of them by id is shown by name.
+    pub(super) async fn people(&self) -> Result<People, Fault> {
+        self.ask("desk_person_list", json!({ "limit": 200 })).await
+    }
+
+    /// Asks an operation, and takes of its answer what the page shows.
+    pub(super) async fn ask<T: DeserializeOwned>(&self, operation: &str, input: Value) -> Result<T, Fault> {
+        Ok(ask(&self.shared, &self.credential, operation, input).await?)
+    }
+}
+
+/// The people of the desk.
+#[derive(Deserialize)]
+pub(super) struct People {
+    pub(super) people: Vec<Person>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Person {
+    pub(super) person: String,
+    pub(super) name: String,
+    pub(super) role: String,
+    pub(super) state: String,
+}
+
+impl People {
+    /// The name of whoever an id stands for: a person's, or an agent's own.
+    pub(super) fn name<'p>(&'p self, id: &'p str) -> &'p str {
+        self.people.iter().find(|person| person.person == id).map_or(id, |person| person.name.as_str())
+    }
+}
+
+async fn ask<T: DeserializeOwned>(shared: &Shared, credential: &Credential, operation: &str, input: Value) -> Result<T> {
+    let call = Call { credential: credential.clone(), surface: Surface::Web, operation: operation.to_owned(), input };
+    let (Outcome::Done(answer) | Outcome::NotYet(answer)) = shared.app.call(call).await?.outcome;
+    serde_json::from_value(answer).map_err(|error| Error::new(Code::Internal, format!("a page does not understand {operation}: {error}")))
+}
+
+impl FromRequestParts<Shared> for Visit {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Fault> {
+        let size = *shared.app.live.size().borrow();
+        let credential = credential::of(shared, &parts.method, &parts.uri, &parts.headers, &[]).await?;
+        let you: You = ask(shared, &credential, "desk_whoami", json!({})).await.map_err(|error| signed_out(error, &parts.uri))?;
+        if you.kind != "person" {
+            return Err(signed_out(Error::new(Code::Unauthenticated, "pages are for people"), &parts.uri));
+        }
+        Ok(Self { shared: shared.clone(), credential, you, size })
+    }
+}
+
+fn signed_out(error: Error, wanted: &Uri) -> Fault {
+    let wanted = wanted.path_and_query().map_or("/", |path| path.as_str());
+    let next = serde_urlencoded::to_string([("next", wanted)]).unwrap_or_default();
+    Fault { sign_in: (error.code == Code::Unauthenticated).then(|| format!("/sign-in?{next}")), error }
+}
+
+/// Why a page cannot be shown.
+pub(super) struct Fault {
+    error: Error,
+    /// Where to go first.
+    sign_in: Option<String>,
+}
+
+impl Fault {
+    /// What is wrong, in words.
+    pub(super) fn message(&self) -> &str {
+        &self.error.message
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self { error, sign_in: None }
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        if let Some(place) = self.sign_in.as_deref().and_then(|place| HeaderValue::from_str(place).ok()) {
+            return (StatusCode::SEE_OTHER, [(LOCATION, place)]).into_response();
+        }
+        (status_of(self.error.code), shell::fault(&self.error)).into_response()
+    }
+}

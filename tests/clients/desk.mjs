@@ -1,0 +1,120 @@
+// What the checks in a browser share: a throw-away desk, its agents, and ways to look at pages.
+
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const { DESKMATE, CLIENTS } = process.env;
+export const { chromium } = createRequire(`${CLIENTS}/`)("playwright-core");
+export const PASSPHRASE = "correct horse battery";
+export const SCREENS = join(CLIENTS, "screens");
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+export const LAUNCH = { executablePath: "/usr/bin/chromium", args: FLAGS, headless: true, chromiumSandbox: false };
+
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export function check(condition, what, found) {
+  if (!condition) throw new Error(found === undefined ? what : `${what}; found ${JSON.stringify(found)}`);
+  console.log(`  ok  ${what}`);
+}
+
+// Waits until something is so, and says what never was.
+export async function until(what, holds, ms = 10_000) {
+  const end = Date.now() + ms;
+  for (;;) {
+    const found = await holds();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`never: ${what}`);
+    await sleep(25);
+  }
+}
+
+// A desk of its own in a folder of its own. `settings` are further arguments of `deskmate up`.
+export async function startDesk({ settings = [], more = {} } = {}) {
+  const root = mkdtempSync(join(tmpdir(), "deskmate-browser-"));
+  const home = join(root, "desk");
+  const env = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: root, ...more };
+  const desk = { root, home, link: null, url: null, process: null };
+  desk.start = async (listen = "127.0.0.1:0") => {
+    desk.process = spawn(DESKMATE, ["up", "--home", home, "--listen", listen, ...settings], { env, stdio: ["ignore", "pipe", "pipe"] });
+    let said = "";
+    desk.process.stdout.on("data", (bytes) => (said += bytes));
+    desk.process.stderr.on("data", (bytes) => (said += bytes));
+    for (let i = 0; i < 400 && !said.includes("Ctrl-C"); i++) await sleep(50);
+    if (!said.includes("Ctrl-C")) throw new Error(`the desk did not start: ${said}`);
+    desk.link ??= said.match(/http\S+\/claim\?code=\S+/)?.[0];
+    desk.url = JSON.parse(readFileSync(join(home, "desk.lock"), "utf8")).url;
+  };
+  desk.halt = async () => {
+    desk.process.kill("SIGTERM");
+    await new Promise((resolve) => (desk.process.exitCode === null ? desk.process.once("exit", resolve) : resolve()));
+  };
+  desk.stop = async () => {
+    await desk.halt();
+    rmSync(root, { recursive: true, force: true });
+  };
+  desk.cli = (...args) => {
+    const done = spawnSync(DESKMATE, [...args, "--home", home, "--json", "--passphrase-stdin"], { env, input: `${PASSPHRASE}\n`, encoding: "utf8" });
+    if (done.status !== 0) throw new Error(`${args.join(" ")}: ${done.stderr}`);
+    return JSON.parse(done.stdout);
+  };
+  // A call of an agent, by its name or with its token.
+  desk.call = async (agent, operation, input) => {
+    const who = agent.startsWith("dma_") ? { authorization: `Bearer ${agent}` } : { "x-deskmate-agent": agent };
+    const response = await fetch(`${desk.url}/api/${operation}`, { method: "POST", headers: { "content-type": "application/json", ...who }, body: JSON.stringify(input) });
+    const answer = await response.json();
+    if (!response.ok) throw new Error(`${operation}: ${JSON.stringify(answer)}`);
+    return answer;
+  };
+  desk.propose = async (agent, target, change, more = {}) => {
+    const input = { domain: "crm.deals", action: "update", target, proposed_change: JSON.stringify(change), confidence: 0.8, reasoning: "They asked for it.", ...more };
+    return (await desk.call(agent, "cowork_propose", input)).proposal_id;
+  };
+  await desk.start();
+  return desk;
+}
+
+// Notes everything that the browser complains about.
+export function listen(page, complaints) {
+  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(String(error)));
+}
+
+// The page as it looks wide and narrow, in light and in dark; nothing may run out of a narrow window.
+export async function screens(page, name) {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of [1280, 380]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 760 });
+      await page.screenshot({ path: join(SCREENS, `${name}-${colorScheme}-${width}.png`) });
+    }
+  }
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  check(!wide, `${name}: nothing runs out of a narrow window`);
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1280, height: 760 });
+}
+
+export async function fill(page, fields) {
+  for (const [label, value] of Object.entries(fields)) await page.getByLabel(label).fill(value);
+  await page.locator("main button").click();
+}
+
+// Calls an operation as the page's person, signed by the browser's key.
+export function signedCall(page, operation, input) {
+  return page.evaluate(
+    async ([operation, input]) => (await import(new URL("sign.js", document.querySelector("script[type=module]").src))).call(operation, input),
+    [operation, input],
+  );
+}
+
+export async function claim(page, desk, name = "Ada") {
+  await page.goto(desk.link);
+  await fill(page, { "Your name": name, Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
+  await page.waitForURL(`${desk.url}/`);
+}
+
+// The network log of a refused call is no fault of a page.
+export const provoked = (complaint) => /the server responded with a status of (401|403|404|409|429)/.test(complaint) || /blocked by CORS|ERR_FAILED|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET/.test(complaint);
