@@ -1,12 +1,21 @@
 //! What people see: pages made here out of what operations answer, and kept up to date by topics of the record. They hold
 //! no rules. What a person does on them is a call of an operation, signed by the browser's key.
 
+mod agents;
 mod assets;
+mod case;
 mod inbox;
+mod messages;
+mod people;
+mod policies;
+mod record;
 mod request;
 mod session;
 mod shell;
+mod tasks;
+mod tools;
 mod topics;
+mod trust;
 mod ui;
 mod visit;
 
@@ -28,6 +37,15 @@ pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/", get(inbox::serve))
         .route("/requests/{id}", get(request::serve))
+        .merge(agents::routes())
+        .merge(trust::routes())
+        .merge(policies::routes())
+        .merge(record::routes())
+        .merge(case::routes())
+        .merge(messages::routes())
+        .merge(tasks::routes())
+        .merge(tools::routes())
+        .merge(people::routes())
         .route("/claim", get(session::claim))
         .route("/join", get(session::join))
         .route("/sign-in", get(session::sign_in))

@@ -16,11 +16,27 @@ const COUNTED: usize = 99;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Inbox,
+    Agents,
+    Policies,
+    Record,
+    Messages,
+    Tasks,
+    Tools,
+    People,
     Other,
 }
 
 impl Place {
-    const ALL: [(Self, &'static str, &'static str, &'static str); 1] = [(Self::Inbox, "/", "Inbox", "i")];
+    const ALL: [(Self, &'static str, &'static str, &'static str); 8] = [
+        (Self::Inbox, "/", "Inbox", "i"),
+        (Self::Agents, "/agents", "Agents", "a"),
+        (Self::Policies, "/policies", "Policies", "p"),
+        (Self::Record, "/record", "Record", "r"),
+        (Self::Messages, "/messages", "Messages", "m"),
+        (Self::Tasks, "/tasks", "Tasks", "t"),
+        (Self::Tools, "/tools", "Tools", "o"),
+        (Self::People, "/people", "People", "e"),
+    ];
 }
 
 /// A page before it has its shell.
@@ -150,7 +166,7 @@ const KEYS: [(&str, &str); 15] = [
     ("x", "select, to decide many"),
     ("u", "undo the last decision"),
     ("/", "search"),
-    ("g then a letter", "go to a page: i inbox"),
+    ("g then a letter", "go to a page: i inbox, a agents, p policies, r record, m messages, t tasks, o tools, e people"),
     ("Ctrl or Cmd K", "search and commands"),
     ("Esc", "close, or back to the list"),
     ("?", "these keys"),

@@ -1,0 +1,48 @@
+// Every page in a real browser, on a desk with SQLite and on one with PostgreSQL. Each file in `pages` is a part: a
+// function that gets a claimed desk of its own and a page that is signed in. Arguments name the parts to run.
+
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync } from "node:fs";
+
+import { LAUNCH, SCREENS, check, chromium, claim, listen, provoked, startDesk } from "./desk.mjs";
+
+const folder = new URL("pages/", import.meta.url);
+const wanted = process.argv.slice(2);
+const parts = readdirSync(folder).map((file) => file.replace(".mjs", "")).filter((part) => !wanted.length || wanted.includes(part)).sort();
+const server = process.env.DESKMATE_TEST_PG;
+const engines = server && server !== "skip" ? ["sqlite", "postgres"] : ["sqlite"];
+if (engines.length === 1) console.log("  SKIPPED on PostgreSQL: DESKMATE_TEST_PG names no server");
+mkdirSync(SCREENS, { recursive: true });
+
+function database(name) {
+  const done = spawnSync("psql", [server, "-qc", `create database ${name}`], { encoding: "utf8" });
+  if (done.status !== 0) throw new Error(done.stderr);
+  return server.replace(/\/[^/]*$/, `/${name}`);
+}
+
+const browser = await chromium.launch(LAUNCH);
+try {
+  for (const engine of engines) {
+    for (const part of parts) {
+      console.log(`  -- ${part}, ${engine}`);
+      const settings = engine === "postgres" ? ["--database-url", database(`pages_${part}`)] : [];
+      const desk = await startDesk({ settings });
+      const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+      try {
+        const complaints = [];
+        const page = await context.newPage();
+        listen(page, complaints);
+        await claim(page, desk);
+        const { default: run } = await import(new URL(`${part}.mjs`, folder));
+        await run({ desk, page, context, browser, engine, complaints });
+        const unexpected = complaints.filter((complaint) => !provoked(complaint));
+        check(unexpected.length === 0, "the browser complained about nothing", unexpected);
+      } finally {
+        await context.close();
+        await desk.stop();
+      }
+    }
+  }
+} finally {
+  await browser.close();
+}

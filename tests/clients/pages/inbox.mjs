@@ -1,0 +1,246 @@
+// The inbox: arrival, filters, keys, deciding alone and with others, and what happens when the desk goes away.
+
+import { PASSPHRASE, check, claim, fill, listen, screens, signedCall, sleep, until } from "../desk.mjs";
+
+const rows = (page) => page.locator("[data-row] .title").allTextContents();
+const open = (page) => page.locator("article.request h2").textContent();
+const state = async (desk, page, id) => (await signedCall(page, "desk_request_get", { request: id })).state;
+
+async function arriving({ desk, page }) {
+  await page.getByText("Nothing waits for you").waitFor();
+  const begun = Date.now();
+  await desk.propose("code", "deal/1", { note: "first" });
+  await page.getByText("update: deal/1").waitFor();
+  const took = Date.now() - begun;
+  check(took < 1000, `a new request is there without a reload (${took} ms with the call)`);
+  check((await page.title()).startsWith("(1) "), "and counted in the title", await page.title());
+  check((await page.locator("#count").textContent()) === "1", "and in the list of pages");
+}
+
+async function byKeyboard({ desk, page }) {
+  for (let number = 2; number <= 6; number++) await desk.propose(`agent-${number}`, `deal/${number}`, { note: `number ${number}` });
+  await until("six rows", async () => (await rows(page)).length === 6);
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await until("the first is open", async () => (await page.locator("article.request").count()) && (await open(page)) === "update: deal/1");
+  await screens(page, "inbox");
+  await page.keyboard.press("j");
+  await until("j opens the next", async () => (await open(page)) === "update: deal/2");
+  await page.keyboard.press("k");
+  await until("k opens the one before", async () => (await open(page)) === "update: deal/1");
+  await page.keyboard.press("a");
+  await page.getByText("Approved").first().waitFor();
+  await until("the next one is open", async () => (await open(page)) === "update: deal/2");
+  check((await rows(page)).length === 5, "a approves, and the next request comes up");
+  await page.keyboard.press("u");
+  await page.getByText("Undone").waitFor();
+  await until("it waits again", async () => (await rows(page)).includes("update: deal/1"));
+  check(true, "u takes it back");
+  await page.keyboard.press("r");
+  await page.keyboard.type("too early");
+  check((await page.getByLabel("Why, for the agent").inputValue()) === "too early", "r opens the form and puts the cursor into it; letters in it do nothing else");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("?");
+  check(await page.getByRole("heading", { name: "Keys" }).isVisible(), "? shows the keys");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("deal/5");
+  await page.keyboard.press("Enter");
+  await until("the palette opens it", async () => (await open(page)) === "update: deal/5");
+  check(true, "the palette finds a request");
+  await page.keyboard.press("/");
+  check(await page.evaluate(() => document.activeElement.name === "search"), "/ goes to the search");
+  await page.keyboard.type("deal/4");
+  await page.keyboard.press("Enter");
+  await until("one row", async () => (await rows(page)).join() === "update: deal/4");
+  check(page.url().includes("search=deal%2F4"), "and the search is an address");
+  await page.goto(`${desk.url}/?requester=agent-3`);
+  check((await rows(page)).join() === "update: deal/3", "filters by agent");
+  await page.goto(`${desk.url}/?age=60`);
+  await page.getByText("Nothing fits").waitFor();
+  check(true, "and by age");
+}
+
+async function editing({ desk, page }) {
+  const id = await desk.propose("editor", "deal/edit", { note: "as proposed", count: 3 });
+  await page.goto(`${desk.url}/?request=${id}`);
+  await page.keyboard.press("e");
+  await page.getByLabel("note").fill("as edited");
+  await page.getByLabel("count").fill("{");
+  await page.getByRole("button", { name: "Approve as edited" }).click();
+  await page.getByText("is not valid JSON").waitFor();
+  await page.getByLabel("count").fill("4");
+  await page.getByRole("button", { name: "Approve as edited" }).click();
+  await page.getByText("Approved as you edited it").waitFor();
+  const { change } = await desk.call("editor", "cowork_begin", { proposal_id: id });
+  check(JSON.stringify(change) === '{"count":4,"note":"as edited"}', "what was edited is what the agent may do", change);
+}
+
+async function talking({ desk, page }) {
+  const id = await desk.propose("talker", "deal/ask", { note: "why not" });
+  await page.goto(`${desk.url}/?request=${id}`);
+  await page.keyboard.press("q");
+  await page.getByLabel("What you want to know").fill("Who asked for it?");
+  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  await page.getByText("Asked; it comes back").waitFor();
+  await desk.call("talker", "cowork_answer_question", { request_id: id, answer: "The customer, by telephone." });
+  await page.goto(`${desk.url}/?request=${id}`);
+  await page.getByText("The customer, by telephone.").waitFor();
+  check(true, "a question and its answer are shown with the request");
+  await page.keyboard.press("s");
+  await page.getByRole("button", { name: "Put off", exact: true }).click();
+  await until("it is put off", async () => (await state(desk, page, id)) === "pending" && !(await rows(page)).includes("update: deal/ask"));
+  await page.goto(`${desk.url}/?view=snoozed`);
+  check((await rows(page)).join() === "update: deal/ask", "what is put off is in its own view");
+}
+
+async function many({ desk, page }) {
+  await page.goto(desk.url);
+  await desk.propose("many", "deal/m1", { note: 1 });
+  await desk.propose("many", "deal/m2", { note: 2 });
+  await until("both are there", async () => (await rows(page)).filter((title) => title.includes("deal/m")).length === 2);
+  for (const target of ["deal/m1", "deal/m2"]) await page.getByLabel(`Select update: ${target}`).check();
+  // What arrives meanwhile is not taken along, and does not lose what was selected.
+  await desk.propose("many", "deal/m3", { note: 3 });
+  await page.getByText("deal/m3").waitFor();
+  await page.getByText("2 selected").waitFor();
+  await page.getByRole("button", { name: "Approve selected" }).click();
+  const listed = await page.locator("#confirm-list li").allTextContents();
+  check(listed.join() === "update: deal/m1,update: deal/m2", "deciding many shows exactly what it decides", listed);
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("Approve: 2 done").waitFor();
+  await until("one is left", async () => (await rows(page)).filter((title) => title.includes("deal/m")).join() === "update: deal/m3");
+  check(true, "and decides that");
+}
+
+// A second person, in a browser of their own.
+async function second({ desk, browser, complaints }) {
+  const { link } = desk.cli("person", "invite", "Grace", "--role", "approver");
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  listen(page, complaints);
+  await page.goto(link);
+  await fill(page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
+  await page.waitForURL(`${desk.url}/`);
+  return { context, page };
+}
+
+async function together(all) {
+  const { desk, page } = all;
+  const id = await desk.propose("both", "deal/both", { note: "for two" });
+  const other = await second(all);
+  for (const one of [page, other.page]) await one.goto(`${desk.url}/?request=${id}`);
+  await Promise.all([page.keyboard.press("a"), other.page.keyboard.press("a")]);
+  await until("it is decided", async () => (await state(desk, page, id)) === "approved");
+  await sleep(500);
+  const { events } = await page.evaluate((id) => fetch(`/api/desk_record_list?kind=request.approved&subject=request:${id}`).then((answer) => answer.json()), id);
+  check(events.length === 1, "two people decide at once, and it is decided once", events.length);
+  const third = await desk.propose("both", "deal/third", { note: "for one" });
+  for (const one of [page, other.page]) await one.goto(`${desk.url}/?request=${third}`);
+  await page.keyboard.press("a");
+  await other.page.getByText("approved by Ada").waitFor();
+  check((await other.page.locator("[data-key=a]").count()) === 0, "a decision made elsewhere shows at once, and cannot be made again");
+  const mine = await desk.propose("both", "deal/given", { note: "for Grace" });
+  await page.goto(`${desk.url}/?request=${mine}`);
+  await page.keyboard.press("d");
+  await page.getByLabel("To whom").selectOption({ label: "Grace" });
+  await page.getByRole("button", { name: "Give away", exact: true }).click();
+  await page.getByText("Given away").waitFor();
+  await page.goto(`${desk.url}/?assignee=Grace`);
+  await page.getByText("for Grace").first().waitFor();
+  check((await rows(page)).join() === "update: deal/given", "what was given away is found by who has it");
+  await other.context.close();
+}
+
+async function handoffs({ desk, page }) {
+  const packet = { domain: "billing", goal: "Pay what is owed", reason: "The invoice does not match.", context: "Order 44 says 3, the invoice 5.", attempted_actions: "Asked the supplier.", confidence: 0.3 };
+  const { handoff_id: id } = await desk.call("billing", "cowork_handoff", packet);
+  await page.goto(`${desk.url}/?kind=handoff&request=${id}`);
+  for (const text of ["Pay what is owed", "Order 44 says 3, the invoice 5.", "Asked the supplier."]) await page.getByText(text).waitFor();
+  await screens(page, "handoff");
+  await page.keyboard.press("a");
+  await page.getByLabel("What you decided").fill("The order is right.");
+  await page.getByLabel("What the agent is to do").fill("Pay for 3.");
+  await page.getByRole("button", { name: "Send the answer" }).click();
+  await page.getByText("Answered").waitFor();
+  const { pending_instructions: told } = await desk.call("billing", "cowork_check_handoff", {});
+  check(JSON.stringify(told).includes("Pay for 3."), "a handoff is answered, and the agent gets its instructions", told);
+}
+
+// Everything that hostile text could try, in every field that an agent writes.
+async function hostile({ desk, page }) {
+  const text = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066 ${"long ".repeat(200)}`;
+  const huge = `${text}${"x".repeat(100_000)}`;
+  const id = await desk.propose("hostile", text, { note: huge, [text.slice(0, 60)]: text }, { reasoning: huge, action: text.slice(0, 100), domain: "crm.deals" });
+  await page.goto(`${desk.url}/?request=${id}`);
+  await page.locator("article.request").waitFor();
+  check(!(await page.evaluate(() => globalThis.owned)), "hostile text runs nothing");
+  check((await page.locator("main script, main img").count()) === 0, "and makes no element");
+  check((await page.locator("article.request").textContent()).includes("\\u{202e}"), "marks that turn text around are made visible");
+  await screens(page, "hostile");
+}
+
+// An agent's request arrives while the list is scrolled: what is read stays where it is.
+async function scrolled({ desk, page }) {
+  for (let number = 0; number < 60; number++) await desk.propose(`scroll-${number % 30}`, `deal/s${number}`, { note: number });
+  await page.goto(desk.url);
+  await page.getByRole("link", { name: "Show more" }).waitFor();
+  const row = page.getByText("update: deal/s30");
+  await row.scrollIntoViewIfNeeded();
+  const before = await row.boundingBox();
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("more rows", async () => (await rows(page)).length > 50);
+  await desk.propose("urgent", "deal/urgent", { note: "now" }, { priority: "urgent" });
+  await page.getByText("update: deal/urgent").waitFor({ state: "attached" });
+  const after = await row.boundingBox();
+  check(Math.abs(before.y - after.y) < 2, "a list that grows above and below does not jump", [before.y, after.y]);
+}
+
+async function away({ desk, page }) {
+  await page.goto(desk.url);
+  const { port } = new URL(desk.url);
+  await desk.halt();
+  await page.getByText("The connection to the desk is lost").waitFor();
+  check(true, "a lost connection is told");
+  await desk.start(`127.0.0.1:${port}`);
+  await desk.propose("back", "deal/back", { note: "after the restart" }, { priority: "urgent" });
+  await page.getByText("update: deal/back").waitFor({ timeout: 20_000 });
+  check(await page.getByText("The connection to the desk is lost").isHidden(), "and what was missed is caught up without a reload");
+}
+
+async function tabs({ desk, page, context }) {
+  const others = [];
+  for (let number = 0; number < 9; number++) {
+    const other = await context.newPage();
+    await other.goto(desk.url);
+    others.push(other);
+  }
+  await desk.propose("tabs", "deal/tabs", { note: "for all" }, { priority: "urgent" });
+  for (const one of [page, ...others]) {
+    await one.bringToFront();
+    await one.getByText("update: deal/tabs").waitFor();
+  }
+  check(true, "ten tabs at once are kept up to date");
+  await page.bringToFront();
+  await page.close();
+  await desk.propose("tabs", "deal/later", { note: "after one closed" }, { priority: "urgent" });
+  await others[0].bringToFront();
+  await others[0].getByText("update: deal/later").waitFor();
+  check(true, "also when the one that followed for all was closed");
+}
+
+async function pausing({ desk, page }) {
+  await page.goto(desk.url);
+  await page.getByRole("button", { name: "Pause all" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("All agents are paused: every act").waitFor();
+  const { mode } = await desk.call("paused", "cowork_propose", { domain: "crm.deals", action: "update", target: "deal/p", proposed_change: "{}", confidence: 0.9, reasoning: "no" });
+  check(mode === "deny", "the kill switch denies every act at once", mode);
+  await page.getByRole("button", { name: "Let agents go on" }).click();
+  await page.getByRole("button", { name: "Pause all" }).waitFor();
+  check(true, "and is taken back");
+}
+
+export default async function (all) {
+  for (const part of [arriving, byKeyboard, editing, talking, many, handoffs, together, hostile, scrolled, pausing, away, tabs]) await part(all);
+}
