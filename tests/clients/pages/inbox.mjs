@@ -115,7 +115,7 @@ async function many({ desk, page }) {
 
 // A second person, in a browser of their own.
 async function second({ desk, browser, complaints }) {
-  const { link } = desk.cli("person", "invite", "Grace", "--role", "approver");
+  const { link } = desk.cli("person", "invite", "Grace", "--role", "approver", "--domain", "*");
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   listen(page, complaints);
@@ -169,9 +169,9 @@ async function handoffs({ desk, page }) {
 
 // Everything that hostile text could try, in every field that an agent writes.
 async function hostile({ desk, page }) {
-  const text = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066 ${"long ".repeat(200)}`;
+  const text = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066 ${"long ".repeat(100)}`;
   const huge = `${text}${"x".repeat(100_000)}`;
-  const id = await desk.propose("hostile", text, { note: huge, [text.slice(0, 60)]: text }, { reasoning: huge, action: text.slice(0, 100), domain: "crm.deals" });
+  const id = await desk.propose("hostile", text, { note: huge, [text.slice(0, 60)]: text }, { reasoning: huge.slice(0, 30_000), action: text.slice(0, 100), domain: "crm.deals" });
   await page.goto(`${desk.url}/?request=${id}`);
   await page.locator("article.request").waitFor();
   check(!(await page.evaluate(() => globalThis.owned)), "hostile text runs nothing");
@@ -188,7 +188,8 @@ async function scrolled({ desk, page }) {
   const row = page.getByText("update: deal/s30");
   await row.scrollIntoViewIfNeeded();
   const before = await row.boundingBox();
-  await page.getByRole("link", { name: "Show more" }).click();
+  // Not by the mouse, which would scroll there first.
+  await page.getByRole("link", { name: "Show more" }).evaluate((link) => link.click());
   await until("more rows", async () => (await rows(page)).length > 50);
   await desk.propose("urgent", "deal/urgent", { note: "now" }, { priority: "urgent" });
   await page.getByText("update: deal/urgent").waitFor({ state: "attached" });

@@ -6,6 +6,7 @@ mod assets;
 mod case;
 mod inbox;
 mod messages;
+mod passkeys;
 mod people;
 mod policies;
 mod record;
@@ -31,7 +32,7 @@ use tower_http::compression::CompressionLayer;
 use super::Shared;
 
 const POLICY: &str =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' http://deskmate.localhost:*; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -46,6 +47,7 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(tasks::routes())
         .merge(tools::routes())
         .merge(people::routes())
+        .merge(passkeys::routes())
         .route("/claim", get(session::claim))
         .route("/join", get(session::join))
         .route("/sign-in", get(session::sign_in))
