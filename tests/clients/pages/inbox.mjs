@@ -6,6 +6,24 @@ const rows = (page) => page.locator("[data-row] .title").allTextContents();
 const open = (page) => page.locator("article.request h2").textContent();
 const state = async (desk, page, id) => (await signedCall(page, "desk_request_get", { request: id })).state;
 
+// The first steps are ticked off by what happens, and go when they are known.
+async function firstSteps({ desk, page }) {
+  await page.getByText("Nothing waits for you").waitFor();
+  const done = () => page.locator("#tour [data-done]").count();
+  check((await done()) === 0, "the first steps are all to do");
+  await screens(page, "first-steps");
+  await desk.propose("first", "deal/0", { note: "zero" });
+  await until("two are done", async () => (await done()) === 2);
+  await page.getByText("update: deal/0").click();
+  await page.keyboard.press("a");
+  await page.getByText("Nothing waits for you").waitFor();
+  await until("all are done", async () => (await done()) === 3);
+  check(true, "and are ticked off by what really happens");
+  await page.getByRole("button", { name: "Hide this" }).click();
+  await page.reload();
+  check(await page.locator("#tour").isHidden(), "and stay hidden when somebody hides them");
+}
+
 async function arriving({ desk, page }) {
   await page.getByText("Nothing waits for you").waitFor();
   const begun = Date.now();
@@ -243,5 +261,5 @@ async function pausing({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [arriving, byKeyboard, editing, talking, many, handoffs, together, hostile, scrolled, pausing, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, editing, talking, many, handoffs, together, hostile, scrolled, pausing, away, tabs]) await part(all);
 }

@@ -105,7 +105,7 @@ pub(super) struct PasskeyOut {
     created_at: String,
 }
 
-/// List your passkeys.
+/// List your passkeys, which show that you are there.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListPasskeys {}
