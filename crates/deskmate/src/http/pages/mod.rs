@@ -4,6 +4,7 @@
 mod agents;
 mod assets;
 mod case;
+mod event;
 mod inbox;
 mod messages;
 mod people;
