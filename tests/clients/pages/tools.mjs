@@ -22,21 +22,38 @@ async function listing({ desk, page }) {
   check(true, "what is not there is said not to be");
 }
 
-async function proposing({ desk, page }) {
+async function calling({ desk, page }) {
   await page.goto(`${desk.url}/tools`);
-  await page.getByRole("link", { name: "propose something" }).click();
-  const fields = { domain: "crm.deals", action: "update", target: "deal/9 \u202e<img src=x>", proposed_change: '{"note":"<script>globalThis.owned=1</script>"}', confidence: "0.9", reasoning: "To learn." };
-  for (const [name, value] of Object.entries(fields)) await page.locator(`[name=${name}]`).fill(value);
+  await page.getByRole("link", { name: "send an agent a message" }).click();
+  await page.locator("[name=to]").fill("code");
+  await page.locator("[name=content]").fill("\u202e<script>globalThis.owned=1</script><img src=x>");
   await page.getByRole("button", { name: "Call it as yourself" }).click();
   await page.getByText("What it wrote into the record").waitFor();
   const answer = page.locator(".answer");
-  check((await answer.textContent()).includes("The desk decided:"), "a proposal's decision is shown", await answer.textContent());
-  check((await answer.locator("li a").allTextContents()).includes("request.created"), "with the events that it made");
-  check(!(await page.evaluate(() => globalThis.owned)) && (await page.locator("main img").count()) === 0, "and hostile text in it stays text");
-  await screens(page, "tools-propose");
-  await answer.locator("li a", { hasText: "request.created" }).click();
-  await page.getByRole("heading", { name: "Something was asked of people" }).waitFor();
+  check((await answer.locator("li a").allTextContents()).join() === "message.sent", "an answer comes with the events that it made");
+  await screens(page, "tools-message");
+  await answer.locator("li a").click();
+  await page.getByRole("heading", { name: "An actor sent a message" }).waitFor();
   check(await page.getByText("signed", { exact: true }).isVisible(), "which lead to the event, signed by this browser");
+  check(!(await page.evaluate(() => globalThis.owned)) && (await page.locator("main img").count()) === 0, "and hostile text in it stays text");
+}
+
+// What agents propose is for agents; people see what the desk would decide.
+async function deciding({ desk, page }) {
+  await page.goto(`${desk.url}/tools/cowork_propose`);
+  const fields = { domain: "crm.deals", action: "update", target: "deal/9 \u202e<img src=x>", proposed_change: "{}", confidence: "0.9", reasoning: "To learn." };
+  for (const [name, value] of Object.entries(fields)) await page.locator(`[name=${name}]`).fill(value);
+  await page.getByRole("button", { name: "Call it as yourself" }).click();
+  await until("the refusal", async () => (await page.locator("#problem-cowork_propose").textContent()).startsWith("Only agents propose"));
+  check(true, "what is for agents only says so");
+  await page.goto(`${desk.url}/tools/desk_policy_explain`);
+  await page.locator("[name=act]").fill('{"kind":"propose","domain":"crm.deals","action":"update \u202e<img src=x>","target":"deal/9"}');
+  await page.locator("[name=agent]").fill("code");
+  await page.getByRole("button", { name: "Call it as yourself" }).click();
+  await until("an answer or a problem", async () => (await page.locator(".answer .block").count()) === 1 || (await page.locator("form.tool [role=alert]").textContent()) !== "");
+  check((await page.locator(".answer").textContent()).includes("The desk's decision: "), "a decision is said in words", await page.locator("form.tool").locator("xpath=..").textContent());
+  check((await page.locator("main img").count()) === 0, "and an object is sent as JSON");
+  await screens(page, "tools-decision");
 }
 
 async function wrong({ desk, page }) {
@@ -75,12 +92,6 @@ async function reading({ desk, page }) {
   const { events } = JSON.parse(await page.locator(".answer .block").textContent());
   check(events.length === 1 && events[0].kind === "task.created", "numbers are sent as numbers");
   check((await page.getByText("What it wrote").count()) === 0, "what only looks writes nothing");
-  await page.goto(`${desk.url}/tools/desk_policy_explain`);
-  await page.locator("[name=act]").fill('{"domain":"crm.deals","action":"update"}');
-  for (const input of await page.locator("form.tool input[required]").all()) await input.fill("code");
-  await page.getByRole("button", { name: "Call it as yourself" }).click();
-  await until("an answer or a problem", async () => (await page.locator(".answer .block").count()) === 1 || (await page.locator("form.tool [role=alert]").textContent()) !== "");
-  check((await page.locator(".answer .block").count()) === 1, "an object is sent as JSON", await page.locator("form.tool [role=alert]").textContent());
 }
 
 // Presence is asked for by itself, and what overwrites asks first.
@@ -110,7 +121,7 @@ async function presence({ desk, page, browser, complaints }) {
 }
 
 export default async function (all) {
-  for (const part of [listing, proposing, wrong, reading, presence]) await part(all);
+  for (const part of [listing, calling, deciding, wrong, reading, presence]) await part(all);
   // The network log of an input that was meant to be wrong is no fault of a page.
   const unmeant = all.complaints.filter((complaint) => !complaint.includes("status of 400"));
   all.complaints.splice(0, all.complaints.length, ...unmeant);

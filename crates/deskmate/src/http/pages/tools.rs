@@ -56,8 +56,9 @@ async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Result<Response,
                 h1 { "Tools" }
                 p {
                     "This is what agents can do here. Each tool is one operation of the desk: agents call it over MCP, programs over REST, people with "
-                    code { "deskmate call" } " or with the form on its page, as themselves and by their own right. Try one to see what an agent sees: "
-                    a href="/tools/cowork_propose" { "propose something" } ", or " a href="/tools/bridge_send_message" { "send a message" } "."
+                    code { "deskmate call" } " or with the form on its page, as themselves and by their own right. Try some: "
+                    a href="/tools/bridge_send_message" { "send an agent a message" } ", " a href="/tools/bridge_create_task" { "give it a task" } ", or "
+                    a href="/tools/desk_policy_explain" { "ask what the desk would answer" } " if an agent wanted to do something."
                 }
             }
             form.filters data-filters role="search" {
@@ -85,7 +86,7 @@ fn line(op: &Op) -> Markup {
         li id={ "tool-" (name) } {
             a href={ "/tools/" (name) } data-row {
                 span.title { (title(op)) }
-                span.meta { (first_sentence(op.description())) }
+                span.meta { (first_sentence(op.description()).replace('`', "")) }
                 span.badges { code { (name) } (marks(op)) }
             }
         }
@@ -122,7 +123,7 @@ async fn serve_one(visit: Visit, Path(name): Path<String>) -> Result<Response, F
             header {
                 h1 { (title(op)) }
                 p.meta { code { (name) } (marks(op)) }
-                p.words { (op.description()) }
+                (prose(op.description()))
                 p.hint { "For " (op.access.describe()) "." }
             }
             @if may_call(&visit, op) { (form(op, &name)) } @else { p { "Your role, " (visit.you.role) ", may not call this." } }
@@ -139,12 +140,13 @@ fn form(op: &Op, name: &str) -> Markup {
     let question = op.hints.destructive.then(|| format!("Call {name}? It may undo or overwrite something."));
     let empty = Map::new();
     let fields = op.input().get("properties").and_then(Value::as_object).unwrap_or(&empty);
-    let is_required = |field: &str| requires(op, field);
+    let required = required(op);
+    let is_required = |field: &str| required.contains(&field);
     let is_seldom = |field: &str| SELDOM.contains(&field) && !is_required(field);
     html! {
         form.tool data-call=(name) data-tool data-done="Answered" data-writes[op.effect == Effect::Write] data-confirm=[question] {
             @if fields.is_empty() { p.hint { "It needs nothing." } }
-            @for (field, schema) in fields.iter().filter(|(field, _)| is_required(field)) { (input(op, field, schema, true)) }
+            @for (field, schema) in required.iter().filter_map(|field| Some((field, fields.get(*field)?))) { (input(op, field, schema, true)) }
             @for (field, schema) in fields.iter().filter(|(field, _)| !is_required(field) && !is_seldom(field)) { (input(op, field, schema, false)) }
             @if fields.keys().any(|field| is_seldom(field)) {
                 details id={ "seldom-" (name) } {
@@ -162,8 +164,18 @@ fn form(op: &Op, name: &str) -> Markup {
     }
 }
 
-fn requires(op: &Op, field: &str) -> bool {
-    op.input().get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|name| name == field))
+/// The fields that a call needs, in the order of their importance.
+fn required(op: &Op) -> Vec<&str> {
+    op.input().get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// What the desk says of itself: what stands between backticks is code, and only empty lines break.
+fn prose(text: &str) -> Markup {
+    html! {
+        @for paragraph in text.split("\n\n") {
+            p { @for (at, piece) in paragraph.split('`').enumerate() { @if at % 2 == 1 { code { (piece) } } @else { (piece) } } }
+        }
+    }
 }
 
 /// Fields in which much is written.
@@ -216,10 +228,10 @@ fn input(op: &Op, name: &str, schema: &Value, required: bool) -> Markup {
             } @else {
                 textarea id=(id) name=(name) rows="2" data-as="json" required[required] aria-describedby=(hint) placeholder=(example(schema, kind)) {}
             }
-            p.hint id=(hint) {
-                (schema.get("description").and_then(Value::as_str).unwrap_or_default())
-                @if kind == "array" || kind == "object" { " Written as JSON." }
-                @if let Some(default) = schema.get("default").filter(|default| !default.is_array()) { " Without it: " (said(&super::ui::plain(default))) "." }
+            div.hint id=(hint) {
+                (prose(schema.get("description").and_then(Value::as_str).unwrap_or_default()))
+                @if kind == "array" || kind == "object" { p { "Written as JSON." } }
+                @if let Some(default) = schema.get("default").filter(|default| !default.is_array()) { p { "Without it: " (said(&super::ui::plain(default))) "." } }
             }
         }
     }

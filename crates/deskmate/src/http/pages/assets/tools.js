@@ -6,6 +6,7 @@ const TRIES = 8;
 const PAUSE = 250;
 // Fields of answers that name something, and where its page is.
 const PAGES = { proposal_id: "/requests/", handoff_id: "/requests/", request_id: "/requests/", request: "/requests/", task_id: "/case/task/", message_id: "/case/message/", job: "/case/job/" };
+const MODES = { act: "It may be done alone.", suggest: "A person decides.", escalate: "A person takes it over or decides.", deny: "It must not be done." };
 const HIDDEN = /[\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
 let begun = 0;
 
@@ -51,8 +52,13 @@ async function done(form, answer) {
   const { call: operation } = form.dataset;
   const box = at(`answer-${operation}`);
   const parts = [element("h2", "Answer")];
-  const decision = { act: "It may be done alone.", suggest: "A person decides.", escalate: "A person takes it over or decides.", deny: "It must not be done." }[answer.mode];
-  if (decision) parts.push(element("p", `The desk decided: ${answer.mode}. ${decision}`, { className: "decision" }));
+  const mode = answer.now?.mode ?? answer.mode;
+  if (MODES[mode]) parts.push(element("p", `The desk's decision: ${mode}. ${MODES[mode]}`, { className: "decision" }));
+  if (Array.isArray(answer.lines)) {
+    const list = document.createElement("ul");
+    list.append(...answer.lines.map((line) => element("li", String(line))));
+    parts.push(list);
+  }
   const named = links(answer);
   if (named.length) {
     const line = element("p", "", { className: "row" });
