@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use axum::extract::Path;
 use axum::response::Response;
 use deskmate_core::call::event_catalogue;
+use deskmate_core::format_time;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -122,14 +123,21 @@ pub(super) fn facts(facts: &Map<String, Value>) -> Markup {
             dl.facts {
                 @for (name, value) in facts {
                     @let text = ui::plain(value);
-                    (fact(&spaced(name), match case::named(name, facts) {
-                        Some((kind, id)) => html! { a href=(case::address(kind, id)) { (said(&text)) } },
-                        None => said(&text),
+                    (fact(&spaced(name), match (case::named(name, facts), moment(name, value)) {
+                        (Some((kind, id)), _) => html! { a href=(case::address(kind, id)) { (said(&text)) } },
+                        (None, Some(at)) => time(&at),
+                        (None, None) => said(&text),
                     }))
                 }
             }
         }
     }
+}
+
+/// A fact that is a moment: the record counts microseconds.
+fn moment(name: &str, value: &Value) -> Option<String> {
+    let is_one = name.ends_with("_at") || name.ends_with("until") || name == "deadline";
+    value.as_i64().filter(|micros| is_one && *micros > 1_000_000_000_000_000).map(format_time)
 }
 
 pub(super) async fn serve(visit: Visit, Path(seq): Path<u64>) -> Result<Response, Fault> {

@@ -23,6 +23,8 @@ pub(super) const ROWS: usize = 50;
 pub(super) const ROWS_MAX: usize = 500;
 /// How often one page goes on looking for what fits before it asks the reader whether to.
 const LOOKS_MAX: usize = 8;
+/// The same where words are sought, which takes longer.
+const WORDS_LOOKS_MAX: usize = 3;
 /// Pages of a download that wait for a slow reader.
 const WAITING_MAX: usize = 2;
 
@@ -96,7 +98,8 @@ struct List<T> {
 /// As many events as a page shows, from as many pages of the operation as that takes within reason.
 pub(super) async fn seek(visit: &Visit, narrowing: &Map<String, Value>, rows: usize, cursor: &str) -> Result<Found, Fault> {
     let (mut events, mut next) = (Vec::new(), Some(cursor.to_owned()).filter(|cursor| !cursor.is_empty()));
-    for _ in 0..LOOKS_MAX {
+    let looks = if narrowing.contains_key("search") { WORDS_LOOKS_MAX } else { LOOKS_MAX };
+    for _ in 0..looks {
         let list: List<Event> = visit.ask("desk_record_list", page_of(narrowing, (rows - events.len()).min(200), next.as_deref())).await?;
         events.extend(list.events);
         next = list.next_cursor;
@@ -139,7 +142,9 @@ async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Result<Response,
             (take_along(&filters))
         }
     };
-    shell::show(&visit, Page { title: "Record", place: Place::Record, topics: "record", body }).await
+    // Nothing is added to what is old.
+    let topics = if filters.cursor.is_empty() { "record" } else { "desk" };
+    shell::show(&visit, Page { title: "Record", place: Place::Record, topics, body }).await
 }
 
 #[derive(Deserialize)]
@@ -315,8 +320,8 @@ async fn download(visit: Visit, Query(filters): Query<Filters>) -> Result<Respon
     let (sender, pages) = mpsc::channel::<Result<Bytes, String>>(WAITING_MAX);
     tokio::spawn(async move {
         loop {
-            let lines: String = page.events.iter().map(|event| format!("{event}\n")).collect();
-            if sender.send(Ok(Bytes::from(lines))).await.is_err() {
+            let lines: Vec<String> = page.events.iter().map(Value::to_string).chain([String::new()]).collect();
+            if sender.send(Ok(Bytes::from(lines.join("\n")))).await.is_err() {
                 return;
             }
             let Some(next) = page.next_cursor else { return };

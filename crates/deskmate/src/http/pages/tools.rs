@@ -231,7 +231,7 @@ fn input(op: &Op, name: &str, schema: &Value, required: bool) -> Markup {
             div.hint id=(hint) {
                 (prose(schema.get("description").and_then(Value::as_str).unwrap_or_default()))
                 @if kind == "array" || kind == "object" { p { "Written as JSON." } }
-                @if let Some(default) = schema.get("default").filter(|default| !default.is_array()) { p { "Without it: " (said(&super::ui::plain(default))) "." } }
+                @if let Some(default) = schema.get("default").filter(|default| !default.is_array() && **default != "") { p { "Without it: " (said(&super::ui::plain(default))) "." } }
             }
         }
     }
@@ -254,8 +254,8 @@ fn example(schema: &Value, kind: &str) -> String {
 /// How others call the same.
 fn by_others(op: &Op, name: &str) -> Markup {
     let who = if is_for_agents(op) { " --agent code" } else { "" };
-    let needed: String =
-        op.input().get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(|field| format!(" {field}=…")).collect();
+    let needed = required(op).join("=… ");
+    let needed = if needed.is_empty() { needed } else { format!(" {needed}=…") };
     html! {
         section.part {
             h3 { "The same from elsewhere" }
