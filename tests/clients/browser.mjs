@@ -10,7 +10,7 @@ import { LAUNCH, PASSPHRASE, SCREENS, check, chromium, fill, listen, provoked, s
 async function startStranger() {
   const server = createServer((_, response) => response.setHeader("content-type", "text/html").end("<!doctype html><title>stranger</title>"));
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { server, url: `http://127.0.0.1:${server.address().port}` };
+  return { server, url: `http://deskmate.localhost:${server.address().port}` };
 }
 
 async function alertOf(page) {
@@ -22,6 +22,10 @@ async function alertOf(page) {
 const signedIn = (page, role) => page.getByText(`Signed in as ${role}`).waitFor({ state: "attached", timeout: 15_000 });
 
 async function claiming(page, link, url) {
+  await page.goto(link);
+  await page.waitForURL((there) => there.origin === url);
+  check(true, "a browser that knows the desk's own name goes there");
+  link = link.replace("127.0.0.1", "deskmate.localhost");
   for (const time of ["first", "second"]) {
     const response = await page.goto(link);
     check(response.status() === 200 && (await page.getByLabel("Your name").isVisible()), `opening the link a ${time} time shows the form`);
@@ -94,8 +98,49 @@ async function deciding(page, desk, stranger) {
   check(agents.join() === "code", "exactly one agent was added", agents);
 }
 
+// An authenticator that the browser pretends: it verifies its person by itself.
+async function passkeys(page, desk) {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("WebAuthn.enable");
+  const options = { protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true };
+  const { authenticatorId } = await devtools.send("WebAuthn.addVirtualAuthenticator", { options });
+  await page.goto(`${desk.url}/passkeys`);
+  await page.getByText("You have none yet").waitFor();
+  await page.getByLabel("What to call the new one").fill("This <b>laptop</b>");
+  await page.getByRole("button", { name: "Make a passkey" }).click();
+  await page.getByText("This <b>laptop</b>").waitFor();
+  await screens(page, "passkeys");
+  const late = { code: "forbidden", message: "this needs you to show that you are there", needs_presence: true };
+  await page.route("**/api/desk_pause", (route) => route.fulfill({ status: 403, json: { error: late } }), { times: 1 });
+  await page.getByRole("button", { name: "Pause all" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByRole("button", { name: "Use a passkey" }).click();
+  await page.getByRole("button", { name: "Let agents go on" }).click();
+  await page.getByRole("button", { name: "Pause all" }).waitFor();
+  check(true, "a passkey shows presence");
+  await page.locator(".you summary").click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.waitForURL(`${desk.url}/sign-in`);
+  await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+  await signedIn(page, "owner");
+  check((await signedCall(page, "desk_token_list", {})).tokens, "and signs in");
+  await devtools.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false });
+  await page.goto(`${desk.url}/sign-in`);
+  await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+  check(/No passkey answered/.test(await alertOf(page)), "but not for somebody whom it does not verify");
+  await devtools.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: true });
+  await page.goto(`${desk.url}/passkeys`);
+  await page.getByRole("button", { name: "Take away" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("You have none yet").waitFor();
+  await page.goto(`${desk.url}/sign-in`);
+  await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+  check(/not known/.test(await alertOf(page)), "and not after it was taken away");
+  await devtools.detach();
+}
+
 async function usedLink(page, link) {
-  await page.goto(link);
+  await page.goto(link.replace("127.0.0.1", "deskmate.localhost"));
   await fill(page, { "Your name": "Eve", Passphrase: "another passphrase", "The same again": "another passphrase" });
   const said = await alertOf(page);
   check(/used/.test(said) && /deskmate claim|invitation/.test(said), `a used link: ${said}`);
@@ -104,10 +149,10 @@ async function usedLink(page, link) {
 async function joining(browser, complaints, desk) {
   const { url } = desk;
   const { link } = desk.cli("person", "invite", "Grace", "--role", "approver");
-  check(link.startsWith(`${url}/join?code=`), "an invitation is a link");
+  check(link.startsWith(`${desk.address}/join?code=`), "an invitation is a link");
   const page = await browser.newPage();
   listen(page, complaints);
-  await page.goto(link);
+  await page.goto(link.replace("127.0.0.1", "deskmate.localhost"));
   await screens(page, "join");
   await fill(page, { Passphrase: "grace's own passphrase", "The same again": "grace's own passphrase" });
   await signedIn(page, "approver");
@@ -151,11 +196,12 @@ async function signingIn(browser, complaints, url) {
 }
 
 // A request's page: an agent's text stays text, the buttons need the passphrase, and the agent learns what was decided.
-async function requests(page, url) {
+async function requests(page, desk) {
+  const { url } = desk;
   const proposed = async (target) => {
     const added = await signedCall(page, "desk_agent_add", { agent: `crm-${target}` });
     const body = { agent_id: `crm-${target}`, domain: "crm.deals", action: "update", target: "<b>deal</b>", proposed_change: '{"amount": 7}', confidence: 0.9, reasoning: "<img src=x onerror=alert(1)>" };
-    const answer = await fetch(`${url}/api/cowork_propose`, { method: "POST", headers: { "content-type": "application/json", authorization: `Bearer ${added.token}` }, body: JSON.stringify(body) });
+    const answer = await fetch(`${desk.address}/api/cowork_propose`, { method: "POST", headers: { "content-type": "application/json", authorization: `Bearer ${added.token}` }, body: JSON.stringify(body) });
     return (await answer.json()).proposal_id;
   };
   const [first, second] = [await proposed("one"), await proposed("two")];
@@ -201,7 +247,8 @@ try {
   listen(page, complaints);
   await claiming(page, link, url);
   await deciding(page, desk, stranger.url);
-  await requests(page, url);
+  await requests(page, desk);
+  await passkeys(page, desk);
   await usedLink(page, link);
   const others = await chromium.launch(LAUNCH);
   try {

@@ -44,8 +44,10 @@ export async function startDesk({ settings = [], more = {} } = {}) {
     desk.process.stderr.on("data", (bytes) => (said += bytes));
     for (let i = 0; i < 400 && !said.includes("Ctrl-C"); i++) await sleep(50);
     if (!said.includes("Ctrl-C")) throw new Error(`the desk did not start: ${said}`);
+    // Pages live under the desk's own name, as in a browser that knows it; programs use the address.
+    desk.address = JSON.parse(readFileSync(join(home, "desk.lock"), "utf8")).url;
+    desk.url = desk.address.replace("127.0.0.1", "deskmate.localhost");
     desk.link ??= said.match(/http\S+\/claim\?code=\S+/)?.[0];
-    desk.url = JSON.parse(readFileSync(join(home, "desk.lock"), "utf8")).url;
   };
   desk.halt = async () => {
     desk.process.kill("SIGTERM");
@@ -63,7 +65,7 @@ export async function startDesk({ settings = [], more = {} } = {}) {
   // A call of an agent, by its name or with its token.
   desk.call = async (agent, operation, input) => {
     const who = agent.startsWith("dma_") ? { authorization: `Bearer ${agent}` } : { "x-deskmate-agent": agent };
-    const response = await fetch(`${desk.url}/api/${operation}`, { method: "POST", headers: { "content-type": "application/json", ...who }, body: JSON.stringify(input) });
+    const response = await fetch(`${desk.address}/api/${operation}`, { method: "POST", headers: { "content-type": "application/json", ...who }, body: JSON.stringify(input) });
     const answer = await response.json();
     if (!response.ok) throw new Error(`${operation}: ${JSON.stringify(answer)}`);
     return answer;
@@ -99,7 +101,7 @@ export async function screens(page, name) {
 
 export async function fill(page, fields) {
   for (const [label, value] of Object.entries(fields)) await page.getByLabel(label).fill(value);
-  await page.locator("main button").click();
+  await page.locator("main button:not([type=button])").click();
 }
 
 // Calls an operation as the page's person, signed by the browser's key.
@@ -112,6 +114,7 @@ export function signedCall(page, operation, input) {
 
 export async function claim(page, desk, name = "Ada") {
   await page.goto(desk.link);
+  await page.waitForURL((url) => url.hostname === "deskmate.localhost");
   await fill(page, { "Your name": name, Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
   await page.waitForURL(`${desk.url}/`);
 }

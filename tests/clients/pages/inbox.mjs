@@ -6,6 +6,24 @@ const rows = (page) => page.locator("[data-row] .title").allTextContents();
 const open = (page) => page.locator("article.request h2").textContent();
 const state = async (desk, page, id) => (await signedCall(page, "desk_request_get", { request: id })).state;
 
+// The first steps are ticked off by what happens, and go when they are known.
+async function firstSteps({ desk, page }) {
+  await page.getByText("Nothing waits for you").waitFor();
+  const done = () => page.locator("#tour [data-done]").count();
+  check((await done()) === 0, "the first steps are all to do");
+  await screens(page, "first-steps");
+  await desk.propose("first", "deal/0", { note: "zero" });
+  await until("two are done", async () => (await done()) === 2);
+  await page.getByText("update: deal/0").click();
+  await page.keyboard.press("a");
+  await page.getByText("Nothing waits for you").waitFor();
+  await until("all are done", async () => (await done()) === 3);
+  check(true, "and are ticked off by what really happens");
+  await page.getByRole("button", { name: "Hide this" }).click();
+  await page.reload();
+  check(await page.locator("#tour").isHidden(), "and stay hidden when somebody hides them");
+}
+
 async function arriving({ desk, page }) {
   await page.getByText("Nothing waits for you").waitFor();
   const begun = Date.now();
@@ -115,7 +133,7 @@ async function many({ desk, page }) {
 
 // A second person, in a browser of their own.
 async function second({ desk, browser, complaints }) {
-  const { link } = desk.cli("person", "invite", "Grace", "--role", "approver");
+  const { link } = desk.cli("person", "invite", "Grace", "--role", "approver", "--domain", "*");
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   listen(page, complaints);
@@ -169,9 +187,9 @@ async function handoffs({ desk, page }) {
 
 // Everything that hostile text could try, in every field that an agent writes.
 async function hostile({ desk, page }) {
-  const text = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066 ${"long ".repeat(200)}`;
+  const text = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066 ${"long ".repeat(100)}`;
   const huge = `${text}${"x".repeat(100_000)}`;
-  const id = await desk.propose("hostile", text, { note: huge, [text.slice(0, 60)]: text }, { reasoning: huge, action: text.slice(0, 100), domain: "crm.deals" });
+  const id = await desk.propose("hostile", text, { note: huge, [text.slice(0, 60)]: text }, { reasoning: huge.slice(0, 30_000), action: text.slice(0, 100), domain: "crm.deals" });
   await page.goto(`${desk.url}/?request=${id}`);
   await page.locator("article.request").waitFor();
   check(!(await page.evaluate(() => globalThis.owned)), "hostile text runs nothing");
@@ -188,7 +206,8 @@ async function scrolled({ desk, page }) {
   const row = page.getByText("update: deal/s30");
   await row.scrollIntoViewIfNeeded();
   const before = await row.boundingBox();
-  await page.getByRole("link", { name: "Show more" }).click();
+  // Not by the mouse, which would scroll there first.
+  await page.getByRole("link", { name: "Show more" }).evaluate((link) => link.click());
   await until("more rows", async () => (await rows(page)).length > 50);
   await desk.propose("urgent", "deal/urgent", { note: "now" }, { priority: "urgent" });
   await page.getByText("update: deal/urgent").waitFor({ state: "attached" });
@@ -242,5 +261,5 @@ async function pausing({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [arriving, byKeyboard, editing, talking, many, handoffs, together, hostile, scrolled, pausing, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, editing, talking, many, handoffs, together, hostile, scrolled, pausing, away, tabs]) await part(all);
 }

@@ -10,6 +10,7 @@ mod authenticate;
 mod erase;
 mod factor;
 mod imported;
+mod passkey;
 mod people;
 mod projection;
 mod rows;
@@ -74,6 +75,9 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::prepared(Toolset::Desk, "show_presence", sessions::check_own_factor, sessions::show_presence)
             .access(Access::Person(Role::Viewer))
             .takes_secrets(&["passphrase"]),
+        Op::write(Toolset::Desk, "passkey_add", passkey::add).access(Access::Present(Role::Viewer)),
+        Op::read(Toolset::Desk, "passkey_list", passkey::list),
+        Op::write(Toolset::Desk, "passkey_remove", passkey::remove).access(Access::Person(Role::Viewer)).destructive(),
         Op::write(Toolset::Desk, "sign_out", sessions::sign_out).access(Access::Person(Role::Viewer)),
         Op::read(Toolset::Desk, "session_list", sessions::list),
         Op::write(Toolset::Desk, "session_revoke", sessions::revoke).access(Access::Person(Role::Viewer)).destructive(),

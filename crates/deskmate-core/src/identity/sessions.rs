@@ -9,6 +9,7 @@ use p256::ecdsa::{Signature, VerifyingKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::passkey::{self, Answered, Assertion, Purpose};
 use super::people::{self, factor_digest};
 use super::rows::{self, CREDENTIAL, CredentialRow, PERSON, PERSON_BY_NAME, PersonRow};
 use super::token::{Secret, SecretKind};
@@ -148,28 +149,55 @@ fn open_link(cx: &mut Cx<'_, '_>, code: &str, kind: SecretKind) -> Result<Creden
     row.filter(|row| row.kind == kind.name() && row.is_good(cx.now())).ok_or_else(refused)
 }
 
-/// Sign in with your name and passphrase.
+/// Sign in with your name and passphrase, or with a passkey.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SignIn {
     /// How you are called. Not needed while the desk has only one person.
     name: Option<String>,
     /// Your passphrase or PIN.
-    passphrase: String,
+    passphrase: Option<String>,
+    /// A passkey in its place. Its challenge is the SHA-256 of `deskmate passkey sign-in`, `public_key` and `asked_at`, each on a
+    /// line of its own.
+    passkey: Option<Assertion>,
     /// The public key of your browser (P-256, uncompressed point, base64), which then signs what you decide.
     public_key: Option<String>,
 }
 
-/// What the slow check found: which person, against which hash, and whether it fitted.
+/// What the slow check found: which person, against which hash or with which passkey, and whether it fitted.
 pub(super) struct Checked {
     person: String,
     factor: Option<String>,
+    passkey: Option<String>,
     fits: bool,
+}
+
+/// What somebody shows to prove that they are there.
+enum Shows<'i> {
+    Passphrase(&'i str),
+    Passkey(&'i Assertion),
+}
+
+impl<'i> Shows<'i> {
+    fn one_of(passphrase: Option<&'i String>, passkey: Option<&'i Assertion>) -> Result<Self> {
+        match (passphrase, passkey) {
+            (Some(passphrase), None) => Ok(Self::Passphrase(passphrase)),
+            (None, Some(passkey)) => Ok(Self::Passkey(passkey)),
+            _ => Err(Error::invalid("passphrase", "is needed, or `passkey`, and not both")),
+        }
+    }
 }
 
 pub(super) fn check_factor(cx: &mut Cx<'_, '_>, input: &SignIn) -> Result<Checked> {
     if !is_claimed(cx.tx)? {
         return Err(Error::conflict("this desk has no owner yet").hint("open the link that `deskmate up` printed; `deskmate claim` prints a new one"));
+    }
+    let shows = Shows::one_of(input.passphrase.as_ref(), input.passkey.as_ref())?;
+    if let Shows::Passkey(assertion) = shows {
+        let key = input.public_key.as_ref().ok_or_else(|| Error::invalid("public_key", "is needed with a passkey, which signs it"))?;
+        let answered = passkey::verify(cx, assertion, Purpose::SignIn, key)?.ok_or_else(wrong_passkey)?;
+        let person = PersonRow::read(&cx.tx.one(PERSON, args![answered.owner])?)?;
+        return by_passkey(person, answered);
     }
     let row = if let Some(name) = &input.name {
         cx.tx.optional(PERSON_BY_NAME, args![name])?
@@ -182,7 +210,7 @@ pub(super) fn check_factor(cx: &mut Cx<'_, '_>, input: &SignIn) -> Result<Checke
     };
     let person = row.map(|row| PersonRow::read(&row)).transpose()?.ok_or_else(wrong)?;
     refuse_locked(cx, &person)?;
-    check(person, &input.passphrase)
+    check(cx, person, shows)
 }
 
 /// Whoever guesses over the network locks the network's callers out. The account that the server runs under is not held
@@ -198,12 +226,30 @@ fn refuse_locked(cx: &Cx<'_, '_>, person: &PersonRow) -> Result<()> {
     }
 }
 
-fn check(person: PersonRow, passphrase: &str) -> Result<Checked> {
+fn check(cx: &mut Cx<'_, '_>, person: PersonRow, shows: Shows<'_>) -> Result<Checked> {
+    match shows {
+        _ if person.state != "active" => Err(wrong()),
+        Shows::Passphrase(passphrase) => {
+            let fits = person.factor.as_deref().is_some_and(|hash| factor::verify(passphrase, hash));
+            Ok(Checked { person: person.id, factor: person.factor, passkey: None, fits })
+        }
+        Shows::Passkey(assertion) => {
+            let answered = passkey::verify(cx, assertion, Purpose::Presence, &person.id)?.filter(|answered| answered.owner == person.id);
+            by_passkey(person, answered.ok_or_else(wrong_passkey)?)
+        }
+    }
+}
+
+/// What a passkey that answered rightly shows.
+fn by_passkey(person: PersonRow, answered: Answered) -> Result<Checked> {
     if person.state != "active" {
         return Err(wrong());
     }
-    let fits = person.factor.as_deref().is_some_and(|hash| factor::verify(passphrase, hash));
-    Ok(Checked { person: person.id, factor: person.factor, fits })
+    Ok(Checked { person: person.id, factor: person.factor, passkey: Some(answered.credential), fits: true })
+}
+
+fn wrong_passkey() -> Error {
+    Error::new(Code::Unauthenticated, "this passkey is not known here, or did not answer this").hint("use your passphrase")
 }
 
 fn wrong() -> Error {
@@ -213,12 +259,20 @@ fn wrong() -> Error {
 /// The person whom a check found, if nothing changed meanwhile.
 fn unchanged(cx: &mut Cx<'_, '_>, checked: &Checked) -> Result<PersonRow> {
     let row = cx.tx.optional(PERSON, args![checked.person])?.map(|row| PersonRow::read(&row)).transpose()?.ok_or_else(wrong)?;
-    if row.factor == checked.factor && row.state == "active" { Ok(row) } else { Err(wrong()) }
+    let gone = match &checked.passkey {
+        Some(credential) => !passkey::is_good(cx, credential)?,
+        None => false,
+    };
+    if row.factor == checked.factor && row.state == "active" && !gone { Ok(row) } else { Err(wrong()) }
 }
 
 /// Uses what the check found: counts a failure, or says that the person may go on. `None` is a failure that was told.
 fn settle(cx: &mut Cx<'_, '_>, checked: &Checked) -> Result<Option<PersonRow>> {
     let row = unchanged(cx, checked)?;
+    if checked.passkey.is_some() {
+        // Nobody guesses a passkey, so whoever guesses passphrases does not lock it out.
+        return Ok(Some(row));
+    }
     refuse_locked(cx, &row)?;
     let (now, subject) = (cx.now(), format!("person:{}", row.id));
     if checked.fits {
@@ -304,12 +358,15 @@ fn present(cx: &mut Cx<'_, '_>, credential: &str) -> Result<i64> {
     Ok(until)
 }
 
-/// Show that you are there, with your passphrase, for the next few minutes of this session.
+/// Show that you are there, with your passphrase or a passkey, for the next few minutes of this session.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShowPresence {
     /// Your passphrase or PIN.
-    passphrase: String,
+    passphrase: Option<String>,
+    /// A passkey in its place. Its challenge is the SHA-256 of `deskmate passkey presence`, your id and `asked_at`, each on a line
+    /// of its own.
+    passkey: Option<Assertion>,
 }
 
 /// Whether your presence is shown now.
@@ -324,7 +381,7 @@ pub(super) struct Shown {
 
 pub(super) fn check_own_factor(cx: &mut Cx<'_, '_>, input: &ShowPresence) -> Result<Checked> {
     let person = PersonRow::read(&cx.tx.one(PERSON, args![cx.actor.id])?)?;
-    check(person, &input.passphrase)
+    check(cx, person, Shows::one_of(input.passphrase.as_ref(), input.passkey.as_ref())?)
 }
 
 pub(super) fn show_presence(cx: &mut Cx<'_, '_>, _: ShowPresence, checked: &Checked) -> Result<Shown> {

@@ -25,6 +25,8 @@ pub enum SecretKind {
     Claim,
     /// An agent's token of another server, brought in by its hash. It has no form of ours.
     Imported,
+    /// A passkey, kept by the hash of its id. It is no secret of ours, and nobody brings it as one.
+    Passkey,
 }
 
 impl SecretKind {
@@ -40,6 +42,7 @@ impl SecretKind {
             Self::Invitation => "invitation",
             Self::Claim => "claim",
             Self::Imported => "imported",
+            Self::Passkey => "passkey",
         }
     }
 
@@ -50,7 +53,7 @@ impl SecretKind {
             Self::Session => "dms_",
             Self::Invitation => "dmi_",
             Self::Claim => "dmc_",
-            Self::Imported => "",
+            Self::Imported | Self::Passkey => "",
         }
     }
 }

@@ -224,6 +224,7 @@ pub(super) struct Way {
 
 pub(super) const PENDING: Way = Way { rows: pending!(select_request_short, ""), keys: pending!(select_request_key, "") };
 pub(super) const PENDING_IN: Way = Way { rows: pending!(select_request_short, "domain = $6 and "), keys: pending!(select_request_key, "domain = $6 and ") };
+pub(super) const PENDING_KIND: Way = Way { rows: pending!(select_request_short, "kind = $6 and "), keys: pending!(select_request_key, "kind = $6 and ") };
 pub(super) const PENDING_OF: Way =
     Way { rows: pending!(select_request_short, "requester = $6 and "), keys: pending!(select_request_key, "requester = $6 and ") };
 pub(super) const PENDING_FOR: Way = Way {
@@ -245,7 +246,9 @@ struct Slice {
 
 /// The next pending rows by the index that narrows most. Where few may fit, only keys are read on the way.
 fn waiting(cx: &mut Cx<'_, '_>, input: &List, given_to: Option<&[String]>, after: Option<&At>, limit: u32) -> Result<Slice> {
-    let narrow = input.kind.is_some() || input.search.is_some();
+    // A kind alone has an index of its own; beside a requester, a domain or a person, those narrow more.
+    let by_kind = input.kind.filter(|_| given_to.is_none() && input.requester.is_none() && input.domain.is_none());
+    let narrow = input.search.is_some() || (input.kind.is_some() && by_kind.is_none());
     let count = if narrow { KEYS_MAX } else { limit };
     let mut keys: Vec<(At, Row)> = Vec::new();
     let mut walk = |way: &Way, owner: Option<&str>| -> Result<()> {
@@ -260,7 +263,10 @@ fn waiting(cx: &mut Cx<'_, '_>, input: &List, given_to: Option<&[String]>, after
         (Some(people), ..) => people.iter().try_for_each(|person| walk(&PENDING_FOR, Some(person)))?,
         (None, Some(requester), _) => walk(&PENDING_OF, Some(requester))?,
         (None, None, Some(domain)) => walk(&PENDING_IN, Some(domain))?,
-        (None, None, None) => walk(&PENDING, None)?,
+        (None, None, None) => match by_kind {
+            Some(kind) => walk(&PENDING_KIND, Some(kind.name()))?,
+            None => walk(&PENDING, None)?,
+        },
     }
     keys.sort_by(|a, b| a.0.cmp(&b.0));
     let more = keys.len() >= count as usize;

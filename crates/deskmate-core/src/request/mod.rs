@@ -105,6 +105,8 @@ pub const INDEXED_PENDING: &[([&str; 4], &str)] = &[
     (list::PENDING.keys, "request_pending"),
     (list::PENDING_IN.rows, "request_pending_by_domain"),
     (list::PENDING_IN.keys, "request_pending_by_domain"),
+    (list::PENDING_KIND.rows, "request_pending_by_kind"),
+    (list::PENDING_KIND.keys, "request_pending_by_kind"),
     (list::PENDING_OF.rows, "request_pending_of"),
     (list::PENDING_OF.keys, "request_pending_of"),
     (list::PENDING_FOR.rows, "request_pending_for"),

@@ -147,7 +147,8 @@ fn params(sql: &str) -> Vec<Param<'static>> {
     let all = if sql == SEALED_OF_REQUEST {
         vec![Param::Text("request:0"), number(1)]
     } else if sql.contains("(rank, created_at, id) >") {
-        vec![number(0), number(0), text, number(21), number(soon), text]
+        let of = if sql.contains("kind = $6") { Param::Text("handoff") } else { text };
+        vec![number(0), number(0), text, number(21), number(soon), of]
     } else if sql.contains("(created_at, id) <") {
         let owner = if sql.contains("state = $4") {
             Param::Text("approved")

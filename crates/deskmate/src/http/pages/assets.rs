@@ -21,6 +21,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("keys.js", SCRIPT, include_str!("assets/keys.js")),
     ("live.js", SCRIPT, include_str!("assets/live.js")),
     ("merge.js", SCRIPT, include_str!("assets/merge.js")),
+    ("passkey.js", SCRIPT, include_str!("assets/passkey.js")),
     ("record.js", SCRIPT, include_str!("assets/record.js")),
     ("sign.js", SCRIPT, include_str!("assets/sign.js")),
     ("sign-in.js", SCRIPT, include_str!("assets/sign-in.js")),

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::request::{self, Request};
 use super::shell::{self, Page, Place};
-use super::ui::{self, Tone, badge, choice, empty, more, said, short, spaced, time};
+use super::tour;
+use super::ui::{self, Tone, badge, empty, filter, more, said, short, spaced, time};
 use super::visit::{Fault, People, Visit};
 
 /// How many rows a page begins with, and how many more it shows at once.
@@ -111,6 +112,7 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
     let back = Filters { request: String::new(), ..filters.clone() }.address();
     let body = html! {
         h1.unseen { "Inbox" }
+        @if filters.request.is_empty() { (tour::show(&visit).await?) }
         div.split data-open=[open.is_some().then_some("detail")] {
             section.list aria-label="What waits" {
                 (bar(&filters))
@@ -124,7 +126,7 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
         }
         (many())
     };
-    let topics = format!("request trust pause policy request:{}", filters.request);
+    let topics = format!("request trust pause policy agent request:{}", filters.request);
     shell::show(&visit, Page { title: "Inbox", place: Place::Inbox, topics: &topics, body }).await
 }
 
@@ -164,13 +166,13 @@ fn bar(filters: &Filters) -> Markup {
     html! {
         form.filters data-filters role="search" {
             input type="search" name="search" value=(filters.search) placeholder="Search" aria-label="Search titles, targets and reasons" data-key="/";
-            (choice("view", "view", &VIEWS, &filters.view))
+            (filter("What is shown", "view", &VIEWS, &filters.view))
             details open[filters.are_set()] {
                 summary { "Filter" }
                 div.grid {
-                    (choice("kind", "kind", &KINDS, &filters.kind))
-                    (choice("risk", "risk", &RISKS, &filters.risk))
-                    (choice("age", "age", &AGES, &filters.age))
+                    (filter("Kind", "kind", &KINDS, &filters.kind))
+                    (filter("Risk", "risk", &RISKS, &filters.risk))
+                    (filter("Age", "age", &AGES, &filters.age))
                     input name="requester" value=(filters.requester) placeholder="Agent" aria-label="Agent";
                     input name="domain" value=(filters.domain) placeholder="Domain" aria-label="Domain";
                     input name="assignee" value=(filters.assignee) placeholder="Given to" aria-label="Given to";
@@ -191,13 +193,7 @@ fn listed(people: &People, filters: &Filters, rows: &[Row]) -> Markup {
         return if filters.are_set() || !filters.view.is_empty() {
             empty("Nothing fits", html! { p { a href="/" data-in-place { "Show all that waits" } } })
         } else {
-            empty(
-                "Nothing waits for you",
-                html! {
-                    p { "What agents want to do and may not do alone arrives here. Connect one, and let it propose something:" }
-                    pre.block { "claude mcp add desk -- deskmate mcp --agent code\n\ndeskmate call cowork_propose --agent code domain=crm.deals action=update \\\n  target=deal/7 proposed_change='{\"next_step\":\"call back\"}' \\\n  confidence=0.9 reasoning='They asked for it.'" }
-                },
-            )
+            empty("Nothing waits for you", html! { p { "What agents want to do and may not do alone arrives here." } })
         };
     }
     html! { ol.rows id="rows" { @for row in rows { (line(people, filters, row)) } } }

@@ -4,9 +4,11 @@
 mod agents;
 mod assets;
 mod case;
+mod design;
 mod event;
 mod inbox;
 mod messages;
+mod passkeys;
 mod people;
 mod policies;
 mod record;
@@ -16,6 +18,7 @@ mod shell;
 mod tasks;
 mod tools;
 mod topics;
+mod tour;
 mod trust;
 mod ui;
 mod visit;
@@ -31,8 +34,7 @@ use tower_http::compression::CompressionLayer;
 
 use super::Shared;
 
-const POLICY: &str =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' http://deskmate.localhost:*; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -47,6 +49,8 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(tasks::routes())
         .merge(tools::routes())
         .merge(people::routes())
+        .merge(passkeys::routes())
+        .merge(design::routes())
         .route("/claim", get(session::claim))
         .route("/join", get(session::join))
         .route("/sign-in", get(session::sign_in))

@@ -51,6 +51,7 @@ pub(super) async fn sign_in() -> Response {
             (field("name", "Your name", html! { input id="name" name="name" autocomplete="username" maxlength="128"; }))
             (field("passphrase", "Passphrase or PIN", html! { input id="passphrase" name="passphrase" type="password" autocomplete="current-password" required; }))
             button { "Sign in" }
+            button.quiet type="button" data-passkey hidden { "Sign in with a passkey" }
             div role="alert" {}
         }
         p.hint { "Nobody has claimed this desk yet? " code { "deskmate claim" } " in a terminal prints the link." }

@@ -90,6 +90,7 @@ pub(super) async fn show(visit: &Visit, page: Page<'_>) -> Result<Response, Faul
                         summary { (super::ui::said(&visit.you.name)) }
                         div.menu {
                             p { "Signed in as " (super::ui::spaced(&visit.you.role)) }
+                            a href="/passkeys" { "Your passkeys" }
                             button.quiet type="button" data-notify { "Notify me in this browser" }
                             button.quiet type="button" data-open="help" { "Keys" kbd { "?" } }
                             form data-call="desk_sign_out" data-then="/sign-in" { button.quiet { "Sign out" } }
@@ -130,7 +131,7 @@ fn dialogs() -> Markup {
                 label for="presence-passphrase" { "Passphrase or PIN" }
                 input id="presence-passphrase" name="passphrase" type="password" autocomplete="current-password" required;
                 p role="alert" {}
-                div.row { button { "Go on" } button.quiet type="button" data-close { "Cancel" } }
+                div.row { button { "Go on" } button.quiet type="button" data-passkey hidden { "Use a passkey" } button.quiet type="button" data-close { "Cancel" } }
             }
         }
         dialog id="confirm" aria-labelledby="confirm-text" data-keep {

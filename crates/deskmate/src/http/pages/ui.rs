@@ -125,13 +125,18 @@ pub(super) fn field(id: &str, label: &str, input: Markup) -> Markup {
     html! { div.field { label for=(id) { (label) } (input) } }
 }
 
-/// A choice out of a few.
+/// A choice out of a few, with a label beside it.
 pub(super) fn choice(id: &str, name: &str, options: &[(&str, &str)], chosen: &str) -> Markup {
-    html! {
-        select id=(id) name=(name) {
-            @for (value, label) in options { option value=(value) selected[*value == chosen] { (label) } }
-        }
-    }
+    html! { select id=(id) name=(name) { (options_of(options, chosen)) } }
+}
+
+/// A choice out of a few that stands alone, and says to those who do not see it what it is about.
+pub(super) fn filter(label: &str, name: &str, options: &[(&str, &str)], chosen: &str) -> Markup {
+    html! { select name=(name) aria-label=(label) { (options_of(options, chosen)) } }
+}
+
+fn options_of(options: &[(&str, &str)], chosen: &str) -> Markup {
+    html! { @for (value, label) in options { option value=(value) selected[*value == chosen] { (label) } } }
 }
 
 /// The link that shows more of a list.

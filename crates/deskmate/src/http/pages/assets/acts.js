@@ -2,6 +2,7 @@
 // needs it, what can be undone is offered as such, and every outcome is told.
 
 import { refresh } from "./live.js";
+import * as passkey from "./passkey.js";
 import { call, sentence } from "./sign.js";
 
 const at = (id) => document.getElementById(id);
@@ -42,20 +43,41 @@ export async function confirm(text, items = []) {
   return (await ask(at("confirm"))) === "yes";
 }
 
-// Asks for the passphrase until it is right or the person gives up.
+// Asks for the passphrase or a passkey until it is right or the person gives up.
 async function showPresence() {
   const dialog = at("presence");
   const form = dialog.querySelector("form");
   const alert = dialog.querySelector("[role=alert]");
+  dialog.querySelector("[data-passkey]").hidden = !passkey.isSupported();
   alert.textContent = "";
   for (;;) {
     form.elements.passphrase.value = "";
-    if ((await ask(dialog)) !== "given") return false;
+    const way = await ask(dialog);
+    if (way === "") return false;
     const passphrase = form.elements.passphrase.value;
     form.elements.passphrase.value = "";
-    const answer = await call("desk_show_presence", { passphrase });
-    if (answer.shown) return true;
-    alert.textContent = answer.error ? sentence(answer.error) : "The passphrase is wrong.";
+    try {
+      const shown = way === "passkey" ? { passkey: await passkey.answer("presence", document.body.dataset.you) } : { passphrase };
+      const answer = await call("desk_show_presence", shown);
+      if (answer.shown) return true;
+      alert.textContent = answer.error ? sentence(answer.error) : "The passphrase is wrong.";
+    } catch {
+      alert.textContent = "No passkey answered.";
+    }
+  }
+}
+
+// Makes a passkey for the person who is signed in.
+async function addPasskey(form) {
+  try {
+    const made = await passkey.make(document.body.dataset.you, form.elements.note.value || "Deskmate");
+    const answer = await act("desk_passkey_add", { ...made, note: form.elements.note.value });
+    if (answer.error) throw new Error(sentence(answer.error));
+    toast("The passkey was added");
+    form.reset();
+    await refresh();
+  } catch (error) {
+    toast(error.name === "NotAllowedError" ? "No passkey was made." : error.message, { tone: "alarm" });
   }
 }
 
@@ -188,11 +210,20 @@ export function showMany() {
   at("many-count").textContent = `${count} selected`;
 }
 
+function sayWherePasskeysWork() {
+  for (const hint of document.querySelectorAll("[data-no-passkey]")) hint.hidden = passkey.isSupported();
+}
+
 export function start() {
+  sayWherePasskeysWork();
+  document.addEventListener("shown", sayWherePasskeysWork);
   document.addEventListener("submit", (event) => {
     if (event.target.dataset.call) {
       event.preventDefault();
       submit(event.target);
+    } else if ("addPasskey" in event.target.dataset) {
+      event.preventDefault();
+      addPasskey(event.target);
     }
   });
   document.addEventListener("change", (event) => event.target.name === "selected" && showMany());
@@ -201,6 +232,7 @@ export function start() {
     if (many) decideMany(many);
     const opens = event.target.closest("[data-open]");
     if (opens) at(opens.dataset.open)?.showModal?.();
+    if (event.target.closest("[data-passkey]")) at("presence").close("passkey");
     if (event.target.closest("[data-close]")) event.target.closest("dialog").close("");
   });
   at("presence").querySelector("form").addEventListener("submit", (event) => {

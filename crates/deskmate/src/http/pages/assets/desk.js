@@ -103,6 +103,11 @@ function keepFilters(filters) {
   showSaved();
 }
 
+// What somebody has hidden stays so in this browser.
+function hideDismissed() {
+  for (const button of document.querySelectorAll("[data-dismiss]")) at(button.dataset.dismiss).hidden = localStorage.getItem(`deskmate-hides-${button.dataset.dismiss}`) === "yes";
+}
+
 function filterAddress(form) {
   const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
   return query.size ? `${location.pathname}?${query}` : location.pathname;
@@ -110,6 +115,11 @@ function filterAddress(form) {
 
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-notify]")) allowNotifications();
+  const dismiss = event.target.closest("[data-dismiss]");
+  if (dismiss) {
+    localStorage.setItem(`deskmate-hides-${dismiss.dataset.dismiss}`, "yes");
+    hideDismissed();
+  }
   if (event.target.closest("[data-save-filter]")) {
     const form = event.target.closest("form");
     const name = [...new FormData(form)].map(([, value]) => value).filter(Boolean).join(", ");
@@ -141,10 +151,14 @@ addEventListener("popstate", () => {
   turn += 1;
   show(location.href);
 });
-document.addEventListener("shown", showSaved);
+document.addEventListener("shown", () => {
+  showSaved();
+  hideDismissed();
+});
 
 localise(document);
 showSaved();
+hideDismissed();
 acts.start();
 keys.start();
 live.showCount(document.body.dataset.count);

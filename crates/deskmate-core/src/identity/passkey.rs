@@ -1,0 +1,246 @@
+//! Passkeys: another way to show that one is there, beside the passphrase.
+//!
+//! A passkey signs a challenge that is made of what it is asked for, of whom it stands for and of the time, so nothing has to
+//! be kept between asking and answering. What was signed is good for a few minutes and for nothing else: to sign in it
+//! names the new browser key, and to show presence the call itself is signed by the session's key, each time anew.
+
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use deskmate_db::args;
+use p256::ecdsa::signature::Verifier;
+use p256::ecdsa::{Signature, VerifyingKey};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::rows::{self, CREDENTIAL, CREDENTIAL_BY_ID, CredentialRow};
+use super::token::SecretKind;
+use crate::call::Cx;
+use crate::limits::TITLE_CHARS_MAX;
+use crate::{Error, Result, check_text, format_time};
+
+/// How long before or after now a passkey may have been asked, in milliseconds.
+const ASKED_WITHIN_MS: i64 = 5 * 60 * 1_000;
+/// A passkey is good until it is taken away.
+const TTL: i64 = 10 * 365 * 24 * 60 * 60 * 1_000_000;
+const ID_BYTES_MAX: usize = 1_024;
+/// How browsers write a P-256 key: this, and then the point.
+const KEY_HEAD: [u8; 26] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+];
+/// Somebody touched the authenticator, and it knows who.
+const PRESENT_AND_VERIFIED: u8 = 0b101;
+
+/// What a passkey is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To be known from now on; bound to the person.
+    Add,
+    /// To show presence; bound to the person.
+    Presence,
+    /// To sign in; bound to the new key of the browser.
+    SignIn,
+}
+
+impl Purpose {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Presence => "presence",
+            Self::SignIn => "sign-in",
+        }
+    }
+
+    /// What the browser says that it did.
+    fn ceremony(self) -> &'static str {
+        if self == Self::Add { "webauthn.create" } else { "webauthn.get" }
+    }
+}
+
+/// What a passkey answered.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Assertion {
+    /// The passkey's id, base64url.
+    id: String,
+    /// When it was asked, in milliseconds since 1970.
+    asked_at: i64,
+    /// The browser's `clientDataJSON`, base64.
+    client_data: String,
+    /// The `authenticatorData`, base64.
+    authenticator_data: String,
+    /// The signature over both, base64.
+    signature: String,
+}
+
+/// Add a passkey, which from now on shows that you are there. Its challenge is the SHA-256 of `deskmate passkey add`, your id
+/// and `asked_at`, each on a line of its own.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AddPasskey {
+    /// The passkey's id, base64url.
+    id: String,
+    /// Its public key (P-256), as browsers give it (SPKI), base64.
+    public_key: String,
+    /// When it was asked, in milliseconds since 1970.
+    asked_at: i64,
+    /// The browser's `clientDataJSON`, base64.
+    client_data: String,
+    /// The `authenticatorData`, base64.
+    authenticator_data: String,
+    /// What you call it.
+    #[serde(default)]
+    note: String,
+}
+
+/// A passkey of yours.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PasskeyOut {
+    /// Its id on the desk.
+    passkey: String,
+    /// What you call it.
+    note: String,
+    /// The name of the desk under which it works.
+    host: String,
+    /// Since when.
+    created_at: String,
+}
+
+/// List your passkeys, which show that you are there.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListPasskeys {}
+
+/// Your passkeys, newest first.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Passkeys {
+    passkeys: Vec<PasskeyOut>,
+}
+
+/// Take a passkey away: it shows nothing any more.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RemovePasskey {
+    /// Its id on the desk.
+    passkey: String,
+}
+
+/// The passkey was taken away.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Removed {
+    /// Its id on the desk.
+    passkey: String,
+}
+
+#[derive(Deserialize)]
+struct ClientData {
+    #[serde(rename = "type")]
+    ceremony: String,
+    challenge: String,
+    origin: String,
+}
+
+/// A passkey that answered rightly.
+pub(super) struct Answered {
+    /// Its id on the desk.
+    pub(super) credential: String,
+    /// Whose it is.
+    pub(super) owner: String,
+}
+
+fn bytes(field: &str, text: &str) -> Result<Vec<u8>> {
+    BASE64.decode(text.as_bytes()).map_err(|_| Error::invalid(field, "must be base64"))
+}
+
+fn hash(id: &str) -> Result<[u8; 32]> {
+    let id = BASE64URL_NOPAD.decode(id.as_bytes()).map_err(|_| Error::invalid("id", "must be base64url"))?;
+    if id.is_empty() || id.len() > ID_BYTES_MAX {
+        return Err(Error::invalid("id", format!("must have 1 to {ID_BYTES_MAX} bytes")));
+    }
+    Ok(Sha256::new().chain_update("passkey\n").chain_update(id).finalize().into())
+}
+
+/// What a passkey is asked to sign.
+fn challenge(purpose: Purpose, bound: &str, asked_at: i64) -> String {
+    BASE64URL_NOPAD.encode(&Sha256::digest(format!("deskmate passkey {}\n{bound}\n{asked_at}", purpose.name())))
+}
+
+/// The name of the host in an origin.
+fn host_of(origin: &str) -> Option<&str> {
+    let (_, rest) = origin.split_once("://")?;
+    rest.split(':').next()
+}
+
+/// The host for which a browser asked a passkey for this, now; nothing where it asked for something else.
+fn asked(purpose: Purpose, bound: &str, asked_at: i64, client: &[u8], authenticator: &[u8], now_ms: i64) -> Option<String> {
+    let said: ClientData = serde_json::from_slice(client).ok()?;
+    let host = host_of(&said.origin)?.to_owned();
+    let (rp, flags) = (authenticator.get(..32)?, authenticator.get(32)?);
+    let holds = said.ceremony == purpose.ceremony()
+        && said.challenge == challenge(purpose, bound, asked_at)
+        && (now_ms - asked_at).abs() <= ASKED_WITHIN_MS
+        && *rp == *Sha256::digest(&host)
+        && flags & PRESENT_AND_VERIFIED == PRESENT_AND_VERIFIED;
+    holds.then_some(host)
+}
+
+pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddPasskey) -> Result<PasskeyOut> {
+    check_text("note", &input.note, TITLE_CHARS_MAX)?;
+    let hash = hash(&input.id)?;
+    let (client, authenticator) = (bytes("client_data", &input.client_data)?, bytes("authenticator_data", &input.authenticator_data)?);
+    let owner = cx.actor.id.clone();
+    let host = asked(Purpose::Add, &owner, input.asked_at, &client, &authenticator, cx.now() / 1_000)
+        .ok_or_else(|| Error::invalid("client_data", "is not the answer of a passkey that verified you, to this desk, just now"))?;
+    let key = bytes("public_key", &input.public_key)?;
+    let point = key.strip_prefix(&KEY_HEAD).filter(|point| VerifyingKey::from_sec1_bytes(point).is_ok());
+    let point = point.ok_or_else(|| Error::invalid("public_key", "must be a P-256 key"))?;
+    if cx.tx.optional(CREDENTIAL, args![hash])?.is_some() {
+        return Err(Error::conflict("this passkey is known already, or was taken away").hint("make a new one"));
+    }
+    let passkey = rows::keep(cx, SecretKind::Passkey, &owner, &hash, &[format!("key:{}", BASE64.encode(point)), format!("host:{host}")], TTL)?;
+    rows::set_note(cx.tx, &passkey, Some(&input.note))?;
+    Ok(PasskeyOut { passkey, note: input.note, host, created_at: format_time(cx.now()) })
+}
+
+pub(super) fn list(cx: &mut Cx<'_, '_>, _: ListPasskeys) -> Result<Passkeys> {
+    let owner = cx.actor.id.clone();
+    let passkeys = rows::good_of(cx, &owner, SecretKind::Passkey)?.into_iter().map(|row| {
+        let host = part(&row, "host:").unwrap_or_default();
+        PasskeyOut { passkey: row.id, note: row.note.unwrap_or_default(), host, created_at: format_time(row.created_at) }
+    });
+    Ok(Passkeys { passkeys: passkeys.collect() })
+}
+
+pub(super) fn remove(cx: &mut Cx<'_, '_>, input: RemovePasskey) -> Result<Removed> {
+    let row = cx.tx.optional(CREDENTIAL_BY_ID, args![input.passkey])?.map(|row| CredentialRow::read(&row)).transpose()?;
+    let own = row.filter(|row| row.kind == SecretKind::Passkey.name() && row.owner == cx.actor.id && row.is_good(cx.now()));
+    let row = own.ok_or_else(|| Error::not_found("you have no such passkey"))?;
+    let now = cx.now();
+    rows::end(cx, &row.id, now, "taken away")?;
+    Ok(Removed { passkey: row.id })
+}
+
+/// A part of what a credential's row says of it.
+fn part(row: &CredentialRow, name: &str) -> Option<String> {
+    let scopes: Vec<String> = serde_json::from_str(&row.scopes).unwrap_or_default();
+    scopes.iter().find_map(|scope| scope.strip_prefix(name).map(str::to_owned))
+}
+
+/// Whose passkey answered, if it is one that the desk knows and it signed just this.
+pub(super) fn verify(cx: &mut Cx<'_, '_>, assertion: &Assertion, purpose: Purpose, bound: &str) -> Result<Option<Answered>> {
+    let row = cx.tx.optional(CREDENTIAL, args![hash(&assertion.id)?])?.map(|row| CredentialRow::read(&row)).transpose()?;
+    let (client, authenticator) = (bytes("client_data", &assertion.client_data)?, bytes("authenticator_data", &assertion.authenticator_data)?);
+    let signature = Signature::from_der(&bytes("signature", &assertion.signature)?).map_err(|_| Error::invalid("signature", "is no signature"))?;
+    let Some(row) = row.filter(|row| row.kind == SecretKind::Passkey.name() && row.is_good(cx.now())) else { return Ok(None) };
+    let point = part(&row, "key:").and_then(|key| BASE64.decode(key.as_bytes()).ok());
+    let key = point.and_then(|point| VerifyingKey::from_sec1_bytes(&point).ok());
+    let host = asked(purpose, bound, assertion.asked_at, &client, &authenticator, cx.now() / 1_000);
+    let signed = [authenticator.as_slice(), Sha256::digest(&client).as_slice()].concat();
+    let good = host.is_some() && host == part(&row, "host:") && key.is_some_and(|key| key.verify(&signed, &signature).is_ok());
+    Ok(good.then_some(Answered { credential: row.id, owner: row.owner }))
+}
+
+/// Whether a passkey that answered is still good.
+pub(super) fn is_good(cx: &mut Cx<'_, '_>, credential: &str) -> Result<bool> {
+    let row = cx.tx.optional(CREDENTIAL_BY_ID, args![credential])?.map(|row| CredentialRow::read(&row)).transpose()?;
+    Ok(row.is_some_and(|row| row.is_good(cx.now())))
+}
