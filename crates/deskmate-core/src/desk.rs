@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use deskmate_db::Engine;
 
 use crate::call::{Access, Cx, Mode, Op, Role, Toolset};
-use crate::limits::{PAGE_DEFAULT, PAGE_MAX, TITLE_CHARS_MAX};
-use crate::record::{self, EventRow, Kind, Proof, Search};
+use crate::limits::TITLE_CHARS_MAX;
+use crate::record::{self, EventRow, Kind, Proof};
 use crate::{Error, Result, check_text, format_time, identity, job};
 
 /// What the desk itself tells the record.
@@ -22,7 +22,7 @@ pub(crate) fn desk_operations() -> Vec<Op> {
     let record = vec![
         Op::read(Toolset::Desk, "status", status).access(Access::Public),
         Op::write(Toolset::Desk, "new_claim_link", new_claim_link).access(Access::Local).shows_once(&["code"]),
-        Op::read(Toolset::Desk, "record_list", list).access(Access::Anyone),
+        Op::read(Toolset::Desk, "record_list", record::list).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_get", get).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_prove", prove).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_checkpoint", checkpoint).access(Access::Anyone),
@@ -83,81 +83,6 @@ struct ClaimLink {
 fn new_claim_link(cx: &mut Cx<'_, '_>, _: NewClaimLink) -> Result<ClaimLink> {
     let link = identity::issue_claim(cx)?;
     Ok(ClaimLink { code: link.code, expires_at: format_time(link.expires_at) })
-}
-
-/// List events of the record, newest first. An agent sees its own acts and what concerns it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct List {
-    /// Only what happened to this subject, for example `task:ID`.
-    subject: Option<String>,
-    /// Only what this actor did.
-    actor: Option<String>,
-    /// Only this kind, for example `message.sent`.
-    kind: Option<String>,
-    /// How many events; at most 200.
-    limit: Option<u32>,
-    /// Where the previous page ended.
-    cursor: Option<String>,
-}
-
-/// A page of events.
-#[derive(Serialize, JsonSchema)]
-struct Events {
-    /// The events, newest first.
-    events: Vec<EventRow>,
-    /// Give this as `cursor` for the next page. Absent at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
-/// How many rows one call looks at while it seeks those that fit.
-const SCAN_MAX: u32 = 5_000;
-
-fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Events> {
-    let limit = input.limit.unwrap_or(PAGE_DEFAULT);
-    if limit == 0 || limit > PAGE_MAX {
-        return Err(Error::invalid("limit", format!("must be between 1 and {PAGE_MAX}")));
-    }
-    let before =
-        input.cursor.map(|cursor| cursor.parse::<u64>().map_err(|_| Error::invalid("cursor", "is not a cursor that this operation gave out"))).transpose()?;
-    // Payloads are read only for what is shown. An agent that names no condition looks through what is not for it; after
-    // so many events the page ends, short or empty, with a cursor for going on.
-    let mut search = Search { subject: input.subject, actor: input.actor, kind: input.kind, before, limit: PAGE_MAX };
-    let mut events = Vec::new();
-    let mut looked = 0;
-    loop {
-        let page = record::search_heads(cx.tx, &search)?;
-        let read = u32::try_from(page.len()).unwrap_or(u32::MAX);
-        looked += read;
-        search.before = page.last().map(|event| event.seq);
-        let fits = |event: &EventRow| {
-            search.actor.as_ref().is_none_or(|actor| *actor == event.actor)
-                && search.kind.as_ref().is_none_or(|kind| *kind == event.kind)
-                && event.visible_to(&cx.actor)
-        };
-        for event in page.into_iter().filter(fits) {
-            if events.len() == limit as usize {
-                let next = events.last().map(|event: &EventRow| event.seq);
-                return shown(cx, events, next);
-            }
-            events.push(event);
-        }
-        if read < PAGE_MAX {
-            return shown(cx, events, None);
-        }
-        if looked >= SCAN_MAX {
-            return shown(cx, events, search.before);
-        }
-    }
-}
-
-/// The events with what was written, as many as one answer holds.
-fn shown(cx: &mut Cx<'_, '_>, events: Vec<EventRow>, next: Option<u64>) -> Result<Events> {
-    let found = events.len();
-    let events = record::fill(cx.tx, events)?;
-    let next = if events.len() < found { events.last().map(|event| event.seq) } else { next };
-    Ok(Events { events, next_cursor: next.map(|seq| seq.to_string()) })
 }
 
 /// Read one event of the record.

@@ -1,9 +1,10 @@
 //! The record: what was sealed stays provable, and whoever changes a stored row is found.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use deskmate_core::record::{self, BundleHeader, BundleLine, Frontier, Keyring, Sealer, SigningKey, Verifier};
-use deskmate_core::{Code, Error};
+use deskmate_core::{Code, Error, World, format_time};
 use deskmate_db::{Engine, Tx, args};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
@@ -316,6 +317,88 @@ both! {
         }
         assert_eq!(seen.len(), 5);
         assert!(pages > 2 && seen.windows(2).all(|pair| pair[0] > pair[1]), "{seen:?}");
+    }
+
+    fn the_record_is_searched_by_time(desk: &TestDesk) {
+        let owner = desk.claim();
+        let mut moments = Vec::new();
+        for number in 0..4 {
+            desk.world.pass(Duration::from_hours(24));
+            moments.push(format_time(desk.world.now()));
+            desk.agent("code", "bridge_send_message", json!({ "to": "cowork", "content": format!("number {number}") })).unwrap();
+        }
+        // Another server's clock is behind: its event comes later in the record and happened before.
+        desk.world.step_back(Duration::from_mins(5));
+        desk.agent("late", "bridge_send_message", json!({ "to": "cowork", "content": "number 4" })).unwrap();
+        let found = |more: Value| -> Vec<String> {
+            let mut input = json!({ "kind": "message.sent" });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let events = desk.call(&owner, "desk_record_list", input).unwrap();
+            events["events"].as_array().unwrap().iter().map(|event| event["payload"]["content"].as_str().unwrap().replace("number ", "")).collect()
+        };
+        assert_eq!(found(json!({})), ["4", "3", "2", "1", "0"]);
+        assert_eq!(found(json!({ "since": moments[2] })), ["4", "3", "2"]);
+        assert_eq!(found(json!({ "since": moments[3] })), ["3"]);
+        assert_eq!(found(json!({ "until": moments[3] })), ["4", "2", "1", "0"]);
+        assert_eq!(found(json!({ "since": moments[1], "until": moments[2] })), ["1"]);
+        assert_eq!(found(json!({ "since": moments[2], "until": moments[1] })), [""; 0]);
+        assert_eq!(found(json!({ "since": "2020-01-01T00:00:00+02:00", "until": "2021-01-01T00:00:00Z" })), [""; 0]);
+        let first = desk.call(&owner, "desk_record_list", json!({ "kind": "message.sent", "until": moments[3], "limit": 2 })).unwrap();
+        assert_eq!(found(json!({ "until": moments[3], "cursor": first["next_cursor"] })), ["1", "0"]);
+        for wrong in [json!({ "since": "yesterday" }), json!({ "until": "2026-01-01" })] {
+            assert_code(&desk.refused(&owner, "desk_record_list", wrong), Code::Invalid);
+        }
+    }
+
+    fn the_record_is_searched_by_words(desk: &TestDesk) {
+        let owner = desk.claim();
+        let one = desk.register(&owner, "one");
+        let two = desk.register(&owner, "two");
+        desk.call(&one, "bridge_send_message", json!({ "to": "one", "content": "The Überweisung of \"7\" is late." })).unwrap();
+        desk.call(&two, "bridge_create_task", json!({ "to": "two", "title": "Look after the überweisung" })).unwrap();
+        let found = |caller: &Caller, more: Value| -> Vec<String> {
+            let events = desk.call(caller, "desk_record_list", more).unwrap();
+            events["events"].as_array().unwrap().iter().map(|event| event["kind"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(found(&owner, json!({ "search": "ÜBERWEISUNG" })), ["task.created", "message.sent"]);
+        assert_eq!(found(&owner, json!({ "search": "überweisung", "actor": "one" })), ["message.sent"]);
+        assert_eq!(found(&one, json!({ "search": "überweisung" })), ["message.sent"], "an agent finds nothing that it may not see");
+        assert_eq!(found(&owner, json!({ "search": "of \"7\"" })), ["message.sent"], "words are sought in the text, not in its JSON");
+        assert_eq!(found(&owner, json!({ "search": "AGENT:TWO" })), ["agent.registered"], "in subjects");
+        assert_eq!(found(&owner, json!({ "search": "desk.claim" })), ["desk.claimed"], "in kinds");
+        assert_eq!(found(&owner, json!({ "search": "nowhere" })), [""; 0]);
+        let sent = desk.call(&owner, "desk_record_list", json!({ "kind": "message.sent" })).unwrap();
+        assert_eq!(sent["events"][0].get("erased"), None);
+        desk.call(&owner, "desk_record_erase", json!({ "seq": sent["events"][0]["seq"], "reason": "asked for" })).unwrap();
+        assert_eq!(found(&owner, json!({ "search": "überweisung" })), ["task.created"], "what was erased is not found");
+        let sent = desk.call(&owner, "desk_record_list", json!({ "kind": "message.sent", "search": "message" })).unwrap();
+        assert_eq!(sent["events"][0]["erased"], true);
+        assert_code(&desk.refused(&owner, "desk_record_list", json!({ "search": "x".repeat(501) })), Code::Invalid);
+    }
+
+    fn a_search_for_words_ends_after_so_many_events_and_goes_on(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.agent("code", "bridge_send_message", json!({ "to": "cowork", "content": "a needle" })).unwrap();
+        for batch in 0..4 {
+            let row = |number| json!({ "table": "timeline", "row": { "id": format!("t-{batch}-{number}"), "session_id": "s", "actor": "agent",
+                "event_type": "proposal", "reference_id": "p", "summary": "straw", "created_at": "2025-12-31T10:00:00.000Z" } });
+            desk.call(&owner, "desk_import_cowork", json!({ "rows": (0..500).map(row).collect::<Vec<_>>() })).unwrap();
+        }
+        assert!(size(desk) > 2_000);
+        let (mut cursor, mut pages, mut found) = (Value::Null, 0, 0);
+        loop {
+            let mut input = json!({ "search": "a needle" });
+            if cursor.is_string() {
+                input["cursor"] = cursor;
+            }
+            let page = desk.call(&owner, "desk_record_list", input).unwrap();
+            (pages, found) = (pages + 1, found + page["events"].as_array().unwrap().len());
+            cursor = page["next_cursor"].clone();
+            if !cursor.is_string() {
+                break;
+            }
+        }
+        assert_eq!((found, pages), (1, size(desk).div_ceil(2_000)));
     }
 
     fn an_agent_sees_only_what_concerns_it(desk: &TestDesk) {

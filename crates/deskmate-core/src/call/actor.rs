@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::op::Effect;
+
 /// The kinds of actors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -251,6 +253,17 @@ pub enum Access {
 }
 
 impl Access {
+    /// Whether a person of this role may call at all what has this effect; some calls also need them to show that they
+    /// are there.
+    pub fn is_for(self, role: Role, effect: Effect) -> bool {
+        match self {
+            Self::Public => true,
+            Self::Local | Self::System => false,
+            Self::Anyone => effect == Effect::Read || role >= Role::Member,
+            Self::Person(least) | Self::Present(least) | Self::Decides(least) => role >= least,
+        }
+    }
+
     /// The row as the reference shows it.
     pub fn describe(self) -> String {
         match self {

@@ -245,6 +245,11 @@ impl Op {
         self
     }
 
+    /// Whether a field of the input is a secret.
+    pub fn is_secret(&self, field: &str) -> bool {
+        self.secret_input.contains(&field)
+    }
+
     /// Shows the arguments `agent_id` and `agent_token` with which existing clients say who they are. They do not reach
     /// the operation, unless it has a use of its own for an `agent_id`: the credential decides, and what differs from it
     /// is refused.

@@ -39,15 +39,27 @@ pub struct EventRow {
     /// What somebody wrote; absent when there is none, when it was erased, or when the caller may not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
+    /// Whether what somebody wrote was erased.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub erased: bool,
     /// What the browser of the person who acted signed, so that others can check it; absent where no browser did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,
+    /// Whether the sealed body commits to a payload, which may be gone.
+    #[serde(skip)]
+    pub(super) commits: bool,
 }
 
 impl EventRow {
     fn read(row: &Row) -> Result<Self> {
-        let payload: Option<String> = row.get(2)?;
-        Ok(Self { payload: payload.and_then(|payload| serde_json::from_str(&payload).ok()), ..Self::read_head(row)? })
+        let mut event = Self::read_head(row)?;
+        event.take_payload(row.get::<Option<String>>(2)?.as_deref());
+        Ok(event)
+    }
+
+    fn take_payload(&mut self, text: Option<&str>) {
+        self.payload = text.and_then(|text| serde_json::from_str(text).ok());
+        self.erased = self.commits && text.is_none();
     }
 
     /// Without what somebody wrote.
@@ -67,7 +79,9 @@ impl EventRow {
             audience: body.audience,
             facts: body.facts.into_iter().collect(),
             payload: None,
+            erased: false,
             signed: body.signed,
+            commits: body.payload.is_some(),
         })
     }
 
@@ -140,31 +154,53 @@ const PAGE_KIND: &str = "select seq, body from event where kind = $3 and seq < $
 
 /// A page of a search, without payloads. The most selective condition uses its index, the others are checked row by row.
 pub fn search_heads(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
-    let before = search.before.map_or(i64::MAX, signed);
-    let limit = search.limit;
-    let rows = match (&search.subject, &search.actor, &search.kind) {
-        (Some(subject), _, _) => tx.query(PAGE_SUBJECT, args![before, limit, subject])?,
-        (None, Some(actor), _) => tx.query(PAGE_ACTOR, args![before, limit, actor])?,
-        (None, None, Some(kind)) => tx.query(PAGE_KIND, args![before, limit, kind])?,
-        (None, None, None) => tx.query(PAGE_ALL, args![before, limit])?,
-    };
-    rows.iter().map(EventRow::read_head).collect()
+    page(tx, search, [PAGE_SUBJECT, PAGE_ACTOR, PAGE_KIND, PAGE_ALL])?.iter().map(EventRow::read_head).collect()
 }
+
+const WHOLE_ALL: &str = "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq < $1 order by e.seq desc limit $2";
+const WHOLE_SUBJECT: &str =
+    "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.subject = $3 and e.seq < $1 order by e.seq desc limit $2";
+const WHOLE_ACTOR: &str =
+    "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.actor = $3 and e.seq < $1 order by e.seq desc limit $2";
+const WHOLE_KIND: &str =
+    "select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.kind = $3 and e.seq < $1 order by e.seq desc limit $2";
 
 /// [`search_heads`] with payloads.
 pub fn search(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
-    let mut events = search_heads(tx, search)?;
-    for event in &mut events {
-        add_payload(tx, event)?;
+    page(tx, search, [WHOLE_SUBJECT, WHOLE_ACTOR, WHOLE_KIND, WHOLE_ALL])?.iter().map(EventRow::read).collect()
+}
+
+/// The rows of a page, by the statement whose condition is the most selective.
+fn page(tx: &mut Tx<'_>, search: &Search, [by_subject, by_actor, by_kind, all]: [&'static str; 4]) -> Result<Vec<Row>> {
+    let (before, limit) = (search.before.map_or(i64::MAX, signed), search.limit);
+    Ok(match (&search.subject, &search.actor, &search.kind) {
+        (Some(subject), _, _) => tx.query(by_subject, args![before, limit, subject])?,
+        (None, Some(actor), _) => tx.query(by_actor, args![before, limit, actor])?,
+        (None, None, Some(kind)) => tx.query(by_kind, args![before, limit, kind])?,
+        (None, None, None) => tx.query(all, args![before, limit])?,
+    })
+}
+
+/// The place from which on events happened at a moment or later. Times grow with places as far as the clocks of the
+/// servers agree, so this is where to begin to look, and not where to believe.
+pub fn place_at(tx: &mut Tx<'_>, at: i64) -> Result<u64> {
+    let (mut low, mut high) = (0, size(tx)?);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let row = tx.optional("select at from event where seq >= $1 order by seq limit 1", args![signed(middle)])?;
+        match row.map(|row| row.get::<i64>(0)).transpose()? {
+            Some(found) if found < at => low = middle + 1,
+            _ => high = middle,
+        }
     }
-    Ok(events)
+    Ok(low)
 }
 
 /// Reads what was written with an event into it, and answers how many bytes that is.
 fn add_payload(tx: &mut Tx<'_>, event: &mut EventRow) -> Result<usize> {
     let row = tx.optional("select payload from event_payload where seq = $1", args![signed(event.seq)])?;
     let text: Option<String> = row.map(|row| row.get(0)).transpose()?.flatten();
-    event.payload = text.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    event.take_payload(text.as_deref());
     Ok(text.map_or(0, |text| text.len()))
 }
 

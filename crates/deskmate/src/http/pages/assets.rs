@@ -22,8 +22,10 @@ const FILES: &[(&str, &str, &str)] = &[
     ("live.js", SCRIPT, include_str!("assets/live.js")),
     ("merge.js", SCRIPT, include_str!("assets/merge.js")),
     ("passkey.js", SCRIPT, include_str!("assets/passkey.js")),
+    ("record.js", SCRIPT, include_str!("assets/record.js")),
     ("sign.js", SCRIPT, include_str!("assets/sign.js")),
     ("sign-in.js", SCRIPT, include_str!("assets/sign-in.js")),
+    ("tools.js", SCRIPT, include_str!("assets/tools.js")),
 ];
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {

@@ -5,6 +5,7 @@ mod agents;
 mod assets;
 mod case;
 mod design;
+mod event;
 mod inbox;
 mod messages;
 mod passkeys;

@@ -161,6 +161,7 @@ pub(super) fn detail(visit: &Visit, people: &People, request: &Request) -> Marku
             (before(request))
             footer.meta {
                 a href={ "/requests/" (request.request) } { "Page of its own" }
+                " · " a href={ "/case/request/" (request.request) } { "Everything that happened to it" }
                 " · id " code { (short(&request.request)) } " · digest " code title=(request.digest) { (request.digest.chars().take(12).collect::<String>()) }
             }
         }

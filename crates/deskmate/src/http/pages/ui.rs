@@ -150,6 +150,12 @@ pub(super) fn short(id: &str) -> String {
     id.chars().skip(skip).collect()
 }
 
+/// A name or an id as one part of an address.
+pub(super) fn segment(text: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
 /// The address of a page with a query.
 pub(super) fn address(path: &str, query: &[(&str, &str)]) -> String {
     let given: Vec<_> = query.iter().filter(|(_, value)| !value.is_empty()).collect();

@@ -6,7 +6,7 @@ use axum::http::header::LOCATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use deskmate_core::call::{Call, Credential, Outcome, Surface};
+use deskmate_core::call::{Call, Credential, Outcome, Registry, Surface};
 use deskmate_core::{Code, Error, Result};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +17,7 @@ use super::super::{Shared, credential};
 use super::shell;
 
 /// Somebody who is signed in, at one page.
+#[derive(Clone)]
 pub(super) struct Visit {
     shared: Shared,
     credential: Credential,
@@ -38,6 +39,11 @@ pub(super) struct You {
 }
 
 impl Visit {
+    /// What can be called at this desk.
+    pub(super) fn registry(&self) -> &Registry {
+        &self.shared.app.desk.registry
+    }
+
     /// The people of the desk: what the record says of them by id is shown by name.
     pub(super) async fn people(&self) -> Result<People, Fault> {
         self.ask("desk_person_list", json!({ "limit": 200 })).await

@@ -141,6 +141,11 @@ function offerUndo(operation, input) {
   return undo;
 }
 
+// Forms that show their own problems are told of them.
+function failed(form, error) {
+  form.dispatchEvent(new CustomEvent("failed", { bubbles: true, detail: { error } }));
+}
+
 async function submit(form) {
   const { call: operation, done = "Done", undo, then, confirm: question, show } = form.dataset;
   const button = form.querySelector("button");
@@ -152,6 +157,7 @@ async function submit(form) {
     const answer = await act(operation, input);
     if (answer.error) {
       toast(sentence(answer.error), { tone: "alarm", seconds: 12 });
+      failed(form, answer.error);
     } else if (then) {
       return location.assign(then);
     } else {
@@ -163,6 +169,7 @@ async function submit(form) {
     await refresh();
   } catch (error) {
     toast(error.message, { tone: "alarm" });
+    failed(form, error);
   } finally {
     button.disabled = false;
   }
