@@ -1,6 +1,8 @@
 // Every page of somebody who is signed in: brings its parts together.
 
 import * as acts from "./acts.js";
+import "./agents.js";
+import "./drafts.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import { merge } from "./merge.js";
