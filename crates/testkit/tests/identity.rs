@@ -50,8 +50,8 @@ both! {
         let owner = desk.claim();
         desk.world.pass(Duration::from_mins(1));
         let code = desk.register(&owner, "code");
-        desk.call(&code, "bridge_send_message", json!({ "to": "bo", "content": "with a token" })).unwrap();
         desk.call(&owner, "desk_agent_add", json!({ "agent": "mute" })).unwrap();
+        desk.call(&code, "bridge_send_message", json!({ "to": "mute", "content": "with a token" })).unwrap();
         let list = |input: Value| desk.call(&owner, "desk_agent_list", input).unwrap();
         let names = |listed: &Value| -> Vec<(String, String)> {
             let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();

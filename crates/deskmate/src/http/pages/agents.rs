@@ -99,7 +99,7 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
             @if list.next_cursor.is_some() && rows >= ROWS_MAX { p.hint { "There are more than are shown; " code { "deskmate agent list" } " has them all." } }
         }
     };
-    shell::show(&visit, Page { title: "Agents", place: Place::Agents, topics: "agent trust pause credential act request", body }).await
+    shell::show(&visit, Page { title: "Agents", place: Place::Agents, topics: "record", body }).await
 }
 
 /// Everybody who is paused by name.

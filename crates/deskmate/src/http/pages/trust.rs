@@ -229,7 +229,7 @@ fn calibration(shown: &Shown) -> Markup {
         div.beside {
             (chart::calibration(&shown.calibration))
             table {
-                thead { tr { th scope="col" { "It was sure" } th scope="col" { "On average" } th scope="col" { "Approved" } th scope="col" { "Of" } } }
+                thead { tr { th scope="col" { "Sure" } th scope="col" { "Mean" } th scope="col" { "Approved" } th scope="col" { "Of" } } }
                 tbody {
                     @for bucket in &shown.calibration {
                         tr {

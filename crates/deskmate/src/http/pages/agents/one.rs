@@ -90,8 +90,8 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>) -> Result<Resp
             (newest_events(&agent.agent, &events))
         }
     };
-    let topics = format!("trust pause credential agent:{name} request act record");
-    shell::show(&visit, Page { title: &name, place: Place::Agents, topics: &topics, body }).await
+    let topics = "record";
+    shell::show(&visit, Page { title: &name, place: Place::Agents, topics, body }).await
 }
 
 /// What a person can do about an agent.
