@@ -39,6 +39,16 @@ async function openMode(all) {
   check(line.includes("not registered") && line.includes("crm.deals escalate") && line.includes("last active"), "with its state, domains and last activity", line);
 }
 
+async function paged({ desk, page }) {
+  for (let number = 0; number < 50; number++) await desk.call(`zz-${number}`, "bridge_send_message", { to: "scribe", content: "hello" });
+  await page.goto(`${desk.url}/agents`);
+  check((await rows(page)).length === 50, "a long list begins with fifty");
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("all are there", async () => (await rows(page)).length === 51);
+  await page.keyboard.press("j");
+  check(await page.evaluate(() => document.activeElement.textContent.startsWith("scribe")), "j goes into the list");
+}
+
 async function oneAgent({ desk, page }) {
   await page.goto(`${desk.url}/agents/scribe`);
   const row = await page.locator("[id='domain-crm.deals-unverified']").textContent();
@@ -78,6 +88,21 @@ async function trust({ desk, page }) {
   await screens(page, "trust-below");
 }
 
+// More changes than a page begins with.
+async function longHistory(all) {
+  const { desk, page } = all;
+  const answer = await signedCall(page, "desk_policy_apply", { document: "authority: { volume_cap: 500 }" });
+  if (answer.error) throw new Error(JSON.stringify(answer));
+  await decided(all, "busy", Array.from({ length: 101 }, (_, number) => number % 3 !== 0));
+  await page.goto(`${desk.url}/trust?agent=busy&domain=crm.deals`);
+  check((await page.locator("#changes tbody tr").count()) === 100 && (await page.getByText("Only the newest 100 changes are drawn").isVisible()), "a long history is cut, and says so");
+  await page.evaluate(() => scrollTo(0, 0));
+  await screens(page, "trust-long");
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("the whole history", async () => (await page.locator("#changes tbody tr").count()) === 101);
+  check((await page.locator(".chart").first().locator("circle").count()) === 101, "and more of it is shown on request");
+}
+
 async function registering({ desk, page }) {
   await page.goto(`${desk.url}/agents`);
   await page.getByText("Register an agent").click();
@@ -90,12 +115,13 @@ async function registering({ desk, page }) {
   await screens(page, "token");
   await page.keyboard.press("Escape");
   await desk.propose(token, "deal/token", { note: "with a token" });
-  await until("the list has it", async () => (await rows(page)).join() === "code,scribe");
+  await until("the list has it", async () => (await rows(page)).slice(0, 3).join() === "busy,code,scribe");
   check(await page.locator("#token").isVisible(), "neither a key nor news closes it");
   await page.getByRole("button", { name: "Copy" }).first().click();
   await page.getByText(/Copied|it is selected/).first().waitFor();
   await page.getByRole("button", { name: "I have kept it" }).click();
-  check(!(await page.content()).includes(token), "once closed, nothing of it is left on the page");
+  await until("the dialog is empty", async () => !(await page.content()).includes(token));
+  check(true, "once closed, nothing of it is left on the page");
   await page.reload();
   check(!(await page.content()).includes(token), "nor comes again");
   check(!(await page.evaluate(() => globalThis.owned)) && (await page.locator("main script, main img").count()) === 0, "hostile text in a note runs nothing and makes no element");
@@ -157,8 +183,10 @@ async function revoking({ desk, page, token }) {
 export default async function (all) {
   await empty(all);
   await openMode(all);
+  await paged(all);
   await oneAgent(all);
   await trust(all);
+  await longHistory(all);
   let token = await registering(all);
   token = await changing({ ...all, token });
   await pausing({ ...all, token });

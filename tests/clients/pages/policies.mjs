@@ -61,6 +61,10 @@ async function wrong({ desk, page }) {
   await screens(page, "policies-wrong");
   await text(page).pressSequentially("value_range");
   await until("the rest of the line was replaced", async () => (await text(page).inputValue()).includes("constraint: value_range"));
+  await page.goto(`${desk.url}/policies`);
+  await page.goto(`${desk.url}/policies/edit`);
+  await until("the draft is back", async () => (await text(page).inputValue()).includes("constraint: value_range"));
+  check(true, "a draft is still there after a look at another page");
   await page.getByRole("button", { name: "Back to what is in force" }).click();
   await stateIs(page, "same");
   check(true, "the draft can be thrown away");
@@ -82,6 +86,8 @@ async function tightening(all) {
   check(row.includes("seller in crm.deals") && row.includes("escalate") && row.includes("deny") && row.includes("value_range_amount"), "with those that would differ", row);
   check((await page.locator("#draft tbody a").getAttribute("href")).startsWith("/requests/"), "and what they became");
   await safe(page, "the draft");
+  const cut = await page.evaluate(async (body) => (await fetch("/policies/draft?acts=1", { method: "POST", body })).text(), FIRST);
+  check(cut.includes("Of 1 past act,") && cut.includes("Look further back"), "what was not looked at is said, and can be");
   await screens(page, "policies-draft");
   await page.getByRole("button", { name: "Put in force" }).click();
   await page.getByText("In force", { exact: true }).waitFor();

@@ -85,6 +85,7 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>) -> Result<Resp
             p.meta { "Known since " (time(&agent.created_at)) " · " (activity(&agent)) }
             (acts(&visit, &agent, &used))
             (domains(&agent.agent, &trusted, &used))
+            p.hint { a href=(ui::address("/policies/why", &[("agent", &agent.agent)])) { "Try what it would be answered" } }
             (whole(&used))
             (newest_requests(&agent.agent, &requests))
             (newest_events(&agent.agent, &events))
@@ -98,9 +99,12 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>) -> Result<Resp
 fn acts(visit: &Visit, agent: &Agent, used: &Used) -> Markup {
     let name = html! { input type="hidden" name="agent" value=(agent.agent); };
     let (is_owner, is_registered) = (visit.you.role == "owner", agent.state == "active");
+    let decides = is_owner || visit.you.role == "approver";
     html! {
         div.acts {
-            @if used.paused {
+            @if !decides {
+                p.hint { "Your role looks on; approvers and owners pause agents." }
+            } @else if used.paused {
                 form data-call="desk_resume" data-done="It may go on" { (name) button.warning { "Let it go on" } }
             } @else {
                 form data-call="desk_pause" data-done="Paused" data-confirm={ "Pause " (agent.agent) "? Every act of it is denied at once, also what was approved and not yet begun, until you let it go on." } {

@@ -1,6 +1,7 @@
 // A draft of what is to be in force: judged by the desk whenever the text rests, with every problem leading to its place.
 
 const PAUSE = 400;
+const KEPT = "deskmate-draft";
 const state = { timer: 0, turn: 0, form: null, rulebook: "" };
 const at = (id) => document.getElementById(id);
 
@@ -34,8 +35,16 @@ function told(own, answer) {
   else delete state.form.dataset.confirm;
 }
 
+// What one writes is kept in this tab, so that looking at another page does not lose it.
+function keep() {
+  const area = state.form.elements.document;
+  if (area.value === area.defaultValue) sessionStorage.removeItem(KEPT);
+  else sessionStorage.setItem(KEPT, area.value);
+}
+
 function later() {
   clearTimeout(state.timer);
+  keep();
   const button = at("apply");
   if (button) button.disabled = true;
   state.timer = setTimeout(judge, PAUSE);
@@ -59,6 +68,7 @@ function goTo(line, column) {
 function start() {
   const form = document.querySelector("form[data-draft]");
   if (!form || (form === state.form && form.dataset.rulebook === state.rulebook)) return;
+  if (form !== state.form) form.elements.document.value = sessionStorage.getItem(KEPT) ?? form.elements.document.value;
   Object.assign(state, { form, rulebook: form.dataset.rulebook });
   judge();
 }
@@ -71,9 +81,14 @@ document.addEventListener("click", (event) => {
   if (acts) judge(`?acts=${acts.dataset.acts}`);
   if (event.target.closest("[data-reset-draft]")) {
     state.form.reset();
+    keep();
     judge();
   }
 });
-document.addEventListener("done", (event) => event.target.dataset.draft && judge());
+document.addEventListener("done", (event) => {
+  if (!event.target.dataset.draft) return;
+  sessionStorage.removeItem(KEPT);
+  judge();
+});
 document.addEventListener("shown", start);
 start();

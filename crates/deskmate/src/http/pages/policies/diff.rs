@@ -22,7 +22,7 @@ pub(super) fn lines(old: &str, new: &str) -> Markup {
                 @for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
                     @let text = visible(change.value().trim_end_matches(['\r', '\n']));
                     @match change.tag() {
-                        ChangeTag::Equal => { "  " (text) "\n" }
+                        ChangeTag::Equal => { span { "  " (text) "\n" } }
                         ChangeTag::Insert => { ins { "+ " (text) "\n" } }
                         ChangeTag::Delete => { del { "- " (text) "\n" } }
                     }

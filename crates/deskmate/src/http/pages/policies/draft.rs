@@ -180,7 +180,7 @@ fn difference(lines: &[String]) -> Markup {
                 @match line.trim_start().chars().next() {
                     Some('+') => { ins { (text) "\n" } }
                     Some('-') => { del { (text) "\n" } }
-                    _ => { (text) "\n" }
+                    _ => { span { (text) "\n" } }
                 }
             }
         }
