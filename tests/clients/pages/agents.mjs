@@ -1,6 +1,6 @@
 // Agents and trust: who is there, tokens that are shown once, pausing one, and the score over time.
 
-import { check, screens, signedCall, until } from "../desk.mjs";
+import { PASSPHRASE, check, fill, listen, screens, signedCall, until } from "../desk.mjs";
 
 const HOSTILE = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066`;
 const rows = (page) => page.locator("#agents .title").allTextContents();
@@ -168,6 +168,29 @@ async function pausing({ desk, page, token }) {
   check((await desk.call(token, "cowork_propose", act)).mode !== "deny", "and goes on when it is let");
 }
 
+// Somebody who only looks on, in a browser of their own.
+async function lookingOn({ desk, browser, complaints }) {
+  const { link } = desk.cli("person", "invite", "Vera", "--role", "viewer");
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  listen(page, complaints);
+  await page.goto(link);
+  await fill(page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
+  await page.waitForURL(`${desk.url}/`);
+  await page.goto(`${desk.url}/agents`);
+  check((await page.locator("#register").count()) === 0, "who only looks on is not offered to register agents");
+  await page.goto(`${desk.url}/agents/code`);
+  await page.getByText("Your role looks on").waitFor();
+  check((await page.locator("#revoke, #rotate").count()) === 0, "nor to revoke or pause one");
+  await page.goto(`${desk.url}/policies/edit`);
+  await page.getByText("Only an owner puts it in force").waitFor();
+  check((await page.getByRole("button", { name: "Put in force" }).count()) === 0, "nor to put policies in force");
+  await page.getByLabel("The policies, mappings and settings").fill("authority: { volume_cap: 20 }");
+  await page.getByText("only tightens").waitFor();
+  check(true, "but may try what a draft would do");
+  await context.close();
+}
+
 async function revoking({ desk, page, token }) {
   await page.goto(`${desk.url}/agents/code`);
   await page.locator("#revoke summary").click();
@@ -190,5 +213,6 @@ export default async function (all) {
   let token = await registering(all);
   token = await changing({ ...all, token });
   await pausing({ ...all, token });
+  await lookingOn(all);
   await revoking({ ...all, token });
 }

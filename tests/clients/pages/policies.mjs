@@ -153,6 +153,21 @@ async function versions({ desk, page }) {
   check(await page.getByText("there is no policy nothing").isVisible(), "one that never was is not found");
 }
 
+// A policy may have the name of a page, and more rules than a page begins with.
+async function names({ desk, page }) {
+  const { body } = await signedCall(page, "desk_policy_get", {});
+  const rules = Array.from({ length: 120 }, (_, number) => ({ field: `f${number}`, constraint: "readonly" }));
+  const document = JSON.stringify({ ...body, policies: [...body.policies, { id: "edit", rules }] });
+  const answer = await signedCall(page, "desk_policy_apply", { document });
+  if (answer.error) throw new Error(JSON.stringify(answer));
+  await page.goto(`${desk.url}/policies`);
+  await page.locator("#policy-edit a").click();
+  await page.locator("h1", { hasText: "edit" }).waitFor();
+  check((await page.locator(".rules li").count()) === 100, "a policy that is called like a page is found, and its rules begin with a hundred");
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("all rules", async () => (await page.locator(".rules li").count()) === 120);
+}
+
 async function why({ desk, page }) {
   await page.goto(`${desk.url}/policies/why`);
   await page.getByLabel("Who would act").fill("seller");
@@ -177,5 +192,5 @@ async function why({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [empty, wrong, tightening, inForce, loosening, versions, why]) await part(all);
+  for (const part of [empty, wrong, tightening, inForce, loosening, versions, why, names]) await part(all);
 }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::Shared;
 use super::shell::{self, Page, Place};
-use super::ui::{empty, part, plain, said, spaced, time};
+use super::ui::{self, empty, more, part, plain, said, spaced, time};
 use super::visit::{Fault, People, Visit};
 
 pub(super) fn routes() -> Router<Shared> {
@@ -34,7 +34,12 @@ const TAKEN: [&str; 3] = ["edit", "draft", "why"];
 
 /// Where a policy is shown.
 fn address(id: &str) -> String {
-    if TAKEN.contains(&id) { format!("/policies?policy={id}") } else { format!("/policies/{id}") }
+    with(id, &[])
+}
+
+/// Where something of a policy is shown.
+fn with(id: &str, query: &[(&str, &str)]) -> String {
+    if TAKEN.contains(&id) { ui::address("/policies", &[&[("policy", id)], query].concat()) } else { ui::address(&format!("/policies/{id}"), query) }
 }
 
 /// What `desk_policy_list` answers.
@@ -77,12 +82,20 @@ struct Mapping {
 struct Address {
     policy: String,
     #[serde(flatten)]
-    versions: one::Versions,
+    shown: one::Shown,
+}
+
+/// How many rows of each list a page begins with.
+const ROWS: usize = 100;
+
+/// How many rows an address asks for.
+fn rows(asked: &str) -> usize {
+    asked.parse().unwrap_or(ROWS).clamp(ROWS, 100 * ROWS)
 }
 
 async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response, Fault> {
     if !address.policy.is_empty() {
-        return one::show(&visit, &address.policy, &address.versions).await;
+        return one::show(&visit, &address.policy, &address.shown).await;
     }
     let people = visit.people().await?;
     let (mut list, mut cursor) = (visit.ask::<List>("desk_policy_list", json!({ "limit": 200 })).await?, None);
@@ -93,6 +106,8 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
         cursor = next.next_cursor;
     }
     let whole: Whole = visit.ask("desk_policy_get", json!({})).await?;
+    let rows = rows(&address.shown.rows);
+    let mapped: Vec<Mapping> = whole.body.get("mappings").and_then(|list| serde_json::from_value(list.clone()).ok()).unwrap_or_default();
     let body = html! {
         div.wide {
             header.head {
@@ -106,9 +121,10 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
                     p { a href="/policies/edit" { "Write the first one" } }
                 }))
             } @else {
-                ol.rows.card id="policies" { @for policy in &list.policies { (line(&people, policy)) } }
+                ol.rows.card id="policies" { @for policy in list.policies.iter().take(rows) { (line(&people, policy)) } }
             }
-            (mappings(&whole.body, &list.policy_mode))
+            (mappings(&mapped, rows, &list.policy_mode))
+            @if list.policies.len().max(mapped.len()) > rows { (more(&format!("/policies?rows={}", rows + 5 * ROWS))) }
             (settings(&whole.body))
             p.hint { "Everything in force has the digest " code.digest { (whole.digest) } ", which each decision names." }
         }
@@ -148,8 +164,7 @@ fn accepted(people: &People, by: &str, at: &str) -> Markup {
 }
 
 /// Which policy holds for whom and where.
-fn mappings(document: &Value, mode: &str) -> Markup {
-    let list: Vec<Mapping> = document.get("mappings").and_then(|list| serde_json::from_value(list.clone()).ok()).unwrap_or_default();
+fn mappings(list: &[Mapping], rows: usize, mode: &str) -> Markup {
     part(
         "Who gets which policy",
         html! {
@@ -159,7 +174,7 @@ fn mappings(document: &Value, mode: &str) -> Markup {
                 table.stack {
                     thead { tr { th scope="col" { "Agent" } th scope="col" { "Domain" } th scope="col" { "Policy" } } }
                     tbody {
-                        @for mapping in &list {
+                        @for mapping in list.iter().take(rows) {
                             tr {
                                 th scope="row" { (pattern(&mapping.agent)) }
                                 td data-label="Domain" { (pattern(&mapping.domain)) }

@@ -139,9 +139,8 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
             (part("Does the record give the same?", replay(&address)))
         }
     };
-    let topics = format!("policy setting trust:{}/{} trust", address.agent, address.domain);
     let title = format!("Trust in {}", address.agent);
-    shell::show(&visit, Page { title: &title, place: Place::Agents, topics: &topics, body }).await
+    shell::show(&visit, Page { title: &title, place: Place::Agents, topics: "trust setting", body }).await
 }
 
 fn rows(address: &Address) -> usize {

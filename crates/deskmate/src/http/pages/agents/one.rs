@@ -73,6 +73,8 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>) -> Result<Resp
     let Some(agent) = found.agents.into_iter().next() else {
         return Err(Error::not_found(format!("no agent {name} is known here")).into());
     };
+    // Who is paused with all of them is let go with all of them.
+    let paused = super::paused(&visit).await?.contains(&name);
     let used: Used = visit.ask("desk_meter_get", json!({ "agent": name, "limit": 200 })).await?;
     let requests: Requests = visit.ask("desk_request_list", json!({ "requester": name, "view": "all", "limit": NEWEST })).await?;
     let events: Events = visit.ask("desk_record_list", json!({ "actor": name, "limit": NEWEST })).await?;
@@ -83,7 +85,7 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>) -> Result<Resp
             header.head { h1 { (said(&agent.agent)) } (state(&agent)) @if used.paused { (badge(Tone::Alarm, "paused")) } }
             @if agent.note.is_empty() { p.hint { "Nobody said what it is for." } } @else { (words(&agent.note)) }
             p.meta { "Known since " (time(&agent.created_at)) " · " (activity(&agent)) }
-            (acts(&visit, &agent, &used))
+            (acts(&visit, &agent, paused))
             (domains(&agent.agent, &trusted, &used))
             p.hint { a href=(ui::address("/policies/why", &[("agent", &agent.agent)])) { "Try what it would be answered" } }
             (whole(&used))
@@ -96,7 +98,7 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>) -> Result<Resp
 }
 
 /// What a person can do about an agent.
-fn acts(visit: &Visit, agent: &Agent, used: &Used) -> Markup {
+fn acts(visit: &Visit, agent: &Agent, paused: bool) -> Markup {
     let name = html! { input type="hidden" name="agent" value=(agent.agent); };
     let (is_owner, is_registered) = (visit.you.role == "owner", agent.state == "active");
     let decides = is_owner || visit.you.role == "approver";
@@ -104,7 +106,7 @@ fn acts(visit: &Visit, agent: &Agent, used: &Used) -> Markup {
         div.acts {
             @if !decides {
                 p.hint { "Your role looks on; approvers and owners pause agents." }
-            } @else if used.paused {
+            } @else if paused {
                 form data-call="desk_resume" data-done="It may go on" { (name) button.warning { "Let it go on" } }
             } @else {
                 form data-call="desk_pause" data-done="Paused" data-confirm={ "Pause " (agent.agent) "? Every act of it is denied at once, also what was approved and not yet begun, until you let it go on." } {

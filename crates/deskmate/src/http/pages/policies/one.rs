@@ -7,14 +7,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::shell::{self, Page, Place};
-use super::super::ui::{Tone, badge, block, field, part, said, words};
+use super::super::ui::{Tone, badge, block, field, more, part, said, words};
 use super::super::visit::{Fault, People, Visit};
-use super::{Mapping, accepted, address, diff, pattern, rules, text};
+use super::{Mapping, ROWS, TAKEN, accepted, diff, pattern, rows, rules, text, with};
 
-/// Which versions the address names: the one to show, or two to compare.
+/// What the address names: the version to show, two to compare, and how many rules.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Versions {
+pub(super) struct Shown {
+    pub(super) rows: String,
     version: String,
     from: String,
     to: String,
@@ -40,13 +41,14 @@ struct Version {
     accepted_at: String,
 }
 
-pub(super) async fn serve(visit: Visit, Path(id): Path<String>, Query(versions): Query<Versions>) -> Result<Response, Fault> {
-    show(&visit, &id, &versions).await
+pub(super) async fn serve(visit: Visit, Path(id): Path<String>, Query(shown): Query<Shown>) -> Result<Response, Fault> {
+    show(&visit, &id, &shown).await
 }
 
-pub(super) async fn show(visit: &Visit, id: &str, wanted: &Versions) -> Result<Response, Fault> {
+pub(super) async fn show(visit: &Visit, id: &str, wanted: &Shown) -> Result<Response, Fault> {
     let policy = get(visit, id, wanted.version.parse().ok()).await?;
     let people = visit.people().await?;
+    let rows = rows(&wanted.rows);
     let about = |name: &str| policy.body.get(name).and_then(Value::as_str).unwrap_or_default();
     let body = html! {
         div.wide {
@@ -62,7 +64,10 @@ pub(super) async fn show(visit: &Visit, id: &str, wanted: &Versions) -> Result<R
             @if let Some(version) = policy.versions.iter().find(|one| one.version == policy.version) {
                 p.meta { "This version was " (accepted(&people, &version.accepted_by, &version.accepted_at)) }
             }
-            (part("Rules", rules::of(&policy.body)))
+            (part("Rules", rules::of(&policy.body, rows)))
+            @if policy.body.get("rules").and_then(Value::as_array).is_some_and(|rules| rules.len() > rows) {
+                (more(&with(id, &[("version", &wanted.version), ("rows", &(rows + 5 * ROWS).to_string())])))
+            }
             (part("Who has it", holders(&policy)))
             (part("Versions", versions(visit, &people, &policy, wanted).await?))
             details.part id="body" { summary { "As it is written" } (block(&text::yaml(&policy.body))) p.hint { "SHA-256 " code.digest { (policy.digest) } } }
@@ -84,7 +89,7 @@ fn holders(policy: &Policy) -> Markup {
 }
 
 /// The versions, and what differs between two of them.
-async fn versions(visit: &Visit, people: &People, policy: &Policy, wanted: &Versions) -> Result<Markup, Fault> {
+async fn versions(visit: &Visit, people: &People, policy: &Policy, wanted: &Shown) -> Result<Markup, Fault> {
     let newest = policy.versions.first().map_or(policy.version, |one| one.version);
     let to = wanted.to.parse().unwrap_or(newest);
     let from = wanted.from.parse().unwrap_or_else(|_| policy.versions.iter().map(|one| one.version).find(|one| *one < to).unwrap_or(to));
@@ -105,7 +110,7 @@ async fn versions(visit: &Visit, people: &People, policy: &Policy, wanted: &Vers
         ol.similar {
             @for one in &policy.versions {
                 li id={ "version-" (one.version) } {
-                    a href={ (address(&policy.policy)) (if address(&policy.policy).contains('?') { "&" } else { "?" }) "version=" (one.version) } data-in-place { "Version " (one.version) } " "
+                    a href=(with(&policy.policy, &[("version", &one.version.to_string())])) data-in-place { "Version " (one.version) } " "
                     (badge(if one.state == "in_force" { Tone::Good } else { Tone::Quiet }, &one.state)) " "
                     span.meta { (accepted(people, &one.accepted_by, &one.accepted_at)) }
                 }
@@ -114,7 +119,7 @@ async fn versions(visit: &Visit, people: &People, policy: &Policy, wanted: &Vers
         @if policy.versions.len() >= 50 { p.hint { "Only the newest 50 versions are listed." } }
         @if let Some(compared) = compared {
             form.compare data-filters {
-                @if address(&policy.policy).contains('?') { input type="hidden" name="policy" value=(policy.policy); }
+                @if TAKEN.contains(&policy.policy.as_str()) { input type="hidden" name="policy" value=(policy.policy); }
                 (field("from", "What changed from", choose("from", "from", from)))
                 (field("to", "to", choose("to", "to", to)))
                 button.quiet { "Compare" }

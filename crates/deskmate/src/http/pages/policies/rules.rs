@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::super::ui::{Tone, badge, block, said};
 use super::short_value;
 
-/// The rules of a policy; the body itself where it cannot be read.
-pub(super) fn of(body: &Value) -> Markup {
+/// So many rules of a policy; the body itself where it cannot be read.
+pub(super) fn of(body: &Value, rows: usize) -> Markup {
     let Ok(policy) = serde_json::from_value::<Policy>(body.clone()) else { return super::super::ui::value(body) };
     html! {
         @if policy.rules.is_empty() { p.hint { "It has no rules: trust and limits alone decide." } }
-        ol.rules { @for rule in &policy.rules { li { @match rule { Rule::Field(rule) => { (field(rule)) } Rule::General(rule) => { (general(rule)) } } } } }
+        ol.rules { @for rule in policy.rules.iter().take(rows) { li { @match rule { Rule::Field(rule) => { (field(rule)) } Rule::General(rule) => { (general(rule)) } } } } }
         @if !policy.tests.is_empty() {
             details id="cases" {
                 summary { "Cases that it must answer (" (policy.tests.len()) ")" }

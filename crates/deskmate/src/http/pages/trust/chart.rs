@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{Bucket, Change, Shown, signed};
 
 /// Where the plot is within the picture, in percent: left, right, top and bottom.
-const PLOT: (f64, f64, f64, f64) = (12.0, 97.0, 5.0, 88.0);
+const PLOT: (f64, f64, f64, f64) = (9.0, 97.0, 5.0, 88.0);
 
 /// A place across, of a share of the plot's width.
 fn across(share: f64) -> String {
@@ -47,17 +47,17 @@ pub(super) fn over_time(shown: &Shown, now: i64) -> Markup {
     let Some(from) = oldest else { return html! { p.hint { "Nothing moved it yet." } } };
     let span = Span { from, to: now.max(from + 1) };
     let thresholds = [(0.0, ""), (shown.suggest_from, "people decide"), (shown.act_from, "may act alone"), (1.0, "")];
-    let usual = (shown.act_from - 0.8).abs() > 0.01;
+    let raised = shown.act_from - 0.8 > 0.01;
     html! {
         svg.chart role="img" aria-labelledby="chart-title chart-text" {
             title id="chart-title" { "The score over time" }
             desc id="chart-text" { (in_words(shown)) }
             @for (value, what) in thresholds {
                 line.grid x1=(across(0.0)) x2=(across(1.0)) y1=(up(value)) y2=(up(value)) {}
-                text.axis x="10.5%" y=(up(value)) dy="4" text-anchor="end" { (value) }
+                text.axis x="8%" y=(up(value)) dy="4" text-anchor="end" { (value) }
                 @if !what.is_empty() { text.mode x=(across(0.0)) dx="4" y=(up(value)) dy="-4" { (what) } }
             }
-            @if usual { text.axis x="10.5%" y=(up(0.8)) dy="4" text-anchor="end" { "0.8" } }
+            @if raised { text.axis x="8%" y=(up(0.8)) dy="4" text-anchor="end" { "0.8" } }
             text.axis x=(across(0.0)) y="98%" { (day(span.from)) }
             text.axis x=(across(1.0)) y="98%" text-anchor="end" { (day(span.to)) " UTC" }
             @for row in &shown.rows { (series(shown, &span, row.verified, row.score)) }
@@ -69,7 +69,7 @@ pub(super) fn over_time(shown: &Shown, now: i64) -> Markup {
 
 /// The steps of one score, and a point for each change.
 fn series(shown: &Shown, span: &Span, verified: bool, score: f64) -> Markup {
-    let class = if verified { "step" } else { "step broken" };
+    let class = if verified || shown.rows.len() == 1 { "step" } else { "step broken" };
     let changes: Vec<(i64, &Change)> =
         shown.history.iter().rev().filter(|change| change.verified == verified).filter_map(|change| Some((microseconds(&change.at)?, change))).collect();
     let next = changes.iter().skip(1).map(|(at, change)| (*at, change.previous)).chain([(span.to, score)]);
@@ -109,7 +109,7 @@ pub(super) fn calibration(buckets: &[Bucket]) -> Markup {
             line.ideal x1=(across(0.0)) y1=(up(0.0)) x2=(across(1.0)) y2=(up(1.0)) {}
             @for value in [0.0, 0.5, 1.0] {
                 line.grid x1=(across(0.0)) x2=(across(1.0)) y1=(up(value)) y2=(up(value)) {}
-                text.axis x="10.5%" y=(up(value)) dy="4" text-anchor="end" { (value) }
+                text.axis x="8%" y=(up(value)) dy="4" text-anchor="end" { (value) }
                 text.axis x=(across(value)) y="98%" text-anchor=(if value < 0.1 { "start" } else if value > 0.9 { "end" } else { "middle" }) { (value) }
             }
             @for bucket in buckets {
