@@ -24,6 +24,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("live.js", SCRIPT, include_str!("assets/live.js")),
     ("merge.js", SCRIPT, include_str!("assets/merge.js")),
     ("sign.js", SCRIPT, include_str!("assets/sign.js")),
+    ("times.js", SCRIPT, include_str!("assets/times.js")),
     ("sign-in.js", SCRIPT, include_str!("assets/sign-in.js")),
 ];
 

@@ -1,5 +1,7 @@
 // A draft of what is to be in force: judged by the desk whenever the text rests, with every problem leading to its place.
 
+import { localise } from "./times.js";
+
 const PAUSE = 400;
 const KEPT = "deskmate-draft";
 const state = { timer: 0, turn: 0, form: null, rulebook: "" };
@@ -28,6 +30,7 @@ function told(own, answer) {
   box.removeAttribute("aria-busy");
   const silent = Object.assign(document.createElement("p"), { textContent: "The desk does not answer; the draft is not judged." });
   box.replaceChildren(answer ?? silent);
+  localise(box);
   const kind = answer?.dataset.state;
   const button = at("apply");
   if (button) button.disabled = kind !== "tightens" && kind !== "loosens";
