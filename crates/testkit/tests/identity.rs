@@ -43,6 +43,34 @@ both! {
         assert_code(&desk.refused(&Caller::Agent("code"), "desk_whoami", json!({})), Code::Unauthenticated);
     }
 
+    fn agents_that_only_named_themselves_are_listed_where_asked(desk: &TestDesk) {
+        for agent in ["zoe", "code", "bo", "code"] {
+            desk.agent(agent, "bridge_send_message", json!({ "to": "anybody", "content": "hello" })).unwrap();
+        }
+        let owner = desk.claim();
+        desk.world.pass(Duration::from_mins(1));
+        let code = desk.register(&owner, "code");
+        desk.call(&owner, "desk_agent_add", json!({ "agent": "mute" })).unwrap();
+        desk.call(&code, "bridge_send_message", json!({ "to": "mute", "content": "with a token" })).unwrap();
+        let list = |input: Value| desk.call(&owner, "desk_agent_list", input).unwrap();
+        let names = |listed: &Value| -> Vec<(String, String)> {
+            let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+            listed["agents"].as_array().unwrap().iter().map(|row| (text(row, "agent"), text(row, "state"))).collect()
+        };
+        let pair = |agent: &str, state: &str| (agent.to_owned(), state.to_owned());
+        assert_eq!(names(&list(json!({}))), [pair("code", "active"), pair("mute", "active")]);
+        let all = list(json!({ "unregistered": true }));
+        assert_eq!(names(&all), [pair("bo", "unregistered"), pair("code", "active"), pair("mute", "active"), pair("zoe", "unregistered")], "and no person");
+        assert!(all["agents"][1]["last_active_at"].as_str() > all["agents"][0]["last_active_at"].as_str(), "{all:#}");
+        assert_eq!(all["agents"][2].get("last_active_at"), None, "it did nothing yet");
+        let first = list(json!({ "unregistered": true, "limit": 3 }));
+        let second = list(json!({ "unregistered": true, "limit": 3, "cursor": first["next_cursor"] }));
+        for (agent, unregistered, found) in [("bo", true, 1), ("bo", false, 0), ("code", true, 1), ("nobody", true, 0)] {
+            assert_eq!(list(json!({ "agent": agent, "unregistered": unregistered }))["agents"].as_array().unwrap().len(), found, "{agent}");
+        }
+        assert_eq!((first["agents"].as_array().unwrap().len(), names(&second), second.get("next_cursor")), (3, vec![pair("zoe", "unregistered")], None));
+    }
+
     fn an_agent_never_decides_or_configures(desk: &TestDesk) {
         let owner = desk.claim();
         let code = desk.register(&owner, "code");

@@ -355,6 +355,29 @@ both! {
         assert_eq!(told["events"].as_array().unwrap().len(), 2, "the agent can read why, and that all were paused is not its own");
     }
 
+    fn people_see_what_an_agent_used_up(desk: &TestDesk) {
+        // Guard: the operation that shows meters, and that it is for people.
+        let owner = desk.claim();
+        let document = "authority: { volume_cap_per_agent: 9, cost_per_day: 4 }\ndomains: { b: { authority: { volume_cap: 7, calls_per_day: 20 } } }";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": document })).unwrap();
+        for domain in ["b", "a", "b"] {
+            let taken = desk.act(move |cx| meter::take(cx, "code", domain, 500_000)).unwrap();
+            assert!(matches!(taken, Taken::Room(_)), "{taken:?}");
+        }
+        desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
+        let used = desk.call(&owner, "desk_meter_get", json!({ "agent": "code" })).unwrap();
+        assert_eq!((&used["paused"], &used["acts_hour"], &used["acts_day"], &used["cost_day"]), (&json!(true), &json!(3), &json!(3), &json!(1.5)));
+        let a = json!({ "domain": "a", "acts_hour": 1, "acts_hour_max": 50, "acts_day": 1, "acts_hour_all_max": 9, "cost_day_all_max": 4.0 });
+        let b = json!({ "domain": "b", "acts_hour": 2, "acts_hour_max": 7, "acts_day": 2, "acts_hour_all_max": 9, "acts_day_all_max": 20, "cost_day_all_max": 4.0 });
+        assert_eq!(used["domains"], json!([a, b]));
+        let first = desk.call(&owner, "desk_meter_get", json!({ "agent": "code", "limit": 1 })).unwrap();
+        let second = desk.call(&owner, "desk_meter_get", json!({ "agent": "code", "limit": 1, "cursor": first["next_cursor"] })).unwrap();
+        assert_eq!((&first["domains"][0]["domain"], &second["domains"][0]["domain"], second.get("next_cursor")), (&json!("a"), &json!("b"), None));
+        desk.world.pass(HOUR);
+        assert_eq!(desk.call(&owner, "desk_meter_get", json!({ "agent": "code" })).unwrap()["acts_hour"], 0);
+        assert_eq!(desk.call(&owner, "desk_meter_get", json!({ "agent": "nobody" })).unwrap()["domains"], json!([]));
+    }
+
     fn pausing_takes_a_token_and_resuming_takes_the_person(desk: &TestDesk) {
         // Guard: Access::Person for pausing, Access::Present for lifting.
         let owner = desk.claim();

@@ -391,6 +391,7 @@ both! {
         let shown = desk.call(&Caller::System, "desk_trust_get", json!({ "agent": "code", "domain": DOMAIN })).unwrap();
         let modes: Vec<_> = shown["rows"].as_array().unwrap().iter().map(|row| (row["verified"].clone(), row["mode"].clone())).collect();
         assert_eq!(modes, [(json!(true), json!("act")), (json!(false), json!("escalate"))]);
+        assert_eq!((shown["suggest_from"].as_f64(), shown["act_from"].as_f64()), (Some(0.5), Some(0.8)));
         assert_replays(desk);
     }
 

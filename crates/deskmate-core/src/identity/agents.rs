@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::authenticate::check_agent_name;
+use super::known;
 use super::rows::{self, CredentialRow};
 use super::token::SecretKind;
 use crate::call::{Cx, Page, PageIn};
@@ -170,7 +171,7 @@ fn new_token(cx: &mut Cx<'_, '_>, agent: String, days: Option<u32>) -> Result<Ag
     Ok(AgentToken { agent, token: secret.reveal().to_owned(), credential, expires_at: format_time(cx.now() + ttl) })
 }
 
-/// List the registered agents by name.
+/// List the registered agents by name, and with `unregistered` also those that only named themselves.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct List {
@@ -178,6 +179,11 @@ pub(super) struct List {
     limit: Option<u32>,
     /// Where the previous page ended.
     cursor: Option<String>,
+    /// Also agents that are not registered, and that the record knows by name.
+    #[serde(default)]
+    unregistered: bool,
+    /// Only this one.
+    agent: Option<String>,
 }
 
 /// The registered agents.
@@ -190,43 +196,57 @@ pub(super) struct Agents {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct AgentOut {
+pub(super) struct AgentOut {
     /// The name.
-    agent: String,
-    /// `active` or `revoked`.
-    state: String,
+    pub(super) agent: String,
+    /// `active` or `revoked`; `unregistered` for one that is only known by name.
+    pub(super) state: String,
     /// What it is for.
-    note: String,
+    pub(super) note: String,
     /// Since when.
-    created_at: String,
+    pub(super) created_at: String,
+    /// When it last did something that the record tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_active_at: Option<String>,
     /// Until when its newest good token is good.
     #[serde(skip_serializing_if = "Option::is_none")]
-    token_expires_at: Option<String>,
+    pub(super) token_expires_at: Option<String>,
     /// The settings that a person set. The agent's own change of them waits for a person.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    set_by_people: Vec<String>,
+    pub(super) set_by_people: Vec<String>,
 }
 
 pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Agents> {
     let page = PageIn::new(input.limit.or(Some(PAGE_MAX)), input.cursor.as_deref())?;
     let (_, after) = page.after.clone().unwrap_or_default();
-    let rows = cx.tx.query("select id, state, note, created_at from agent where id > $1 order by id limit $2", args![after, page.look_ahead()])?;
-    let page = Page::cut(rows, &page, |row| (0, row.get(0).unwrap_or_default()));
-    let mut agents = Vec::with_capacity(page.items.len());
-    for row in page.items {
+    let rows = match &input.agent {
+        None => cx.tx.query("select id, state, note, created_at from agent where id > $1 order by id limit $2", args![after, page.look_ahead()])?,
+        Some(agent) => cx.tx.query("select id, state, note, created_at from agent where id = $1", args![agent])?,
+    };
+    let mut agents = Vec::with_capacity(rows.len());
+    for row in rows {
         let agent: String = row.get(0)?;
         let good = good_tokens(cx, &agent)?;
         let set_by_people = edit::set_by_people(cx.tx, &subject(&agent))?;
         agents.push(AgentOut {
-            agent,
             state: row.get(1)?,
             note: row.get(2)?,
             created_at: format_time(row.get(3)?),
+            last_active_at: known::last_active(cx, &agent)?,
             token_expires_at: good.iter().map(|token| token.expires_at).max().map(format_time),
             set_by_people,
+            agent,
         });
     }
-    Ok(Agents { agents, next_cursor: page.next_cursor })
+    if input.unregistered {
+        agents.extend(match &input.agent {
+            None => known::unregistered(cx, &after, page.look_ahead())?,
+            Some(agent) => known::named(cx, agent)?.into_iter().collect(),
+        });
+        agents.sort_by(|one, other| one.agent.cmp(&other.agent));
+    }
+    let page = Page::cut(agents, &page, |agent| (0, agent.agent.clone()));
+    Ok(Agents { agents: page.items, next_cursor: page.next_cursor })
 }
 
 fn good_tokens(cx: &mut Cx<'_, '_>, agent: &str) -> Result<Vec<CredentialRow>> {

@@ -10,6 +10,7 @@ mod authenticate;
 mod erase;
 mod factor;
 mod imported;
+mod known;
 mod passkey;
 mod people;
 mod projection;

@@ -332,6 +332,6 @@ fn millionths(units: f64) -> i64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "only for reading")]
-fn units(millionths: i64) -> f64 {
+pub(super) fn units(millionths: i64) -> f64 {
     millionths as f64 / 1e6
 }

@@ -9,6 +9,7 @@
 mod limit;
 mod pause;
 mod probe;
+mod show;
 mod window;
 
 use crate::call::{Access, Op, Role, Toolset};
@@ -27,5 +28,6 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(Toolset::Desk, "pause", pause::pause).access(Access::Person(Role::Approver)).idempotent(),
         Op::write(Toolset::Desk, "resume", pause::resume).access(Access::Present(Role::Approver)).idempotent(),
         Op::read(Toolset::Desk, "pause_list", pause::list),
+        Op::read(Toolset::Desk, "meter_get", show::get),
     ]
 }

@@ -153,6 +153,10 @@ pub(super) struct Get {
 pub(super) struct Shown {
     /// What it earned with its token, and apart from that what it earned while nobody proved who it was.
     rows: Vec<TrustRow>,
+    /// The score from which trust alone lets a person decide on its proposals, instead of taking the work over.
+    suggest_from: f64,
+    /// The score from which trust alone lets it act.
+    act_from: f64,
     /// How often it was right when it was so sure: over the newest decided proposals that came with a confidence.
     calibration: Vec<Bucket>,
     /// Every change, newest first.
@@ -243,7 +247,8 @@ pub(super) fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<Shown> {
     let more = history.len() > page.limit as usize;
     history.truncate(page.limit as usize);
     let next_cursor = history.last().filter(|_| more).map(|past| past.seq.to_string());
-    Ok(Shown { rows, calibration, history, next_cursor })
+    let act_from = rates(cx, &input.domain)?.act_from.to_f64();
+    Ok(Shown { rows, suggest_from: Points::SUGGEST.to_f64(), act_from, calibration, history, next_cursor })
 }
 
 /// How many of the newest answers the calibration looks at.

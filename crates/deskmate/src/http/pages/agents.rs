@@ -1,9 +1,187 @@
-//! Agents: who they are, what they may do, and the switch that stops one.
+//! Agents: who they are, how far they are trusted, and the switch that stops one.
+
+mod one;
+
+use std::collections::BTreeSet;
 
 use axum::Router;
+use axum::extract::Query;
+use axum::response::Response;
+use axum::routing::get;
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::super::Shared;
+use super::shell::{self, Page, Place};
+use super::trust::{self, Trust};
+use super::ui::{self, Tone, badge, empty, field, more, said, time};
+use super::visit::{Fault, Visit};
+
+/// How many agents a page begins with, and how many it shows at most.
+const ROWS: usize = 50;
+const ROWS_MAX: usize = 200;
 
 pub(super) fn routes() -> Router<Shared> {
-    Router::new()
+    Router::new().route("/agents", get(serve)).route("/agents/{name}", get(one::serve))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Address {
+    rows: String,
+}
+
+/// What `desk_agent_list` answers.
+#[derive(Deserialize)]
+struct Agents {
+    agents: Vec<Agent>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Agent {
+    agent: String,
+    state: String,
+    note: String,
+    created_at: String,
+    last_active_at: Option<String>,
+    token_expires_at: Option<String>,
+    #[serde(default)]
+    set_by_people: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Pauses {
+    items: Vec<Pause>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Pause {
+    agent: String,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    mode: String,
+}
+
+async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response, Fault> {
+    let rows = address.rows.parse().unwrap_or(ROWS).clamp(1, ROWS_MAX);
+    let status: Status = visit.ask("desk_status", json!({})).await?;
+    let list: Agents = visit.ask("desk_agent_list", json!({ "unregistered": true, "limit": rows })).await?;
+    let paused = paused(&visit).await?;
+    let mut lines = Vec::with_capacity(list.agents.len());
+    for agent in &list.agents {
+        lines.push(line(agent, &trust::of_agent(&visit, &agent.agent).await?, paused.contains(&agent.agent)));
+    }
+    let body = html! {
+        (token())
+        div.wide {
+            header.head {
+                h1 { "Agents" }
+                (badge(if status.mode == "open" { Tone::Warning } else { Tone::Good }, &format!("the desk is {}", status.mode)))
+                a href="/trust" { "Trust, everywhere" }
+            }
+            @if status.mode == "open" {
+                p.hint { "No agent is registered: a name is enough, and what agents do is marked as unverified. From the first one that you register, every agent needs its token." }
+            }
+            @if visit.you.role == "owner" { (register()) }
+            @if lines.is_empty() {
+                (empty("No agent yet", html! {
+                    p { "Connect one by name, or register it here so that it has to prove who it is:" }
+                    pre.block { "claude mcp add desk -- deskmate mcp --agent code" }
+                }))
+            } @else {
+                ol.rows.card id="agents" { @for line in &lines { (line) } }
+            }
+            @if list.next_cursor.is_some() && rows < ROWS_MAX { (more(&ui::address("/agents", &[("rows", &(rows + ROWS).to_string())]))) }
+            @if list.next_cursor.is_some() && rows >= ROWS_MAX { p.hint { "There are more than are shown; " code { "deskmate agent list" } " has them all." } }
+        }
+    };
+    shell::show(&visit, Page { title: "Agents", place: Place::Agents, topics: "record", body }).await
+}
+
+/// Everybody who is paused by name.
+async fn paused(visit: &Visit) -> Result<BTreeSet<String>, Fault> {
+    let (mut names, mut cursor) = (BTreeSet::new(), None::<String>);
+    loop {
+        let input = cursor.as_ref().map_or_else(|| json!({ "limit": 200 }), |cursor| json!({ "limit": 200, "cursor": cursor }));
+        let page: Pauses = visit.ask("desk_pause_list", input).await?;
+        names.extend(page.items.into_iter().map(|pause| pause.agent));
+        match page.next_cursor {
+            Some(next) => cursor = Some(next),
+            None => return Ok(names),
+        }
+    }
+}
+
+fn line(agent: &Agent, trusted: &[Trust], paused: bool) -> Markup {
+    html! {
+        li id={ "agent-" (agent.agent) } {
+            a href={ "/agents/" (agent.agent) } data-row {
+                span.title { (said(&agent.agent)) }
+                @if !agent.note.is_empty() { span.meta.note { (said(&agent.note)) } }
+                span.badges {
+                    (state(agent))
+                    @if paused { (badge(Tone::Alarm, "paused")) }
+                    @for row in trusted.iter().take(6) {
+                        span.badge { (said(&row.domain)) " " (row.mode) " " (format!("{:.2}", row.score)) @if !row.verified { " unverified" } }
+                    }
+                    @if trusted.len() > 6 { span.meta { "and " (trusted.len() - 6) " domains more" } }
+                }
+                span.meta { (activity(agent)) }
+            }
+        }
+    }
+}
+
+fn state(agent: &Agent) -> Markup {
+    match agent.state.as_str() {
+        "active" => badge(Tone::Good, "registered"),
+        "unregistered" => badge(Tone::Warning, "not registered"),
+        other => badge(Tone::of_state(other), other),
+    }
+}
+
+/// When it last did something, and how long it still gets in.
+fn activity(agent: &Agent) -> Markup {
+    html! {
+        @match &agent.last_active_at { Some(at) => { "last active " (time(at)) } None => { "did nothing yet" } }
+        @if agent.state == "active" {
+            " · "
+            @match &agent.token_expires_at { Some(at) => { "token good until " (time(at)) } None => { "no token of it works any more" } }
+        }
+    }
+}
+
+fn register() -> Markup {
+    html! {
+        details.card.fold id="register" {
+            summary { "Register an agent" }
+            form data-call="desk_agent_add" data-done="Registered" data-token {
+                (field("new-agent", "Its name", html! { input id="new-agent" name="agent" required maxlength="100" pattern="[A-Za-z0-9._@\\-]+" title="Letters, digits, - _ . and @" placeholder="code" autocomplete="off"; }))
+                (field("new-note", "What it is for", html! { input id="new-note" name="note" autocomplete="off"; }))
+                (field("new-days", "For how many days its token is good", html! { input id="new-days" name="expires_in_days" type="number" min="1" max="3650" value="365" data-as="json"; }))
+                button { "Register" }
+            }
+        }
+    }
+}
+
+/// Where a new token is shown, once. The script fills it from the answer and empties it when it is closed; it stands
+/// first on its page, so that nothing that happens meanwhile moves it.
+fn token() -> Markup {
+    html! {
+        dialog.token id="token" aria-labelledby="token-title" data-keep {
+            h2 id="token-title" { "The token of " bdi id="token-agent" {} }
+            p { "It is shown here and never again. Keep it where only the agent finds it; whoever has it acts as the agent." }
+            div.copy { pre.block id="token-text" tabindex="0" aria-label="The token" {} button.quiet type="button" data-copy="token-text" { "Copy" } }
+            p { "To connect Claude Code with it:" }
+            div.copy { pre.block id="token-command" tabindex="0" aria-label="The command" {} button.quiet type="button" data-copy="token-command" { "Copy" } }
+            p.hint { "Other clients take it from the variable " code { "DESKMATE_TOKEN" } ". It is good until " time id="token-until" {} "." }
+            div.row { button type="button" data-close { "I have kept it" } }
+        }
+    }
 }

@@ -49,6 +49,11 @@ impl Visit {
         self.ask("desk_person_list", json!({ "limit": 200 })).await
     }
 
+    /// What time it is here, in microseconds.
+    pub(super) fn now(&self) -> i64 {
+        self.shared.app.desk.world.now()
+    }
+
     /// Asks an operation, and takes of its answer what the page shows.
     pub(super) async fn ask<T: DeserializeOwned>(&self, operation: &str, input: Value) -> Result<T, Fault> {
         Ok(ask(&self.shared, &self.credential, operation, input).await?)

@@ -1,27 +1,17 @@
 // Every page of somebody who is signed in: brings its parts together.
 
 import * as acts from "./acts.js";
+import "./agents.js";
+import "./drafts.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import { merge } from "./merge.js";
 import "./record.js";
+import { localise } from "./times.js";
 import "./tools.js";
 
 const at = (id) => document.getElementById(id);
 const SAVED = "deskmate-filters";
-
-// Times in the reader's own zone: short where it is near, whole in the title.
-function localise(root) {
-  const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
-  const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
-  const today = new Date().toDateString();
-  for (const time of root.querySelectorAll("time")) {
-    const moment = new Date(time.dateTime);
-    if (Number.isNaN(moment.getTime())) continue;
-    time.textContent = moment.toDateString() === today ? moment.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" }) : day.format(moment);
-    time.title = whole.format(moment);
-  }
-}
 
 // Shows an address in place, without losing what is on the screen. Answers whether that went well, or is no longer wanted
 // because somebody went on meanwhile.

@@ -1,0 +1,220 @@
+// Agents and trust: who is there, tokens that are shown once, pausing one, and the score over time.
+
+import { PASSPHRASE, check, fill, listen, screens, signedCall, until } from "../desk.mjs";
+
+const HOSTILE = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066`;
+const rows = (page) => page.locator("#agents .title").allTextContents();
+
+// Proposals that the person decides, so that trust moves.
+export async function decided({ desk, page }, agent, answers, more = {}) {
+  for (const [number, approve] of answers.entries()) {
+    const request = await desk.propose(agent, `deal/${number}`, { note: number }, { confidence: approve ? 0.9 : 0.6, ...more });
+    const { digest } = await signedCall(page, "desk_request_get", { request });
+    const answer = approve
+      ? await signedCall(page, "desk_request_approve", { request, expected_digest: digest })
+      : await signedCall(page, "desk_request_reject", { request, reason: "no", type: "agent_wrong" });
+    if (answer.error) throw new Error(JSON.stringify(answer));
+  }
+}
+
+async function empty({ desk, page }) {
+  await page.goto(`${desk.url}/agents`);
+  await page.getByText("No agent yet").waitFor();
+  check(await page.getByText("deskmate mcp --agent code").isVisible(), "without agents the page says how to connect one");
+  await page.goto(`${desk.url}/trust`);
+  check(await page.getByText("Nothing is known of any agent yet").isVisible(), "and so does trust");
+  await page.goto(`${desk.url}/agents/nobody`);
+  check(await page.getByText("no agent nobody is known here").isVisible(), "an agent that nobody knows is not found");
+}
+
+async function openMode(all) {
+  const { desk, page } = all;
+  await page.goto(`${desk.url}/agents`);
+  await desk.call("scribe", "bridge_send_message", { to: "code", content: "hello" });
+  await page.getByText("scribe").waitFor({ timeout: 5000 });
+  check(true, "an agent that only sent a message is listed, without a reload");
+  await decided(all, "scribe", [true, true, true, false, true]);
+  await page.goto(`${desk.url}/agents`);
+  const line = await page.locator("#agent-scribe").textContent();
+  check(line.includes("not registered") && line.includes("crm.deals escalate") && line.includes("last active"), "with its state, domains and last activity", line);
+}
+
+async function paged({ desk, page }) {
+  for (let number = 0; number < 50; number++) await desk.call(`zz-${number}`, "bridge_send_message", { to: "scribe", content: "hello" });
+  await page.goto(`${desk.url}/agents`);
+  check((await rows(page)).length === 50, "a long list begins with fifty");
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("all are there", async () => (await rows(page)).length === 51);
+  await page.keyboard.press("j");
+  check(await page.evaluate(() => document.activeElement.textContent.startsWith("scribe")), "j goes into the list");
+}
+
+async function oneAgent({ desk, page }) {
+  await page.goto(`${desk.url}/agents/scribe`);
+  const row = await page.locator("[id='domain-crm.deals-unverified']").textContent();
+  check(row.includes("80 % of 5") && row.includes("95 %:") && row.includes("5 of 50"), "an agent's page has its domains with sample, interval and volume", row);
+  check((await page.getByRole("link", { name: "update: deal/4" }).getAttribute("href")).startsWith("/requests/"), "its requests lead to their pages");
+  check(await page.getByText("cowork_propose").or(page.getByText("request.created")).first().isVisible(), "and its events are listed");
+  await screens(page, "agent");
+  await page.locator("th a", { hasText: "crm.deals" }).click();
+  await page.waitForURL(/\/trust\?agent=scribe/);
+}
+
+async function trust({ desk, page }) {
+  await page.goto(`${desk.url}/trust?agent=scribe&domain=crm.deals`);
+  await until("five points", async () => (await page.locator(".chart").first().locator("circle").count()) === 5);
+  check(true, "every change is a point");
+  const titles = await page.locator(".chart circle title").allTextContents();
+  check(titles.some((title) => title.includes("overridden -0.080")) && titles.some((title) => title.includes("approved +0.020")), "with what it was", titles);
+  check((await page.locator("#changes tbody tr").count()) === 5, "and a row of the table");
+  const first = await page.locator("#changes tbody tr").first().textContent();
+  check(first.includes("approved") && first.includes("+0.020") && first.includes("Ada"), "with impact and who", first);
+  const desc = await page.locator(".chart desc").textContent();
+  check(desc.includes("4 changes raised it and 1 lowered it"), "the chart is told in words", desc);
+  const marks = await page.locator(".chart").first().locator("text").allTextContents();
+  check(["0", "0.5", "0.8", "1", "people decide", "may act alone"].every((mark) => marks.includes(mark)), "its axis has the thresholds", marks);
+  check((await page.locator(".chart.square circle").count()) === 2 && (await page.getByText("Brier score").count()) > 0, "calibration has a point for each confidence, and the Brier score");
+  await page.getByRole("button", { name: "Recompute from the record" }).click();
+  await page.getByText("The record gives the same.").waitFor();
+  check(true, "the record gives the same score again");
+  await desk.propose("scribe", "deal/live", { note: "live" }).then(async (request) => {
+    const { digest } = await signedCall(page, "desk_request_get", { request });
+    await signedCall(page, "desk_request_approve", { request, expected_digest: digest });
+  });
+  await until("the chart has another point", async () => (await page.locator(".chart").first().locator("circle").count()) === 6);
+  check(await page.getByText("The record gives the same.").isVisible(), "a new change shows at once, and what was recomputed stays");
+  await page.evaluate(() => scrollTo(0, 0));
+  await screens(page, "trust");
+  await page.locator(".chart.square").scrollIntoViewIfNeeded();
+  await screens(page, "trust-below");
+}
+
+// More changes than a page begins with.
+async function longHistory(all) {
+  const { desk, page } = all;
+  const answer = await signedCall(page, "desk_policy_apply", { document: "authority: { volume_cap: 500 }" });
+  if (answer.error) throw new Error(JSON.stringify(answer));
+  await decided(all, "busy", Array.from({ length: 101 }, (_, number) => number % 3 !== 0));
+  await page.goto(`${desk.url}/trust?agent=busy&domain=crm.deals`);
+  await page.getByText("Only the newest 100 changes are drawn").waitFor();
+  check((await page.locator("#changes tbody tr").count()) === 100, "a long history is cut, and says so");
+  await page.evaluate(() => scrollTo(0, 0));
+  await screens(page, "trust-long");
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("the whole history", async () => (await page.locator("#changes tbody tr").count()) === 101);
+  check((await page.locator(".chart").first().locator("circle").count()) === 101, "and more of it is shown on request");
+}
+
+async function registering({ desk, page }) {
+  await page.goto(`${desk.url}/agents`);
+  await page.getByText("Register an agent").click();
+  await page.getByLabel("Its name").fill("code");
+  await page.getByLabel("What it is for").fill(HOSTILE);
+  await page.getByRole("button", { name: "Register" }).click();
+  const token = await until("the token is shown", async () => (await page.locator("#token-text").textContent()).startsWith("dma_") && page.locator("#token-text").textContent());
+  check((await page.locator("#token-command").textContent()) === `claude mcp add desk -e DESKMATE_TOKEN=${token} -- deskmate mcp`, "registering shows the token and how to connect");
+  check(!(await page.locator("#toasts").textContent()).includes("dma_"), "and not in a toast");
+  await screens(page, "token");
+  await page.keyboard.press("Escape");
+  await desk.propose(token, "deal/token", { note: "with a token" });
+  await until("the list has it", async () => (await rows(page)).slice(0, 3).join() === "busy,code,scribe");
+  check(await page.locator("#token").isVisible(), "neither a key nor news closes it");
+  await page.getByRole("button", { name: "Copy" }).first().click();
+  await page.getByText(/Copied|it is selected/).first().waitFor();
+  await page.getByRole("button", { name: "I have kept it" }).click();
+  await until("the dialog is empty", async () => !(await page.content()).includes(token));
+  check(true, "once closed, nothing of it is left on the page");
+  await page.reload();
+  check(!(await page.content()).includes(token), "nor comes again");
+  check(!(await page.evaluate(() => globalThis.owned)) && (await page.locator("main script, main img").count()) === 0, "hostile text in a note runs nothing and makes no element");
+  check((await page.locator("#agent-code").textContent()).includes("\\u{202e}"), "marks that turn it around are made visible");
+  check(await page.getByText("the desk is closed").isVisible(), "the desk is closed from then on");
+  await screens(page, "agents");
+  return token;
+}
+
+async function changing({ desk, page, token }) {
+  await page.goto(`${desk.url}/agents/code`);
+  check(!(await page.evaluate(() => globalThis.owned)) && (await page.locator("main script, main img").count()) === 0, "nor on its own page");
+  await page.getByText("Change the note").click();
+  check((await page.getByLabel("What it is for").inputValue()) === HOSTILE, "a note is edited as it is");
+  await page.getByLabel("What it is for").fill("Writes code");
+  await page.getByRole("button", { name: "Keep" }).click();
+  await page.locator(".words", { hasText: "Writes code" }).waitFor();
+  check(true, "and the new one shows");
+  await page.locator("#rotate summary").click();
+  await page.getByRole("button", { name: "Make a new token" }).click();
+  const next = await until("the new token is shown", async () => (await page.locator("#token-text").textContent()).startsWith("dma_") && page.locator("#token-text").textContent());
+  await page.getByRole("button", { name: "I have kept it" }).click();
+  const refused = await desk.call(token, "desk_whoami", {}).catch((error) => error.message);
+  check(String(refused).includes("unauthenticated"), "the old token stops working", refused);
+  check((await desk.call(next, "desk_whoami", {})).id === "code", "and the new one works");
+  return next;
+}
+
+async function pausing({ desk, page, token }) {
+  await page.goto(`${desk.url}/agents/code`);
+  await page.getByRole("button", { name: "Pause", exact: true }).click();
+  await page.getByRole("button", { name: "No", exact: true }).click();
+  check((await signedCall(page, "desk_pause_list", {})).items.length === 0, "pausing asks once, and no is no");
+  await page.getByRole("button", { name: "Pause", exact: true }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByRole("button", { name: "Let it go on" }).waitFor();
+  const act = { domain: "crm.deals", action: "update", target: "deal/p", proposed_change: "{}", confidence: 0.9, reasoning: "no" };
+  check((await desk.call(token, "cowork_propose", act)).mode === "deny", "a paused agent is denied everything");
+  await page.goto(`${desk.url}/agents`);
+  check((await page.locator("#agent-code").textContent()).includes("paused"), "the list says so");
+  await page.goto(`${desk.url}/agents/code`);
+  await page.getByRole("button", { name: "Let it go on" }).click();
+  await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
+  check((await desk.call(token, "cowork_propose", act)).mode !== "deny", "and goes on when it is let");
+}
+
+// Somebody who only looks on, in a browser of their own.
+async function lookingOn({ desk, browser, complaints }) {
+  const { link } = desk.cli("person", "invite", "Vera", "--role", "viewer");
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  listen(page, complaints);
+  await page.goto(link);
+  await fill(page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
+  await page.waitForURL(`${desk.url}/`);
+  await page.goto(`${desk.url}/agents`);
+  check((await page.locator("#register").count()) === 0, "who only looks on is not offered to register agents");
+  await page.goto(`${desk.url}/agents/code`);
+  await page.getByText("Your role looks on").waitFor();
+  check((await page.locator("#revoke, #rotate").count()) === 0, "nor to revoke or pause one");
+  await page.goto(`${desk.url}/policies/edit`);
+  await page.getByText("Only an owner puts it in force").waitFor();
+  check((await page.getByRole("button", { name: "Put in force" }).count()) === 0, "nor to put policies in force");
+  await page.getByLabel("The policies, mappings and settings").fill("authority: { volume_cap: 20 }");
+  await page.getByText("only tightens").waitFor();
+  check(true, "but may try what a draft would do");
+  await context.close();
+}
+
+async function revoking({ desk, page, token }) {
+  await page.goto(`${desk.url}/agents/code`);
+  await page.locator("#revoke summary").click();
+  await page.getByLabel("Why, for the record").fill("no longer needed");
+  await page.getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.locator(".head", { hasText: "revoked" }).waitFor();
+  const refused = await desk.call(token, "desk_whoami", {}).catch((error) => error.message);
+  check(String(refused).includes("unauthenticated"), "revoking asks, and the token stops working", refused);
+  check(await page.getByText("Register again").isVisible(), "it can be registered again");
+}
+
+export default async function (all) {
+  await empty(all);
+  await openMode(all);
+  await paged(all);
+  await oneAgent(all);
+  await trust(all);
+  await longHistory(all);
+  let token = await registering(all);
+  token = await changing({ ...all, token });
+  await pausing({ ...all, token });
+  await lookingOn(all);
+  await revoking({ ...all, token });
+}
