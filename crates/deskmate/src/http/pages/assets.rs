@@ -23,6 +23,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("merge.js", SCRIPT, include_str!("assets/merge.js")),
     ("sign.js", SCRIPT, include_str!("assets/sign.js")),
     ("sign-in.js", SCRIPT, include_str!("assets/sign-in.js")),
+    ("told.js", SCRIPT, include_str!("assets/told.js")),
 ];
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {

@@ -1,17 +1,20 @@
 //! What people see: pages made here out of what operations answer, and kept up to date by topics of the record. They hold
 //! no rules. What a person does on them is a call of an operation, signed by the browser's key.
 
+mod account;
 mod agents;
 mod assets;
 mod case;
 mod inbox;
 mod messages;
+mod parties;
 mod people;
 mod policies;
 mod record;
 mod request;
 mod session;
 mod shell;
+mod task;
 mod tasks;
 mod tools;
 mod topics;

@@ -36,6 +36,15 @@ impl Tone {
         }
     }
 
+    /// The tone of a priority.
+    pub(super) fn of_priority(priority: &str) -> Self {
+        match priority {
+            "urgent" => Self::Alarm,
+            "high" => Self::Warning,
+            _ => Self::Quiet,
+        }
+    }
+
     /// The tone of a state.
     pub(super) fn of_state(state: &str) -> Self {
         match state {
@@ -130,6 +139,15 @@ pub(super) fn choice(id: &str, name: &str, options: &[(&str, &str)], chosen: &st
     html! {
         select id=(id) name=(name) {
             @for (value, label) in options { option value=(value) selected[*value == chosen] { (label) } }
+        }
+    }
+}
+
+/// The pages of one place, of which one is open.
+pub(super) fn tabs(pages: &[(&str, &str)], open: &str) -> Markup {
+    html! {
+        nav.tabs aria-label="Parts of this page" {
+            @for (path, name) in pages { a href=(path) aria-current=[(*path == open).then_some("page")] { (name) } }
         }
     }
 }

@@ -4,6 +4,7 @@ import * as acts from "./acts.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import { merge } from "./merge.js";
+import "./told.js";
 
 const at = (id) => document.getElementById(id);
 const SAVED = "deskmate-filters";
