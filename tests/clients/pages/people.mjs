@@ -9,6 +9,12 @@ async function newBrowser({ browser, complaints }) {
   return { context, page };
 }
 
+// A refusal that a check provoked is in the browser's log as well.
+function forgive(complaints) {
+  const refused = complaints.findIndex((complaint) => complaint.includes("a status of 400"));
+  if (refused >= 0) complaints.splice(refused, 1);
+}
+
 // The passphrase, where the desk asks for it.
 async function present(page) {
   const dialog = page.locator("dialog#presence[open]");
@@ -36,7 +42,8 @@ async function inviting(all) {
   check((await page.evaluate(() => navigator.clipboard.readText())) === link, "and copied");
   await screens(page, "people-link");
   await page.locator("dialog#once").getByRole("button", { name: "Close" }).click();
-  check((await page.locator("#once-value").inputValue()) === "", "after that it is gone from the page");
+  await until("it is gone", async () => (await page.locator("#once-value").inputValue()) === "");
+  check(true, "after that it is gone from the page");
   await page.getByText("Invitations that are open").waitFor();
   const other = await newBrowser(all);
   await other.page.goto(link);
@@ -67,7 +74,7 @@ async function roles({ desk, page }, other) {
   check((await other.page.getByText("Invite somebody").count()) === 0, "who is no owner invites nobody");
   const card = page.locator("#people > li", { hasText: "Grace" });
   await page.bringToFront();
-  await card.getByText("Change", { exact: true }).click();
+  await card.locator("summary", { hasText: "Change" }).click();
   await card.getByLabel("What they may do").selectOption("approver");
   await card.getByLabel("Domains that an approver decides").fill("crm.deals, billing");
   await card.getByRole("button", { name: "Change" }).click();
@@ -79,8 +86,9 @@ async function roles({ desk, page }, other) {
   await screens(page, "people");
   await page.bringToFront();
   const own = page.locator("#people > li", { hasText: "(you)" });
-  await own.getByRole("button", { name: "Keep out" }).click();
-  await page.getByRole("button", { name: "Yes" }).click();
+  await own.locator("summary", { hasText: "Change" }).click();
+  await own.getByLabel("What they may do").selectOption("viewer");
+  await own.getByRole("button", { name: "Change" }).click();
   await page.getByText("This is the only owner").waitFor();
   check(true, "the only owner cannot be taken away");
 }
@@ -94,7 +102,7 @@ async function sessions(all) {
   await phone.page.getByRole("button", { name: "Sign in" }).click();
   await phone.page.waitForURL(`${desk.url}/messages`);
   await page.goto(`${desk.url}/people/you`);
-  await page.getByText("This browser").waitFor();
+  await page.getByText("This browser", { exact: true }).waitFor();
   await page.getByRole("button", { name: "End it" }).first().waitFor();
   const before = await page.locator("#sessions > li").count();
   await screens(page, "people-you");
@@ -106,7 +114,7 @@ async function sessions(all) {
   await phone.context.close();
 }
 
-async function tokens({ desk, page }) {
+async function tokens({ desk, page, complaints }) {
   await page.goto(`${desk.url}/people/you`);
   await page.keyboard.press("n");
   await page.getByLabel("What it is for").fill("<b>a script</b>");
@@ -114,11 +122,12 @@ async function tokens({ desk, page }) {
   await page.getByRole("button", { name: "Make the token" }).click();
   await present(page);
   await page.getByText("is not a scope", { exact: false }).waitFor();
+  forgive(complaints);
   await page.getByLabel("Scopes, with commas between").fill("bridge:read, desk_record_list:read");
   await page.getByRole("button", { name: "Make the token" }).click();
   await page.locator("dialog#once[open]").waitFor();
   const token = await page.locator("#once-value").inputValue();
-  const read = (token) => fetch(`${desk.url}/api/bridge_read_messages`, { headers: { authorization: `Bearer ${token}` } });
+  const read = (token) => fetch(`${desk.url}/api/bridge_list_groups`, { headers: { authorization: `Bearer ${token}` } });
   check((await read(token)).status === 200, "a token is made, shown once, and works");
   await page.locator("dialog#once").getByRole("button", { name: "Close" }).click();
   await page.locator("#tokens").getByText("<b>a script</b>").waitFor();

@@ -152,12 +152,12 @@ fn card(visit: &Visit, person: &Person, is_owner: bool) -> Markup {
                     @if person.domains.is_empty() { "Decides in no domain yet." } @else { "Decides in " (said(&person.domains.join(", "))) "." }
                 }
             }
-            @if is_owner { (change(person)) }
+            @if is_owner { (change(person, is_you)) }
         }
     }
 }
 
-fn change(person: &Person) -> Markup {
+fn change(person: &Person, is_you: bool) -> Markup {
     let id = &person.person;
     let is_active = person.state == "active";
     html! {
@@ -171,11 +171,13 @@ fn change(person: &Person) -> Markup {
                     button { "Change" }
                 }
             }
+            @if !is_you {
             form data-call="desk_person_change" data-done=(if is_active { "Kept out" } else { "Let in again" })
                 data-confirm=[is_active.then_some("Keep this person out? Their sessions and tokens stop working at once; you can let them in again.")] {
                 input type="hidden" name="person" value=(id);
                 input type="hidden" name="active" value=(!is_active) data-as="json";
                 @if is_active { button.alarm { "Keep out" } } @else { button.quiet { "Let in again" } }
+            }
             }
         }
     }

@@ -152,7 +152,9 @@ fn heading(parties: &Parties, task: &Task) -> Markup {
             @if task.overdue { (badge(Tone::Alarm, "overdue")) }
             @if task.ready { (badge(Tone::Quiet, "can be claimed")) }
             @if task.open_blockers > 0 { (badge(Tone::Warning, &format!("waits for {}", task.open_blockers))) }
-            @if !task.set_by_people.is_empty() { span.badge { "set by people: " (task.set_by_people.iter().map(|field| spaced(field)).collect::<Vec<_>>().join(", ")) } }
+        }
+        @if !task.set_by_people.is_empty() {
+            p.meta { "Set by people, so that agents do not overwrite it without a person's word: " (task.set_by_people.iter().map(|field| spaced(field)).collect::<Vec<_>>().join(", ")) "." }
         }
     }
 }

@@ -13,11 +13,13 @@ const SAVED = "deskmate-filters";
 function localise(root) {
   const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
   const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
-  const today = new Date().toDateString();
+  const other = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+  const now = new Date();
   for (const time of root.querySelectorAll("time")) {
     const moment = new Date(time.dateTime);
     if (Number.isNaN(moment.getTime())) continue;
-    time.textContent = moment.toDateString() === today ? moment.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" }) : day.format(moment);
+    const near = moment.getFullYear() === now.getFullYear() ? day : other;
+    time.textContent = moment.toDateString() === now.toDateString() ? moment.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" }) : near.format(moment);
     time.title = whole.format(moment);
   }
 }
