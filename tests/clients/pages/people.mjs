@@ -1,5 +1,9 @@
 // People: inviting, roles, keeping out; sessions, tokens, standing approvals and notifications of one's own.
 
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+
 import { PASSPHRASE, check, fill, listen, screens, sleep, until } from "../desk.mjs";
 
 async function newBrowser({ browser, complaints }) {
@@ -93,6 +97,21 @@ async function roles({ desk, page }, other) {
   check(true, "the only owner cannot be taken away");
 }
 
+async function hostile({ desk, page }) {
+  await page.goto(`${desk.url}/people`);
+  await page.keyboard.press("n");
+  await page.getByLabel("Their name").fill('<img src=x onerror="globalThis.owned=1">\u202eevil');
+  await page.getByRole("button", { name: "Make the link" }).click();
+  await page.locator("dialog#once").getByRole("button", { name: "Close" }).click();
+  const invitation = page.locator("section.part li", { hasText: "<img src=x" });
+  await invitation.waitFor();
+  check((await page.locator("main img").count()) === 0 && (await invitation.textContent()).includes("\\u{202e}"), "a hostile name is text");
+  await screens(page, "people-hostile");
+  await invitation.getByRole("button", { name: "Take it back" }).click();
+  await invitation.waitFor({ state: "detached" });
+  check(!(await page.evaluate(() => globalThis.owned)), "and its invitation is taken back");
+}
+
 async function sessions(all) {
   const { desk, page } = all;
   const phone = await newBrowser(all);
@@ -155,11 +174,31 @@ async function approvals({ desk, page }) {
   check(true, "a standing approval is listed with who gave it, and ended");
 }
 
+// The desk starts again with two channels: one that takes everything, and one whose receiver says that it is gone.
 async function notifications({ desk, page }) {
   await page.goto(`${desk.url}/people/notifications`);
   await page.getByText("No channel is set up").waitFor();
-  await screens(page, "people-notifications");
   check(true, "without a channel the page says how to set one up");
+  const gone = createServer((_, response) => response.writeHead(410).end()).listen(0, "127.0.0.1");
+  await new Promise((resolve) => gone.once("listening", resolve));
+  const channels = ["notifications:", '  desktop: { command: ["/bin/true"] }', "  webhooks:", `    - { name: team, url: "http://127.0.0.1:${gone.address().port}/x", secret: "whsec_${"A".repeat(43)}=" }`];
+  const { port } = new URL(desk.url);
+  await desk.halt();
+  writeFileSync(join(desk.home, "deskmate.yaml"), `${channels.join("\n")}\n`);
+  await desk.start(`127.0.0.1:${port}`);
+  await page.goto(`${desk.url}/people/notifications`);
+  await page.locator("#channel-desktop").getByRole("button", { name: "Send a test" }).click();
+  await page.locator("#notifications").getByText("delivered").first().waitFor();
+  await page.locator("#channel-desktop").getByText("last arrived").waitFor();
+  check(true, "a test is sent through a channel, and what became of it shows");
+  const team = page.locator("#channel-team");
+  await team.getByRole("button", { name: "Send a test" }).click();
+  await team.getByRole("button", { name: "Turn it on again" }).waitFor();
+  await screens(page, "people-notifications");
+  await team.getByRole("button", { name: "Turn it on again" }).click();
+  await until("it is on", async () => (await team.getByRole("button", { name: "Turn it on again" }).count()) === 0);
+  check(true, "a channel that went off by itself is turned on again");
+  gone.close();
 }
 
 async function out({ desk, page }, other) {
@@ -182,6 +221,6 @@ async function out({ desk, page }, other) {
 export default async function (all) {
   const other = await inviting(all);
   await roles(all, other);
-  for (const part of [sessions, tokens, approvals, notifications]) await part(all);
+  for (const part of [hostile, sessions, tokens, approvals, notifications]) await part(all);
   await out(all, other);
 }

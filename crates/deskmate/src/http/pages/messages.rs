@@ -1,5 +1,7 @@
 //! Conversations between agents and people: which there are, and beside them the one that is open.
 
+use std::collections::BTreeSet;
+
 use axum::Router;
 use axum::extract::Query;
 use axum::response::Response;
@@ -17,6 +19,8 @@ use super::visit::{Fault, Visit};
 /// How many rows a list begins with, and how many more it shows at once.
 const ROWS: usize = 50;
 const ROWS_MAX: usize = 500;
+/// How many of those who take part a heading names.
+const NAMED_MAX: usize = 5;
 /// How many messages can be acknowledged at once.
 const ACKNOWLEDGED_MAX: usize = 200;
 
@@ -255,7 +259,7 @@ fn conversed(visit: &Visit, parties: &Parties, open: &Open, messages: &[Message]
     let unread = unread(visit, messages);
     html! {
         article id={ "thread-" (open.thread) } {
-            h2 { "Conversation" }
+            h2 { "Between " (taking_part(parties, messages)) }
             @if !unread.is_empty() {
                 form.acts data-call="bridge_acknowledge_messages" data-done="Marked as read" {
                     input type="hidden" name="message_ids" value=(Value::from(unread.clone())) data-as="json";
@@ -266,6 +270,16 @@ fn conversed(visit: &Visit, parties: &Parties, open: &Open, messages: &[Message]
             ol.thread id={ "messages-" (open.thread) } { @for message in messages { (shown(visit, parties, message)) } }
             @if has_more { (more(&Open { shown: (count(&open.shown) + ROWS).to_string(), ..open.clone() }.address())) }
         }
+    }
+}
+
+/// Who wrote the messages that are shown and whom they are for.
+fn taking_part(parties: &Parties, messages: &[Message]) -> Markup {
+    let all: BTreeSet<&str> = messages.iter().flat_map(|message| [message.sender.as_str(), message.to.as_str()]).collect();
+    let others = all.len().saturating_sub(NAMED_MAX);
+    html! {
+        @for (index, id) in all.into_iter().take(NAMED_MAX).enumerate() { @if index > 0 { ", " } (parties.who(id)) }
+        @if others > 0 { " and " (others) " more" }
     }
 }
 

@@ -211,9 +211,10 @@ fn none(filters: &Filters) -> Markup {
 }
 
 /// The marks of a task that matter at a glance.
-fn marks(parties: &Parties, row: &Row) -> Markup {
+fn marks(parties: &Parties, row: &Row, with_state: bool) -> Markup {
     html! {
         span.badges {
+            @if with_state { (badge(Tone::of_state(&row.status), &row.status)) }
             @if row.priority != "normal" { (badge(Tone::of_priority(&row.priority), &row.priority)) }
             @if row.overdue { (badge(Tone::Alarm, "overdue")) }
             @if row.ready { (badge(Tone::Quiet, "can be claimed")) }
@@ -237,9 +238,9 @@ fn line(parties: &Parties, row: &Row) -> Markup {
     html! {
         li id={ "task-" (row.task_id) } {
             a href={ "/tasks/" (row.task_id) } data-row {
-                span.title { (said(row.title.as_deref().unwrap_or("erased"))) " " (badge(Tone::of_state(&row.status), &row.status)) }
+                span.title { (said(row.title.as_deref().unwrap_or("erased"))) }
                 (from_and_to(parties, row))
-                (marks(parties, row))
+                (marks(parties, row, true))
             }
         }
     }
@@ -290,9 +291,8 @@ fn tile(parties: &Parties, row: &Row, with_state: bool) -> Markup {
         li.card id={ "task-" (row.task_id) } {
             a href={ "/tasks/" (row.task_id) } data-row {
                 span.title { (said(row.title.as_deref().unwrap_or("erased"))) }
-                @if with_state { span { (badge(Tone::of_state(&row.status), &row.status)) } }
                 (from_and_to(parties, row))
-                (marks(parties, row))
+                (marks(parties, row, with_state))
             }
         }
     }
@@ -341,7 +341,7 @@ async fn files(visit: Visit, Query(which): Query<Which>) -> Result<Response, Fau
             input type="search" name="path" value=(which.path) placeholder="A file, to see who holds it" aria-label="A file or pattern" data-key="/";
             (project(&projects, &which.project))
         }
-        section.card aria-label="Reserved files" {
+        section class=[reservations.is_empty().then_some("card")] aria-label="Reserved files" {
             @if reservations.is_empty() {
                 @if which.path.is_empty() && which.project.is_empty() {
                     (empty("Nobody holds a file", html! {
