@@ -61,6 +61,15 @@ async function changing({ desk, page }, id) {
   check(task.recipient === "cowork" && task.priority === "high" && task.description.startsWith("All of them"), "only what was changed is changed", task);
   check((await page.getByText("Who set what").count()) === 1 && (await page.getByText("Set by people, so that").count()) === 1, "and who set what is shown", edits);
   await page.locator("footer a[href^='/case/task/']").waitFor();
+  // What somebody else changes meanwhile is not sent back by a form that was used before.
+  await signedCall(page, "bridge_update_task", { task_id: id, priority: "urgent" });
+  await page.locator(".badge", { hasText: "urgent" }).waitFor();
+  await page.keyboard.press("e");
+  await page.getByLabel("What is to be done").fill("All of them.");
+  await page.getByRole("button", { name: "Change", exact: true }).click();
+  await page.locator("pre", { hasText: /^All of them\.$/ }).waitFor();
+  const now = (await signedCall(page, "bridge_get_task", { task_id: id })).task;
+  check(now.priority === "urgent" && now.title === "Write all release notes", "a second change leaves alone what it did not touch", now);
   await page.keyboard.press("e");
   await page.getByRole("button", { name: "Take the deadline away" }).click();
   await until("no deadline", async () => !(await signedCall(page, "bridge_get_task", { task_id: id })).task.deadline);

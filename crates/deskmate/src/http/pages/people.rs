@@ -115,7 +115,7 @@ async fn list(visit: &Visit, wanted: usize) -> Result<(Vec<Person>, Vec<Invitati
 fn domains(id: &str, now: &[String]) -> Markup {
     field(
         id,
-        "Domains that an approver decides, with commas between; * is all",
+        "Domains that an approver decides, with commas between; * is all, nothing is none",
         html! { input id=(id) name="domains" value=(now.join(", ")) data-as="list" placeholder="crm.deals, billing"; },
     )
 }
@@ -126,8 +126,8 @@ fn invite() -> Markup {
             summary data-key="n" { "Invite somebody " kbd { "n" } }
             form data-call="desk_person_invite" data-done="Invited" data-once="/join?code={code}" data-reset {
                 (field("invite-name", "Their name", html! { input id="invite-name" name="name" required maxlength="128" autocomplete="off"; }))
-                (field("invite-role", "What they may do", choice("invite-role", "role", &ROLES, "approver")))
-                (domains("invite-domains", &["*".to_owned()]))
+                (field("invite-role", "What they may do", choice("invite-role", "role", &ROLES, "member")))
+                (domains("invite-domains", &[]))
                 (field("invite-days", "For how many days the link works", html! { input id="invite-days" name="expires_in_days" type="number" min="1" max="90" value="7" data-as="json"; }))
                 button { "Make the link" }
             }
@@ -164,7 +164,7 @@ fn change(person: &Person, is_you: bool) -> Markup {
         div.acts {
             details id={ "change-" (id) } {
                 summary { "Change" }
-                form data-call="desk_person_change" data-done="Changed" data-changed {
+                form data-call="desk_person_change" data-done="Changed" data-changed data-reset {
                     input type="hidden" name="person" value=(id);
                     (field(&format!("role-{id}"), "What they may do", choice(&format!("role-{id}"), "role", &ROLES, &person.role)))
                     (domains(&format!("domains-{id}"), &person.domains))

@@ -240,7 +240,7 @@ fn edit(parties: &Parties, task: &Task, hidden: &Markup) -> Markup {
     html! {
         details id={ "edit-" (id) } {
             summary data-key="e" { "Change " kbd { "e" } }
-            form data-call="bridge_update_task" data-done="Changed" data-changed {
+            form data-call="bridge_update_task" data-done="Changed" data-changed data-reset {
                 (hidden)
                 (field("edit-title", "Title", html! { input id="edit-title" name="title" value=[task.title.as_deref()] required maxlength="200"; }))
                 (field("edit-description", "What is to be done", html! { textarea id="edit-description" name="description" data-as="text" rows="5" { (task.description.as_deref().unwrap_or_default()) } }))

@@ -355,7 +355,7 @@ async fn files(visit: Visit, Query(which): Query<Which>) -> Result<Response, Fau
                     li.card id={ "reservation-" (held.reservation_id) } {
                         p {
                             strong { (said(people.name(&held.holder))) } " "
-                            span.badge { (said(&held.trust)) } " "
+                            span class=(if held.trust.starts_with("verified") { "badge" } else { "badge warning" }) { (said(&held.trust)) } " "
                             (badge(if held.mode == "exclusive" { Tone::Warning } else { Tone::Quiet }, &held.mode))
                         }
                         ul.paths { @for path in &held.paths { li { code { (said(path)) } } } }
