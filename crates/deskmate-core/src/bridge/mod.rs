@@ -15,6 +15,7 @@ mod notes;
 mod party;
 mod paths;
 mod plans;
+mod projects;
 mod reservations;
 mod retention;
 mod rows;
@@ -23,6 +24,7 @@ mod sent;
 mod state;
 mod task_out;
 mod tasks;
+mod threads;
 mod update;
 
 use crate::call::{Op, Toolset};
@@ -84,5 +86,8 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(bridge, "release_paths", reservations::release),
         Op::write(bridge, "renew_paths", reservations::renew).idempotent(),
         Op::read(bridge, "list_reservations", reservations::list),
+        Op::read(Toolset::Desk, "thread_list", threads::list),
+        Op::read(Toolset::Desk, "thread_get", threads::get),
+        Op::read(Toolset::Desk, "project_list", projects::list),
     ]
 }

@@ -1,6 +1,6 @@
 //! Statements whose cost must not grow with what the tables hold.
 
-use super::{claim, file, messages, notes, reservations, retention, rows, sent, tasks};
+use super::{claim, file, messages, notes, projects, reservations, retention, rows, sent, tasks, threads};
 
 /// Each statement with the indexes that it has to go through (keys as PostgreSQL names them), and the types of its
 /// parameters: `t` a text, `k` a kind of row, `i` a number, `b` yes or no. A test reads their plans on both engines.
@@ -16,6 +16,14 @@ pub fn indexed() -> Vec<(&'static str, &'static str, &'static str)> {
         (messages::THREAD.rows, "message_by_thread delivery_pkey", "ttbititi"),
         (sent::SENT.sizes, "message_by_sender", "ttiti"),
         (sent::SENT.rows, "message_by_sender", "ttiti"),
+        (threads::NEWEST, "message_by_age message_by_thread", "ititi"),
+        (threads::LOOKED_AT, "message_by_age", "iti"),
+        (threads::WAITING_IN, "delivery_waiting message_pkey", "ti"),
+        (threads::OPENING, "message_by_thread", "ti"),
+        (threads::OF_THREAD.sizes, "message_by_thread", "ttiti"),
+        (threads::OF_THREAD.rows, "message_by_thread delivery_pkey", "ttiti"),
+        (projects::NEXT_WITH_TASKS, "task_by_project", "t"),
+        (projects::NEXT_WITH_RESERVATIONS, "reservation_open", "t"),
         (rows::ACKNOWLEDGE, "delivery_pkey", "tti"),
         (tasks::ASSIGNED.whole, "task_by_recipient", "ttitiit"),
         (tasks::ASSIGNED.leased, "task_by_recipient", "titiiiit"),

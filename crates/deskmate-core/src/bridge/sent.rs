@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::messages::{Listing, MessageOut, fetch, find_visible, listing};
 use super::party::{self, me, sees_all};
-use super::rows::{fitting, message_columns};
+use super::rows::{MessageRow, fitting, message_columns};
 use crate::call::{Cx, Page, PageIn};
 use crate::limits::RECIPIENTS_MAX;
 use crate::{Error, Result, format_time};
@@ -114,6 +114,11 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListSentMessages) -> Result<SentM
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
     let (created_at, id) = page.after.clone().unwrap_or((i64::MAX, String::new()));
     let found = fetch(cx.tx, &SENT, args![me, project, created_at, id], &page, |row| (row.created_at, row.id.clone()))?;
+    with_receipts(cx, found)
+}
+
+/// A page of messages with the receipts of each.
+pub(super) fn with_receipts(cx: &mut Cx<'_, '_>, found: Page<MessageRow>) -> Result<SentMessages> {
     let mut messages = Vec::with_capacity(found.items.len());
     let mut sizes = Vec::with_capacity(found.items.len());
     for row in found.items {

@@ -5,6 +5,7 @@ mod groups;
 mod messages;
 mod reservations;
 mod tasks;
+mod threads;
 
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk};

@@ -29,6 +29,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("times.js", SCRIPT, include_str!("assets/times.js")),
     ("sign-in.js", SCRIPT, include_str!("assets/sign-in.js")),
     ("tools.js", SCRIPT, include_str!("assets/tools.js")),
+    ("told.js", SCRIPT, include_str!("assets/told.js")),
 ];
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {

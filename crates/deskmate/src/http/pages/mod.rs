@@ -1,6 +1,7 @@
 //! What people see: pages made here out of what operations answer, and kept up to date by topics of the record. They hold
 //! no rules. What a person does on them is a call of an operation, signed by the browser's key.
 
+mod account;
 mod agents;
 mod assets;
 mod case;
@@ -8,6 +9,7 @@ mod design;
 mod event;
 mod inbox;
 mod messages;
+mod parties;
 mod passkeys;
 mod people;
 mod policies;
@@ -15,6 +17,7 @@ mod record;
 mod request;
 mod session;
 mod shell;
+mod task;
 mod tasks;
 mod tools;
 mod topics;

@@ -155,7 +155,7 @@ fn dialogs() -> Markup {
     }
 }
 
-const KEYS: [(&str, &str); 15] = [
+const KEYS: [(&str, &str); 16] = [
     ("j / k", "next and previous in a list"),
     ("Enter", "open"),
     ("a", "approve"),
@@ -166,6 +166,7 @@ const KEYS: [(&str, &str); 15] = [
     ("s", "put off"),
     ("x", "select, to decide many"),
     ("u", "undo the last decision"),
+    ("n", "something new: a message, a task, an invitation, a token"),
     ("/", "search"),
     ("g then a letter", "go to a page: i inbox, a agents, p policies, r record, m messages, t tasks, o tools, e people"),
     ("Ctrl or Cmd K", "search and commands"),

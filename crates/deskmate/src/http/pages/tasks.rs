@@ -1,9 +1,375 @@
 //! Tasks as a list and as a board, and the files that agents reserved.
 
 use axum::Router;
+use axum::extract::Query;
+use axum::response::Response;
+use axum::routing::get;
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::super::Shared;
+use super::parties::Parties;
+use super::shell::{self, Page, Place};
+use super::task;
+use super::ui::{self, Tone, badge, empty, field, more, said, tabs, time};
+use super::visit::{Fault, Visit};
+
+/// How many rows a list begins with, and how many more it shows at once.
+const ROWS: usize = 50;
+const ROWS_MAX: usize = 500;
+/// How many tasks of each state a board shows.
+const COLUMN: usize = 50;
 
 pub(super) fn routes() -> Router<Shared> {
-    Router::new()
+    Router::new().route("/tasks", get(serve)).route("/tasks/files", get(files)).route("/tasks/{id}", get(task::serve))
+}
+
+const TABS: [(&str, &str); 3] = [("/tasks", "List"), ("/tasks?view=board", "Board"), ("/tasks/files", "Reserved files")];
+
+/// What the address of the page says.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Filters {
+    view: String,
+    whose: String,
+    status: String,
+    project: String,
+    rows: String,
+}
+
+impl Filters {
+    fn address(&self) -> String {
+        let pairs = [("view", &self.view), ("whose", &self.whose), ("status", &self.status), ("project", &self.project), ("rows", &self.rows)];
+        ui::address("/tasks", &pairs.map(|(name, value)| (name, value.as_str())))
+    }
+
+    fn rows(&self) -> usize {
+        self.rows.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX)
+    }
+
+    fn are_set(&self) -> bool {
+        [&self.whose, &self.status, &self.project].into_iter().any(|filter| !filter.is_empty())
+    }
+
+    /// The input of `bridge_get_tasks`.
+    fn input(&self, status: &str, limit: usize, cursor: Option<String>) -> Value {
+        let mut input = Map::from_iter([("limit".to_owned(), Value::from(limit))]);
+        input.insert("view".to_owned(), Value::from(if self.whose.is_empty() { "all" } else { &self.whose }));
+        let (status, is_ready) = if status == "ready" { ("pending", true) } else { (status, false) };
+        let given = [("project", self.project.as_str()), ("status", status)];
+        input.extend(given.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), Value::from(value))));
+        input.extend(is_ready.then(|| ("ready".to_owned(), Value::from(true))));
+        input.extend(cursor.map(|cursor| ("cursor".to_owned(), Value::from(cursor))));
+        Value::Object(input)
+    }
+}
+
+#[derive(Deserialize)]
+struct Tasks {
+    tasks: Vec<Row>,
+    next_cursor: Option<String>,
+}
+
+/// What the list shows of a task.
+#[derive(Deserialize)]
+struct Row {
+    task_id: String,
+    sender: String,
+    verified: bool,
+    recipient: String,
+    title: Option<String>,
+    status: String,
+    priority: String,
+    open_blockers: i64,
+    ready: bool,
+    deadline: Option<String>,
+    overdue: bool,
+    lease: Option<task::Lease>,
+    created_at: String,
+    updated_at: String,
+}
+
+#[derive(Deserialize)]
+struct Projects {
+    projects: Vec<String>,
+}
+
+async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Result<Response, Fault> {
+    let parties = Parties::load(&visit).await?;
+    let Projects { projects } = visit.ask("desk_project_list", json!({})).await?;
+    let is_board = filters.view == "board";
+    let shown = if is_board { board(&visit, &parties, &filters).await? } else { list(&visit, &parties, &filters).await? };
+    let body = html! {
+        h1.unseen { "Tasks" }
+        (tabs(&TABS, if is_board { "/tasks?view=board" } else { "/tasks" }))
+        (bar(&filters, &projects))
+        (create(&parties, &filters))
+        (shown)
+    };
+    shell::show(&visit, Page { title: "Tasks", place: Place::Tasks, topics: "task group person agent", body }).await
+}
+
+const WHOSE: [(&str, &str); 3] = [("", "Everybody's"), ("assigned", "For me"), ("created", "From me")];
+const STATUSES: [(&str, &str); 9] = [
+    ("", "Any state"),
+    ("ready", "Can be claimed"),
+    ("pending", "Pending"),
+    ("in_progress", "In progress"),
+    ("input_needed", "Input needed"),
+    ("completed", "Completed"),
+    ("failed", "Failed"),
+    ("rejected", "Rejected"),
+    ("cancelled", "Cancelled"),
+];
+
+fn pick(name: &str, label: &str, options: &[(&str, &str)], chosen: &str) -> Markup {
+    html! {
+        select name=(name) aria-label=(label) {
+            @for (value, label) in options { option value=(value) selected[*value == chosen] { (label) } }
+        }
+    }
+}
+
+fn bar(filters: &Filters, projects: &[String]) -> Markup {
+    html! {
+        form.bar data-filters {
+            @if filters.view == "board" { input type="hidden" name="view" value="board"; }
+            (pick("whose", "Whose tasks", &WHOSE, &filters.whose))
+            @if filters.view != "board" { (pick("status", "State", &STATUSES, &filters.status)) }
+            (project(projects, &filters.project))
+        }
+    }
+}
+
+/// A choice of a project. Work that names none is in `default`.
+fn project(projects: &[String], chosen: &str) -> Markup {
+    let is_known = chosen.is_empty() || projects.iter().any(|project| project == chosen);
+    html! {
+        select name="project" aria-label="Project" {
+            option value="" { "Project default" }
+            @if !is_known { option value=(chosen) selected { "Project " (crate::visible::visible(chosen)) } }
+            @for project in projects.iter().filter(|project| *project != "default") {
+                option value=(project) selected[project == chosen] { "Project " (crate::visible::visible(project)) }
+            }
+        }
+    }
+}
+
+fn create(parties: &Parties, filters: &Filters) -> Markup {
+    html! {
+        details.card.create id="create" {
+            summary data-key="n" { "Give a task " kbd { "n" } }
+            form data-call="bridge_create_task" data-done="The task is given" data-reset {
+                (parties.choose("task-to", "To", "to", "", &[]))
+                (field("task-title", "Title", html! { input id="task-title" name="title" required maxlength="200"; }))
+                (field("task-description", "What is to be done", html! { textarea id="task-description" name="description" rows="4" {} }))
+                div.grid {
+                    (field("task-priority", "Priority", ui::choice("task-priority", "priority", &task::PRIORITIES, "")))
+                    (field("task-deadline", "Until", html! { input id="task-deadline" name="deadline" type="datetime-local" data-as="moment"; }))
+                    (field("task-project", "Project", html! { input id="task-project" name="project" value=(filters.project) placeholder="default" maxlength="128"; }))
+                }
+                (field("task-depends", "Ids of tasks that must be completed first", html! { input id="task-depends" name="depends_on" data-as="list" placeholder="none"; }))
+                button { "Give the task" }
+            }
+        }
+    }
+}
+
+async fn list(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Markup, Fault> {
+    let (mut rows, mut cursor) = (Vec::new(), None::<String>);
+    let has_more = loop {
+        let input = filters.input(&filters.status, (filters.rows() - rows.len()).min(100), cursor.take());
+        let Tasks { tasks, next_cursor } = visit.ask("bridge_get_tasks", input).await?;
+        rows.extend(tasks);
+        match next_cursor {
+            Some(next) if rows.len() < filters.rows() => cursor = Some(next),
+            rest => break rest.is_some(),
+        }
+    };
+    Ok(html! {
+        section.card aria-label="Tasks" {
+            @if rows.is_empty() { (none(filters)) } @else {
+                ol.rows id="rows" { @for row in &rows { (line(parties, row)) } }
+            }
+            @if has_more { (more(&Filters { rows: (filters.rows() + ROWS).to_string(), ..filters.clone() }.address())) }
+        }
+    })
+}
+
+fn none(filters: &Filters) -> Markup {
+    if filters.are_set() {
+        return empty("Nothing fits", html! { p { a href=(ui::address("/tasks", &[("view", &filters.view)])) data-in-place { "Show everybody's tasks" } } });
+    }
+    empty(
+        "There is no task yet",
+        html! {
+            p { "Work that one gives another is here: agents claim it, tell how far they are, and come back with a result. Give one above, or let an agent do it:" }
+            pre.block { "deskmate call bridge_create_task --agent cowork to=code title='Write the release notes'" }
+        },
+    )
+}
+
+/// The marks of a task that matter at a glance.
+fn marks(parties: &Parties, row: &Row, with_state: bool) -> Markup {
+    html! {
+        span.badges {
+            @if with_state { (badge(Tone::of_state(&row.status), &row.status)) }
+            @if row.priority != "normal" { (badge(Tone::of_priority(&row.priority), &row.priority)) }
+            @if row.overdue { (badge(Tone::Alarm, "overdue")) }
+            @if row.ready { (badge(Tone::Quiet, "can be claimed")) }
+            @if row.open_blockers > 0 { (badge(Tone::Warning, &format!("waits for {}", row.open_blockers))) }
+            @if let Some(lease) = &row.lease { span.deadline { (parties.who(&lease.holder)) " works on it, until " (time(&lease.expires_at)) } }
+            @if let Some(deadline) = &row.deadline { span.deadline { "due " (time(deadline)) } }
+        }
+    }
+}
+
+fn from_and_to(parties: &Parties, row: &Row) -> Markup {
+    html! {
+        span.meta {
+            (parties.who(&row.sender)) @if !row.verified { " (unverified)" }
+            " to " (parties.who(&row.recipient)) " · " (time(&row.created_at))
+        }
+    }
+}
+
+fn line(parties: &Parties, row: &Row) -> Markup {
+    html! {
+        li id={ "task-" (row.task_id) } {
+            a href={ "/tasks/" (row.task_id) } data-row {
+                span.title { (said(row.title.as_deref().unwrap_or("erased"))) }
+                (from_and_to(parties, row))
+                (marks(parties, row, true))
+            }
+        }
+    }
+}
+
+/// The columns of the board, with the states in each.
+const COLUMNS: [(&str, &[&str]); 4] = [
+    ("Pending", &["pending"]),
+    ("In progress", &["in_progress"]),
+    ("Input needed", &["input_needed"]),
+    ("Finished", &["completed", "failed", "rejected", "cancelled"]),
+];
+
+async fn board(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Markup, Fault> {
+    let mut columns = Vec::new();
+    for (title, states) in COLUMNS {
+        let (mut rows, mut has_more) = (Vec::new(), false);
+        for state in states {
+            let Tasks { tasks, next_cursor } = visit.ask("bridge_get_tasks", filters.input(state, COLUMN, None)).await?;
+            rows.extend(tasks);
+            has_more |= next_cursor.is_some();
+        }
+        rows.sort_by(|a, b| (&b.updated_at, &b.task_id).cmp(&(&a.updated_at, &a.task_id)));
+        has_more |= rows.len() > COLUMN;
+        rows.truncate(COLUMN);
+        columns.push((title, states, rows, has_more));
+    }
+    if columns.iter().all(|(_, _, rows, _)| rows.is_empty()) {
+        return Ok(html! { section.card { (none(filters)) } });
+    }
+    Ok(html! {
+        div.board {
+            @for (title, states, rows, has_more) in &columns {
+                section.column id={ "column-" (states.first().copied().unwrap_or_default()) } aria-label=(title) {
+                    h2 { (title) " " span.meta { (rows.len()) @if *has_more { "+" } } }
+                    ol { @for row in rows { (tile(parties, row, states.len() > 1)) } }
+                    @if *has_more {
+                        p.more { a href=(Filters { view: String::new(), status: states.first().map(|state| (*state).to_owned()).unwrap_or_default(), ..filters.clone() }.address()) { "All of them" } }
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn tile(parties: &Parties, row: &Row, with_state: bool) -> Markup {
+    html! {
+        li.card id={ "task-" (row.task_id) } {
+            a href={ "/tasks/" (row.task_id) } data-row {
+                span.title { (said(row.title.as_deref().unwrap_or("erased"))) }
+                (from_and_to(parties, row))
+                (marks(parties, row, with_state))
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Reservations {
+    reservations: Vec<Reservation>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Reservation {
+    reservation_id: String,
+    holder: String,
+    trust: String,
+    mode: String,
+    paths: Vec<String>,
+    reason: Option<String>,
+    created_at: String,
+    expires_at: String,
+}
+
+/// What the address of the page says.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Which {
+    project: String,
+    path: String,
+}
+
+/// Who holds which files.
+async fn files(visit: Visit, Query(which): Query<Which>) -> Result<Response, Fault> {
+    let people = visit.people().await?;
+    let Projects { projects } = visit.ask("desk_project_list", json!({})).await?;
+    let mut input = json!({ "limit": 200 });
+    if let Some(fields) = input.as_object_mut() {
+        let given = [("project", &which.project), ("path", &which.path)];
+        fields.extend(given.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))));
+    }
+    let Reservations { reservations, next_cursor } = visit.ask("bridge_list_reservations", input).await?;
+    let body = html! {
+        h1.unseen { "Reserved files" }
+        (tabs(&TABS, "/tasks/files"))
+        form.bar data-filters role="search" {
+            input type="search" name="path" value=(which.path) placeholder="A file, to see who holds it" aria-label="A file or pattern" data-key="/";
+            (project(&projects, &which.project))
+        }
+        section class=[reservations.is_empty().then_some("card")] aria-label="Reserved files" {
+            @if reservations.is_empty() {
+                @if which.path.is_empty() && which.project.is_empty() {
+                    (empty("Nobody holds a file", html! {
+                        p { "Agents reserve the files that they are about to change, so that others keep off:" }
+                        pre.block { "deskmate call bridge_reserve_paths --agent code 'paths=[\"src/**\"]' reason='renaming a module'" }
+                    }))
+                } @else { (empty("Nothing fits", html! { p { a href="/tasks/files" data-in-place { "Show all of the default project" } } })) }
+            }
+            ul.cards id="reservations" {
+                @for held in &reservations {
+                    li.card id={ "reservation-" (held.reservation_id) } {
+                        p {
+                            strong { (said(people.name(&held.holder))) } " "
+                            span class=(if held.trust.starts_with("verified") { "badge" } else { "badge warning" }) { (said(&held.trust)) } " "
+                            (badge(if held.mode == "exclusive" { Tone::Warning } else { Tone::Quiet }, &held.mode))
+                        }
+                        ul.paths { @for path in &held.paths { li { code { (said(path)) } } } }
+                        @if let Some(reason) = &held.reason { p { (said(reason)) } }
+                        p.meta { "since " (time(&held.created_at)) " · until " (time(&held.expires_at)) }
+                        form data-call="bridge_release_paths" data-done="Released" data-confirm="Release these files? Whoever holds them may be changing them right now." {
+                            input type="hidden" name="reservation_id" value=(held.reservation_id);
+                            button.quiet { "Release" }
+                        }
+                    }
+                }
+            }
+            @if next_cursor.is_some() { p.hint { "There are more than are shown; name a file above to find who holds it." } }
+        }
+    };
+    shell::show(&visit, Page { title: "Reserved files", place: Place::Tasks, topics: "paths person", body }).await
 }

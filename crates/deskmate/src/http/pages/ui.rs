@@ -36,6 +36,15 @@ impl Tone {
         }
     }
 
+    /// The tone of a priority.
+    pub(super) fn of_priority(priority: &str) -> Self {
+        match priority {
+            "urgent" => Self::Alarm,
+            "high" => Self::Warning,
+            _ => Self::Quiet,
+        }
+    }
+
     /// The tone of a state.
     pub(super) fn of_state(state: &str) -> Self {
         match state {
@@ -137,6 +146,15 @@ pub(super) fn filter(label: &str, name: &str, options: &[(&str, &str)], chosen: 
 
 fn options_of(options: &[(&str, &str)], chosen: &str) -> Markup {
     html! { @for (value, label) in options { option value=(value) selected[*value == chosen] { (label) } } }
+}
+
+/// The pages of one place, of which one is open.
+pub(super) fn tabs(pages: &[(&str, &str)], open: &str) -> Markup {
+    html! {
+        nav.tabs aria-label="Parts of this page" {
+            @for (path, name) in pages { a href=(path) aria-current=[(*path == open).then_some("page")] { (name) } }
+        }
+    }
 }
 
 /// The link that shows more of a list.

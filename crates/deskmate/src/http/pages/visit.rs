@@ -16,6 +16,9 @@ use super::super::rest::status_of;
 use super::super::{Shared, credential};
 use super::shell;
 
+/// How many people a page knows by name; of a larger desk, the others are shown by their ids.
+const PEOPLE_MAX: usize = 2_000;
+
 /// Somebody who is signed in, at one page.
 #[derive(Clone)]
 pub(super) struct Visit {
@@ -46,7 +49,13 @@ impl Visit {
 
     /// The people of the desk: what the record says of them by id is shown by name.
     pub(super) async fn people(&self) -> Result<People, Fault> {
-        self.ask("desk_person_list", json!({ "limit": 200 })).await
+        let mut all: People = self.ask("desk_person_list", json!({ "limit": 200 })).await?;
+        while let Some(cursor) = all.next_cursor.take().filter(|_| all.people.len() < PEOPLE_MAX) {
+            let next: People = self.ask("desk_person_list", json!({ "limit": 200, "cursor": cursor })).await?;
+            all.people.extend(next.people);
+            all.next_cursor = next.next_cursor;
+        }
+        Ok(all)
     }
 
     /// What time it is here, in microseconds.
@@ -64,6 +73,7 @@ impl Visit {
 #[derive(Deserialize)]
 pub(super) struct People {
     pub(super) people: Vec<Person>,
+    next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -98,6 +98,8 @@ function valueOf(element) {
       return text.split(/[\n,]/).map((item) => item.trim()).filter(Boolean);
     case "later":
       return new Date(Date.now() + Number(text) * 60000).toISOString();
+    case "moment":
+      return text === "" ? undefined : new Date(text).toISOString();
     case "text":
       return text;
     default:
@@ -105,11 +107,19 @@ function valueOf(element) {
   }
 }
 
-// The input of the call: a name with a dot is a field of an object.
+// Whether a field is as the page gave it.
+function isUntouched(element) {
+  if (element.nodeName === "SELECT") return [...element.options].every((option) => option.selected === option.defaultSelected);
+  return element.value === element.defaultValue;
+}
+
+// The input of the call: a name with a dot is a field of an object. A form that is marked `data-changed` sends only what
+// somebody changed in it.
 function inputOf(form) {
   const input = {};
   for (const element of form.elements) {
     if (!element.name || element.disabled || (element.type === "radio" && !element.checked)) continue;
+    if ("changed" in form.dataset && element.type !== "hidden" && isUntouched(element)) continue;
     let value;
     try {
       value = valueOf(element);

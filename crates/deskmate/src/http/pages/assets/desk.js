@@ -8,6 +8,7 @@ import * as live from "./live.js";
 import { merge } from "./merge.js";
 import "./record.js";
 import { localise } from "./times.js";
+import "./told.js";
 import "./tools.js";
 
 const at = (id) => document.getElementById(id);

@@ -54,8 +54,9 @@ export async function call(operation, input) {
 }
 
 // Errors are written for the middle of a line and with times for programs; here people read them.
-export function sentence({ message, hint }) {
-  const said = hint ? `${message}: ${hint}` : message;
+export function sentence({ code, field, message, hint }) {
+  const about = code === "invalid" && field ? `${field.replaceAll("_", " ")}: ` : "";
+  const said = about + (hint ? `${message}: ${hint}` : message);
   const text = said.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => new Date(time).toLocaleTimeString());
   return text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");
 }

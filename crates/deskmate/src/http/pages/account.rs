@@ -1,0 +1,302 @@
+//! What a person has at the desk: sessions, tokens, standing approvals, and how they are told.
+
+use axum::extract::Query;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::people::{TABS, once};
+use super::shell::{self, Page, Place};
+use super::ui::{self, Tone, badge, empty, field, more, said, short, spaced, tabs, time};
+use super::visit::{Fault, People, Visit};
+
+/// How many rows a list begins with, and how many more it shows at once.
+const ROWS: usize = 50;
+const ROWS_MAX: usize = 200;
+
+#[derive(Deserialize)]
+struct Sessions {
+    sessions: Vec<Session>,
+}
+
+#[derive(Deserialize)]
+struct Session {
+    session: String,
+    created_at: String,
+    expires_at: String,
+    this_one: bool,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    tokens: Vec<Token>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    credential: String,
+    note: Option<String>,
+    scopes: Vec<String>,
+    created_at: String,
+    expires_at: String,
+}
+
+/// One's own sessions and tokens.
+pub(super) async fn you(visit: Visit) -> Result<Response, Fault> {
+    let Sessions { sessions } = visit.ask("desk_session_list", json!({})).await?;
+    let Tokens { tokens } = visit.ask("desk_token_list", json!({})).await?;
+    let body = html! {
+        h1.unseen { "Your sessions and tokens" }
+        (tabs(&TABS, "/people/you"))
+        div.alone {
+            h2 { "Where you are signed in" }
+            ul.cards id="sessions" {
+                @for session in &sessions {
+                    li.card id={ "session-" (session.session) } {
+                        p {
+                            @if session.this_one { strong { "This browser" } " · " }
+                            "since " (time(&session.created_at)) " · until " (time(&session.expires_at))
+                            " " span.meta { "id " code { (short(&session.session)) } }
+                        }
+                        @if !session.this_one {
+                            form data-call="desk_session_revoke" data-done="The session is ended" {
+                                input type="hidden" name="session" value=(session.session);
+                                button.quiet { "End it" }
+                            }
+                        }
+                    }
+                }
+            }
+            section.part {
+                h2 { "Tokens for your scripts" }
+                p.hint { "A token acts as you within its scopes. It decides nothing, unless policy names it for that." }
+                (new_token())
+                @if tokens.is_empty() { p.hint { "You have none." } }
+                ul.cards id="tokens" { @for token in &tokens { (tokened(token)) } }
+            }
+        }
+        (once())
+    };
+    shell::show(&visit, Page { title: "Your sessions and tokens", place: Place::People, topics: "credential person", body }).await
+}
+
+fn new_token() -> Markup {
+    html! {
+        details.create id="new-token" {
+            summary data-key="n" { "Make a token " kbd { "n" } }
+            form data-call="desk_token_create" data-done="The token is made" data-once="{token}" data-reset {
+                (field("token-note", "What it is for", html! { input id="token-note" name="note" required maxlength="200" autocomplete="off"; }))
+                (field("token-scopes", "Scopes, with commas between: a toolset or an operation, with :read if it should only look", html! {
+                    input id="token-scopes" name="scopes" data-as="list" required value="bridge:read" autocomplete="off";
+                }))
+                p.hint { "For example " code { "bridge" } ", " code { "bridge:read" } ", " code { "desk_record_list:read" } ", " code { "*:read" } "." }
+                (field("token-days", "For how many days", html! { input id="token-days" name="expires_in_days" type="number" min="1" max="365" value="30" data-as="json"; }))
+                button { "Make the token" }
+            }
+        }
+    }
+}
+
+fn tokened(token: &Token) -> Markup {
+    html! {
+        li.card id={ "token-" (token.credential) } {
+            p { strong { (said(token.note.as_deref().unwrap_or("A token"))) } " " code { (said(&token.scopes.join(", "))) } }
+            p.meta { "since " (time(&token.created_at)) " · until " (time(&token.expires_at)) }
+            form data-call="desk_token_revoke" data-done="The token is revoked" data-confirm="Revoke this token? Scripts that use it are refused at once." {
+                input type="hidden" name="credential" value=(token.credential);
+                button.quiet { "Revoke" }
+            }
+        }
+    }
+}
+
+/// What the address of a list says.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct Shown {
+    rows: String,
+}
+
+impl Shown {
+    fn rows(&self) -> usize {
+        self.rows.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX)
+    }
+
+    /// The way to more of a list, or where it goes on.
+    fn more(&self, path: &str, operation: &str) -> Markup {
+        if self.rows() < ROWS_MAX {
+            return more(&ui::address(path, &[("rows", &(self.rows() + ROWS).to_string())]));
+        }
+        html! { p.hint { "There are more than are shown; " code { "deskmate call " (operation) } " lists them all." } }
+    }
+}
+
+#[derive(Deserialize)]
+struct Approvals {
+    standing_approvals: Vec<Approval>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Approval {
+    standing_approval: String,
+    request: String,
+    agent: String,
+    domain: String,
+    pattern: Value,
+    person: String,
+    created_at: String,
+    expires_at: String,
+    revoked_at: Option<String>,
+}
+
+/// What lets acts pass without a person for a while.
+pub(super) async fn approvals(visit: Visit, Query(shown): Query<Shown>) -> Result<Response, Fault> {
+    let people = visit.people().await?;
+    let Approvals { standing_approvals, next_cursor } = visit.ask("desk_standing_approval_list", json!({ "limit": shown.rows() })).await?;
+    let body = html! {
+        h1.unseen { "Standing approvals" }
+        (tabs(&TABS, "/people/approvals"))
+        div.alone {
+            h2 { "Standing approvals" }
+            p.hint { "Acts like these pass without a person until the approval ends." }
+            @if standing_approvals.is_empty() {
+                (empty("There is none", html! { p { "In the inbox, " q { "Approve more like it" } " gives one for a few hours." } }))
+            }
+            ul.cards id="approvals" { @for approval in &standing_approvals { (approved(&people, approval)) } }
+            @if next_cursor.is_some() { (shown.more("/people/approvals", "desk_standing_approval_list")) }
+        }
+    };
+    shell::show(&visit, Page { title: "Standing approvals", place: Place::People, topics: "standing_approval person", body }).await
+}
+
+fn approved(people: &People, approval: &Approval) -> Markup {
+    html! {
+        li.card id={ "approval-" (approval.standing_approval) } {
+            p {
+                strong { (said(&approval.agent)) } " in " (said(&approval.domain))
+                @if let Some(at) = &approval.revoked_at { " " (badge(Tone::Quiet, "ended")) " " (time(at)) } @else { ", until " (time(&approval.expires_at)) }
+            }
+            (ui::value(&approval.pattern))
+            p.meta { "given by " (said(people.name(&approval.person))) " " (time(&approval.created_at)) " with " a href={ "/requests/" (approval.request) } { "this request" } }
+            @if approval.revoked_at.is_none() {
+                form data-call="desk_standing_approval_revoke" data-done="Acts like it need a person again" {
+                    input type="hidden" name="standing_approval" value=(approval.standing_approval);
+                    button.quiet { "End it" }
+                }
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Notifications {
+    channels: Vec<Channel>,
+    notifications: Vec<Notification>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Channel {
+    channel: String,
+    kind: String,
+    target: String,
+    configured: bool,
+    delivered_at: Option<String>,
+    disabled_at: Option<String>,
+    failed_at: Option<String>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Notification {
+    notification: String,
+    channel: String,
+    state: String,
+    urgent: bool,
+    count: i64,
+    opened_at: String,
+    finished_at: Option<String>,
+    error: Option<String>,
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    topic: String,
+    event: String,
+    agent: Option<String>,
+    title: Option<String>,
+}
+
+/// Who is told outside of the desk, and how that went.
+pub(super) async fn notifications(visit: Visit, Query(shown): Query<Shown>) -> Result<Response, Fault> {
+    let Notifications { channels, notifications, next_cursor } = visit.ask("desk_notification_list", json!({ "limit": shown.rows() })).await?;
+    let body = html! {
+        h1.unseen { "Notifications" }
+        (tabs(&TABS, "/people/notifications"))
+        div.alone {
+            h2 { "How you are told" }
+            @if channels.is_empty() {
+                (empty("No channel is set up", html! {
+                    p { "The desk tells you in an open tab. To be told elsewhere, name a channel in " code { "deskmate.yaml" } " and start the desk again:" }
+                    pre.block { "notifications:\n  desktop: {}\n  webhooks:\n    - name: team\n      url: https://hooks.example.org/desk\n      secret_file: team.secret" }
+                }))
+            }
+            ul.cards id="channels" { @for channel in &channels { (channelled(channel)) } }
+            @if !notifications.is_empty() {
+                section.part {
+                    h2 { "What was told" }
+                    ul.cards id="notifications" { @for notification in &notifications { (told(notification)) } }
+                    @if next_cursor.is_some() { (shown.more("/people/notifications", "desk_notification_list")) }
+                }
+            }
+        }
+    };
+    shell::show(&visit, Page { title: "Notifications", place: Place::People, topics: "notification job request", body }).await
+}
+
+fn channelled(channel: &Channel) -> Markup {
+    let hidden = html! { input type="hidden" name="channel" value=(channel.channel); };
+    html! {
+        li.card id={ "channel-" (channel.channel) } {
+            h3 { (said(&channel.channel)) }
+            p { (spaced(&channel.kind)) " · " (said(&channel.target)) }
+            p.badges {
+                @if let Some(at) = &channel.disabled_at { (badge(Tone::Alarm, "off")) span.deadline { "since " (time(at)) ", because its receiver said that it is gone" } }
+                @else if !channel.configured { (badge(Tone::Quiet, "no longer configured")) }
+                @else { (badge(Tone::Good, "on")) }
+                @if let Some(at) = &channel.delivered_at { span.deadline { "last arrived " (time(at)) } }
+                @if let Some(at) = &channel.failed_at { span.deadline { "last failed " (time(at)) @if let Some(error) = &channel.error { ": " (said(error)) } } }
+            }
+            div.acts {
+                @if channel.configured {
+                    form data-call="desk_notification_test" data-done="A test is on its way" { (hidden) button.quiet { "Send a test" } }
+                }
+                @if channel.disabled_at.is_some() {
+                    form data-call="desk_notification_enable" data-done="It is on again" { (hidden) button { "Turn it on again" } }
+                }
+            }
+        }
+    }
+}
+
+fn told(notification: &Notification) -> Markup {
+    html! {
+        li.card id={ "notification-" (notification.notification) } {
+            p.badges {
+                (badge(if notification.state == "delivered" { Tone::Good } else { Tone::of_state(&notification.state) }, &notification.state))
+                @if notification.urgent { (badge(Tone::Warning, "urgent")) }
+                span { "through " (said(&notification.channel)) " · " (time(notification.finished_at.as_deref().unwrap_or(&notification.opened_at))) }
+            }
+            ul {
+                @for item in notification.items.iter().take(5) {
+                    li { (spaced(&item.topic)) ": " (said(item.title.as_deref().unwrap_or(&item.event))) @if let Some(agent) = &item.agent { " of " (said(agent)) } }
+                }
+            }
+            @if notification.count > 5 { p.meta { "and " (notification.count - 5) " more" } }
+            @if let Some(error) = &notification.error { p.meta { (said(error)) } }
+        }
+    }
+}

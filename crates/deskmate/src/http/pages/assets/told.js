@@ -1,0 +1,47 @@
+// What follows a call that went well: a form is emptied, what is shown once is shown, and what was made is opened.
+
+import { toast } from "./acts.js";
+
+const at = (id) => document.getElementById(id);
+
+// `{name}` in a text is that field of the answer.
+function filled(text, answer, encode = (value) => value) {
+  return text.replace(/\{(\w+)\}/g, (_, name) => encode(answer[name] ?? ""));
+}
+
+function showOnce(template, answer) {
+  const text = filled(template, answer);
+  at("once-value").value = text.startsWith("/") ? location.origin + text : text;
+  at("once").addEventListener("close", () => (at("once-value").value = ""), { once: true });
+  at("once").showModal();
+  at("once-value").select();
+}
+
+async function copy(field) {
+  try {
+    await navigator.clipboard.writeText(field.value);
+    toast("Copied");
+  } catch {
+    field.select();
+    toast("This browser does not let pages copy: press Ctrl or Cmd C.");
+  }
+}
+
+function open(address) {
+  const link = Object.assign(document.createElement("a"), { href: address, hidden: true });
+  link.dataset.inPlace = "";
+  document.body.append(link);
+  link.click();
+  link.remove();
+}
+
+document.addEventListener("done", ({ target: form, detail: { answer } }) => {
+  const { once, opens, reset } = form.dataset;
+  if (reset !== undefined) form.reset();
+  if (once) showOnce(once, answer);
+  if (opens) open(filled(opens, answer, encodeURIComponent));
+});
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (button) copy(at(button.dataset.copy));
+});

@@ -1,0 +1,226 @@
+// People: inviting, roles, keeping out; sessions, tokens, standing approvals and notifications of one's own.
+
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+
+import { PASSPHRASE, check, fill, listen, screens, sleep, until } from "../desk.mjs";
+
+async function newBrowser({ browser, complaints }) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  listen(page, complaints);
+  return { context, page };
+}
+
+// A refusal that a check provoked is in the browser's log as well.
+function forgive(complaints) {
+  const refused = complaints.findIndex((complaint) => complaint.includes("a status of 400"));
+  if (refused >= 0) complaints.splice(refused, 1);
+}
+
+// The passphrase, where the desk asks for it.
+async function present(page) {
+  const dialog = page.locator("dialog#presence[open]");
+  if (await dialog.isVisible()) {
+    await dialog.getByLabel("Passphrase or PIN").fill(PASSPHRASE);
+    await dialog.getByRole("button", { name: "Go on" }).click();
+  }
+}
+
+async function inviting(all) {
+  const { desk, page, context } = all;
+  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: new URL(desk.url).origin });
+  await page.goto(`${desk.url}/people`);
+  await page.getByText("You are alone here.").waitFor();
+  await page.keyboard.press("n");
+  await page.getByLabel("Their name").fill("Grace");
+  await page.getByLabel("What they may do").first().selectOption("member");
+  await page.getByRole("button", { name: "Make the link" }).click();
+  await present(page);
+  await page.locator("dialog#once[open]").waitFor();
+  const link = await page.locator("#once-value").inputValue();
+  check(link.startsWith(`${desk.url}/join?code=`), "an invitation's link is shown once", link.slice(0, 40));
+  await page.getByRole("button", { name: "Copy" }).click();
+  await page.getByText("Copied").waitFor();
+  check((await page.evaluate(() => navigator.clipboard.readText())) === link, "and copied");
+  await screens(page, "people-link");
+  await page.locator("dialog#once").getByRole("button", { name: "Close" }).click();
+  await until("it is gone", async () => (await page.locator("#once-value").inputValue()) === "");
+  check(true, "after that it is gone from the page");
+  await page.getByText("Invitations that are open").waitFor();
+  const other = await newBrowser(all);
+  await other.page.goto(link);
+  await fill(other.page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
+  await other.page.waitForURL(`${desk.url}/`);
+  await page.locator("#people").getByText("Grace").waitFor();
+  await until("the invitation is used", async () => (await page.getByText("Invitations that are open").count()) === 0);
+  check(true, "who joins is there without a reload, and the invitation is used up");
+  const again = await newBrowser(all);
+  await again.page.goto(link);
+  await fill(again.page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
+  await again.page.getByRole("alert").getByText("gives a new one", { exact: false }).waitFor();
+  check(true, "a link that was used says how to get a new one");
+  await again.page.goto(`${desk.url}/join?code=bad`);
+  await fill(again.page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
+  await again.page.getByRole("alert").getByText("gives a new one", { exact: false }).waitFor();
+  await again.page.goto(`${desk.url}/claim?code=bad`);
+  await fill(again.page, { "Your name": "Eve", Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
+  await until("the claim is refused", async () => (await again.page.getByRole("alert").textContent()) !== "");
+  const told = await again.page.getByRole("alert").textContent();
+  check(/claim|invitation|sign in/.test(told), "and so do bad links to join and to claim", told);
+  await again.context.close();
+  return other;
+}
+
+async function roles({ desk, page }, other) {
+  await other.page.goto(`${desk.url}/people`);
+  check((await other.page.getByText("Invite somebody").count()) === 0, "who is no owner invites nobody");
+  const card = page.locator("#people > li", { hasText: "Grace" });
+  await page.bringToFront();
+  await card.locator("summary", { hasText: "Change" }).click();
+  await card.getByLabel("What they may do").selectOption("approver");
+  await card.getByLabel("Domains that an approver decides").fill("crm.deals, billing");
+  await card.getByRole("button", { name: "Change" }).click();
+  await present(page);
+  await card.getByText("Decides in crm.deals, billing").waitFor();
+  await other.page.bringToFront();
+  await other.page.getByText("Decides in crm.deals, billing").waitFor();
+  check(true, "a role is changed, and the other one sees it at once");
+  await screens(page, "people");
+  await page.bringToFront();
+  const own = page.locator("#people > li", { hasText: "(you)" });
+  await own.locator("summary", { hasText: "Change" }).click();
+  await own.getByLabel("What they may do").selectOption("viewer");
+  await own.getByRole("button", { name: "Change" }).click();
+  await page.getByText("This is the only owner").waitFor();
+  check(true, "the only owner cannot be taken away");
+}
+
+async function hostile({ desk, page }) {
+  await page.goto(`${desk.url}/people`);
+  await page.keyboard.press("n");
+  await page.getByLabel("Their name").fill('<img src=x onerror="globalThis.owned=1">\u202eevil');
+  await page.getByRole("button", { name: "Make the link" }).click();
+  await page.locator("dialog#once").getByRole("button", { name: "Close" }).click();
+  const invitation = page.locator("section.part li", { hasText: "<img src=x" });
+  await invitation.waitFor();
+  check((await page.locator("main img").count()) === 0 && (await invitation.textContent()).includes("\\u{202e}"), "a hostile name is text");
+  await screens(page, "people-hostile");
+  await invitation.getByRole("button", { name: "Take it back" }).click();
+  await invitation.waitFor({ state: "detached" });
+  check(!(await page.evaluate(() => globalThis.owned)), "and its invitation is taken back");
+}
+
+async function sessions(all) {
+  const { desk, page } = all;
+  const phone = await newBrowser(all);
+  await phone.page.goto(`${desk.url}/sign-in?next=/messages`);
+  await phone.page.getByLabel("Your name").fill("Ada");
+  await phone.page.getByLabel("Passphrase or PIN").fill(PASSPHRASE);
+  await phone.page.getByRole("button", { name: "Sign in" }).click();
+  await phone.page.waitForURL(`${desk.url}/messages`);
+  await page.goto(`${desk.url}/people/you`);
+  await page.getByText("This browser", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "End it" }).first().waitFor();
+  const before = await page.locator("#sessions > li").count();
+  await screens(page, "people-you");
+  // The newest one is the other browser's.
+  await page.getByRole("button", { name: "End it" }).first().click();
+  await until("one less", async () => (await page.locator("#sessions > li").count()) === before - 1);
+  await phone.page.waitForURL(/\/sign-in/, { timeout: 20_000 });
+  check(true, "a session that is ended in one browser is over in the other, without anybody touching it");
+  await phone.context.close();
+}
+
+async function tokens({ desk, page, complaints }) {
+  await page.goto(`${desk.url}/people/you`);
+  await page.keyboard.press("n");
+  await page.getByLabel("What it is for").fill("<b>a script</b>");
+  await page.getByLabel("Scopes, with commas between").fill("nonsense!");
+  await page.getByRole("button", { name: "Make the token" }).click();
+  await present(page);
+  await page.getByText("is not a scope", { exact: false }).waitFor();
+  forgive(complaints);
+  await page.getByLabel("Scopes, with commas between").fill("bridge:read, desk_record_list:read");
+  await page.getByRole("button", { name: "Make the token" }).click();
+  await page.locator("dialog#once[open]").waitFor();
+  const token = await page.locator("#once-value").inputValue();
+  const read = (token) => fetch(`${desk.url}/api/bridge_list_groups`, { headers: { authorization: `Bearer ${token}` } });
+  check((await read(token)).status === 200, "a token is made, shown once, and works");
+  await page.locator("dialog#once").getByRole("button", { name: "Close" }).click();
+  await page.locator("#tokens").getByText("<b>a script</b>").waitFor();
+  await page.getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await until("it is gone", async () => (await page.locator("#tokens > li").count()) === 0);
+  check((await read(token)).status === 401, "and is revoked");
+}
+
+async function approvals({ desk, page }) {
+  await page.goto(`${desk.url}/people/approvals`);
+  await page.getByText("There is none").waitFor();
+  const id = await desk.propose("code", "deal/1", { note: "first" });
+  await page.goto(`${desk.url}/?request=${id}`);
+  await page.getByText("Approve more like it").click();
+  await page.getByRole("button", { name: "Approve, also for acts like it" }).click();
+  await present(page);
+  await page.getByText("Approved, and acts like it for a while").waitFor();
+  await page.goto(`${desk.url}/people/approvals`);
+  await page.getByText("given by Ada").waitFor();
+  await screens(page, "people-approvals");
+  await page.getByRole("button", { name: "End it" }).click();
+  await present(page);
+  await page.getByText("ended", { exact: true }).waitFor();
+  check(true, "a standing approval is listed with who gave it, and ended");
+}
+
+// The desk starts again with two channels: one that takes everything, and one whose receiver says that it is gone.
+async function notifications({ desk, page }) {
+  await page.goto(`${desk.url}/people/notifications`);
+  await page.getByText("No channel is set up").waitFor();
+  check(true, "without a channel the page says how to set one up");
+  const gone = createServer((_, response) => response.writeHead(410).end()).listen(0, "127.0.0.1");
+  await new Promise((resolve) => gone.once("listening", resolve));
+  const channels = ["notifications:", '  desktop: { command: ["/bin/true"] }', "  webhooks:", `    - { name: team, url: "http://127.0.0.1:${gone.address().port}/x", secret: "whsec_${"A".repeat(43)}=" }`];
+  const { port } = new URL(desk.url);
+  await desk.halt();
+  writeFileSync(join(desk.home, "deskmate.yaml"), `${channels.join("\n")}\n`);
+  await desk.start(`127.0.0.1:${port}`);
+  await page.goto(`${desk.url}/people/notifications`);
+  await page.locator("#channel-desktop").getByRole("button", { name: "Send a test" }).click();
+  await page.locator("#notifications").getByText("delivered").first().waitFor();
+  await page.locator("#channel-desktop").getByText("last arrived").waitFor();
+  check(true, "a test is sent through a channel, and what became of it shows");
+  const team = page.locator("#channel-team");
+  await team.getByRole("button", { name: "Send a test" }).click();
+  await team.getByRole("button", { name: "Turn it on again" }).waitFor();
+  await screens(page, "people-notifications");
+  await team.getByRole("button", { name: "Turn it on again" }).click();
+  await until("it is on", async () => (await team.getByRole("button", { name: "Turn it on again" }).count()) === 0);
+  check(true, "a channel that went off by itself is turned on again");
+  gone.close();
+}
+
+async function out({ desk, page }, other) {
+  await other.page.goto(`${desk.url}/messages`);
+  await page.goto(`${desk.url}/people`);
+  const card = page.locator("#people > li", { hasText: "Grace" });
+  await card.getByRole("button", { name: "Keep out" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await present(page);
+  await card.getByText("disabled").waitFor();
+  await other.page.waitForURL(/\/sign-in/, { timeout: 20_000 });
+  check(true, "who is kept out is out at once");
+  await card.getByRole("button", { name: "Let in again" }).click();
+  await until("she is in again", async () => (await card.getByText("disabled").count()) === 0);
+  await sleep(100);
+  check(true, "and let in again");
+  await other.context.close();
+}
+
+export default async function (all) {
+  const other = await inviting(all);
+  await roles(all, other);
+  for (const part of [hostile, sessions, tokens, approvals, notifications]) await part(all);
+  await out(all, other);
+}
