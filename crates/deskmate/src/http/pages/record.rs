@@ -15,7 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::super::Shared;
 use super::event::{self, Event};
 use super::shell::{self, Page, Place};
-use super::ui::{self, Tone, badge, choice, empty, said, short, time};
+use super::ui::{self, Tone, badge, empty, filter, said, short, time};
 use super::visit::{Fault, People, Visit};
 
 /// How many rows a page begins with, and how many more it shows at once.
@@ -164,7 +164,7 @@ async fn bar(visit: &Visit, people: &People, filters: &Filters) -> Result<Markup
     Ok(html! {
         form.filters data-filters role="search" {
             input type="search" name="search" value=(filters.search) placeholder="Search" aria-label="Search kinds, subjects, facts and what was written" data-key="/";
-            div.kind { label.unseen for="kind" { "Kind" } (choice("kind", "kind", &kinds, &filters.kind)) }
+            (filter("Kind", "kind", &kinds, &filters.kind))
             details id="narrow" open[filters.are_deep()] {
                 summary { "Filter" }
                 div.grid {
