@@ -119,5 +119,17 @@ export async function claim(page, desk, name = "Ada") {
   await page.waitForURL(`${desk.url}/`);
 }
 
+// Another person of the desk, in a browser of their own.
+export async function invited({ desk, browser, complaints }, name, ...role) {
+  const { link } = desk.cli("person", "invite", name, ...role);
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  listen(page, complaints);
+  await page.goto(link.replace(desk.address, desk.url));
+  await fill(page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
+  await page.waitForURL(`${desk.url}/`);
+  return { context, page };
+}
+
 // The network log of a refused call is no fault of a page.
 export const provoked = (complaint) => /the server responded with a status of (401|403|404|409|429)/.test(complaint) || /blocked by CORS|ERR_FAILED|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET/.test(complaint);

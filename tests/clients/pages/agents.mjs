@@ -1,6 +1,6 @@
 // Agents and trust: who is there, tokens that are shown once, pausing one, and the score over time.
 
-import { PASSPHRASE, check, fill, listen, screens, signedCall, until } from "../desk.mjs";
+import { check, fill, invited, screens, signedCall, until } from "../desk.mjs";
 
 const HOSTILE = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066`;
 const rows = (page) => page.locator("#agents .title").allTextContents();
@@ -171,14 +171,9 @@ async function pausing({ desk, page, token }) {
 }
 
 // Somebody who only looks on, in a browser of their own.
-async function lookingOn({ desk, browser, complaints }) {
-  const { link } = desk.cli("person", "invite", "Vera", "--role", "viewer");
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
-  const page = await context.newPage();
-  listen(page, complaints);
-  await page.goto(link);
-  await fill(page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
-  await page.waitForURL(`${desk.url}/`);
+async function lookingOn(all) {
+  const { desk } = all;
+  const { context, page } = await invited(all, "Vera", "--role", "viewer");
   await page.goto(`${desk.url}/agents`);
   check((await page.locator("#register").count()) === 0, "who only looks on is not offered to register agents");
   await page.goto(`${desk.url}/agents/code`);

@@ -1,6 +1,6 @@
 // The inbox: arrival, filters, keys, deciding alone and with others, and what happens when the desk goes away.
 
-import { PASSPHRASE, check, claim, fill, listen, screens, signedCall, sleep, until } from "../desk.mjs";
+import { check, invited, screens, signedCall, sleep, until } from "../desk.mjs";
 
 const rows = (page) => page.locator("[data-row] .title").allTextContents();
 const open = (page) => page.locator("article.request h2").textContent();
@@ -131,22 +131,10 @@ async function many({ desk, page }) {
   check(true, "and decides that");
 }
 
-// A second person, in a browser of their own.
-async function second({ desk, browser, complaints }) {
-  const { link } = desk.cli("person", "invite", "Grace", "--role", "approver", "--domain", "*");
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
-  const page = await context.newPage();
-  listen(page, complaints);
-  await page.goto(link);
-  await fill(page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
-  await page.waitForURL(`${desk.url}/`);
-  return { context, page };
-}
-
 async function together(all) {
   const { desk, page } = all;
   const id = await desk.propose("both", "deal/both", { note: "for two" });
-  const other = await second(all);
+  const other = await invited(all, "Grace", "--role", "approver", "--domain", "*");
   for (const one of [page, other.page]) await one.goto(`${desk.url}/?request=${id}`);
   await Promise.all([page.keyboard.press("a"), other.page.keyboard.press("a")]);
   await until("it is decided", async () => (await state(desk, page, id)) === "approved");

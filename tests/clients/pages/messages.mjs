@@ -1,22 +1,10 @@
 // Messages: conversations of agents and of people, as they arrive; writing, answering, receipts and groups.
 
-import { PASSPHRASE, check, fill, listen, screens, signedCall, until } from "../desk.mjs";
+import { check, fill, invited, screens, signedCall, until } from "../desk.mjs";
 
 const rows = (page) => page.locator("[data-row] .title").allTextContents();
 const said = (page) => page.locator("li.message pre").allTextContents();
 const send = (desk, agent, input) => desk.call(agent, "bridge_send_message", input);
-
-// A second person, in a browser of their own.
-async function second({ desk, browser, complaints }) {
-  const { link } = desk.cli("person", "invite", "Grace", "--role", "member");
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
-  const page = await context.newPage();
-  listen(page, complaints);
-  await page.goto(link);
-  await fill(page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
-  await page.waitForURL(`${desk.url}/`);
-  return { context, page };
-}
 
 async function arriving({ desk, page }) {
   await page.goto(`${desk.url}/messages`);
@@ -78,7 +66,7 @@ async function writing({ desk, page }) {
 
 async function together(all) {
   const { desk, page } = all;
-  const other = await second(all);
+  const other = await invited(all, "Grace", "--role", "member");
   await other.page.goto(`${desk.url}/messages`);
   check((await rows(other.page)).length === 2, "another person sees the conversations too");
   await page.goto(`${desk.url}/messages?write=-`);

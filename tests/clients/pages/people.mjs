@@ -118,7 +118,7 @@ async function sessions(all) {
   await phone.page.goto(`${desk.url}/sign-in?next=/messages`);
   await phone.page.getByLabel("Your name").fill("Ada");
   await phone.page.getByLabel("Passphrase or PIN").fill(PASSPHRASE);
-  await phone.page.getByRole("button", { name: "Sign in" }).click();
+  await phone.page.getByRole("button", { name: "Sign in", exact: true }).click();
   await phone.page.waitForURL(`${desk.url}/messages`);
   await page.goto(`${desk.url}/people/you`);
   await page.getByText("This browser", { exact: true }).waitFor();
@@ -146,7 +146,7 @@ async function tokens({ desk, page, complaints }) {
   await page.getByRole("button", { name: "Make the token" }).click();
   await page.locator("dialog#once[open]").waitFor();
   const token = await page.locator("#once-value").inputValue();
-  const read = (token) => fetch(`${desk.url}/api/bridge_list_groups`, { headers: { authorization: `Bearer ${token}` } });
+  const read = (token) => fetch(`${desk.address}/api/bridge_list_groups`, { headers: { authorization: `Bearer ${token}` } });
   check((await read(token)).status === 200, "a token is made, shown once, and works");
   await page.locator("dialog#once").getByRole("button", { name: "Close" }).click();
   await page.locator("#tokens").getByText("<b>a script</b>").waitFor();

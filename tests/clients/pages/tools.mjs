@@ -1,6 +1,6 @@
 // The tools: every operation as a form, with its answer, what it wrote, and what went wrong.
 
-import { check, fill, listen, PASSPHRASE, screens, signedCall, until } from "../desk.mjs";
+import { check, fill, invited, screens, until } from "../desk.mjs";
 
 async function listing({ desk, page }) {
   await page.keyboard.press("g");
@@ -95,14 +95,9 @@ async function reading({ desk, page }) {
 }
 
 // Presence is asked for by itself, and what overwrites asks first.
-async function presence({ desk, page, browser, complaints }) {
-  const { link } = await signedCall(page, "desk_whoami", {}).then(() => desk.cli("person", "invite", "Vera", "--role", "viewer"));
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
-  const other = await context.newPage();
-  listen(other, complaints);
-  await other.goto(link);
-  await fill(other, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
-  await other.waitForURL(`${desk.url}/`);
+async function presence(all) {
+  const { desk, page } = all;
+  const { context, page: other } = await invited(all, "Vera", "--role", "viewer");
   await other.goto(`${desk.url}/tools`);
   const names = await other.locator("[data-row] code").allTextContents();
   check(names.includes("desk_record_list") && !names.includes("desk_record_erase") && !names.includes("bridge_send_message"), "everybody sees what they may call");

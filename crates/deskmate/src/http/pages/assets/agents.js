@@ -1,8 +1,6 @@
 // What the forms of agents and of trust answer: a token that is shown once and nowhere else, and whether the record gives
 // the same score again.
 
-import { toast } from "./acts.js";
-
 const at = (id) => document.getElementById(id);
 
 function showToken({ agent, token, expires_at: until }) {
@@ -26,27 +24,12 @@ function tellReplay({ agrees, compared, events, rows }) {
   box.textContent = agrees ? `The record gives the same. ${counted}` : `The record gives something else, ${wrong.join("; ")}. ${counted}`;
 }
 
-async function copy(button) {
-  const text = at(button.dataset.copy);
-  try {
-    await navigator.clipboard.writeText(text.textContent);
-    toast("Copied");
-  } catch {
-    getSelection().selectAllChildren(text);
-    toast("The browser does not let pages copy; it is selected.");
-  }
-}
-
 document.addEventListener("done", (event) => {
   if ("token" in event.target.dataset) {
     showToken(event.detail.answer);
     event.target.reset();
   }
   if ("replay" in event.target.dataset) tellReplay(event.detail.answer);
-});
-document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-copy]");
-  if (button) copy(button);
 });
 // A key pressed by chance must not lose what cannot be shown again.
 document.addEventListener("cancel", (event) => event.target.id === "token" && event.preventDefault(), true);

@@ -17,12 +17,14 @@ function showOnce(template, answer) {
   at("once-value").select();
 }
 
-async function copy(field) {
+// What is in a field, or in any other element.
+async function copy(element) {
   try {
-    await navigator.clipboard.writeText(field.value);
+    await navigator.clipboard.writeText(element.value ?? element.textContent);
     toast("Copied");
   } catch {
-    field.select();
+    if (element.select) element.select();
+    else getSelection().selectAllChildren(element);
     toast("This browser does not let pages copy: press Ctrl or Cmd C.");
   }
 }
