@@ -1,5 +1,6 @@
 // The record: the timeline with its filters, one event with its proof, erasing, verifying, taking it along, and cases.
 
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 import { check, screens, signedCall, until } from "../desk.mjs";
@@ -201,8 +202,37 @@ async function cases({ desk, page }) {
   check(true, "and shows what was before");
 }
 
+// A search ends after so many events, says so, and goes on from there.
+async function farBack({ desk, page }) {
+  for (let batch = 0; batch < 13; batch++) {
+    const row = (_, number) => ({ table: "timeline", row: { id: `t-${batch}-${number}`, session_id: "s", actor: "agent", event_type: "proposal", reference_id: "p", summary: "straw", created_at: "2025-12-31T10:00:00.000Z" } });
+    const answer = await signedCall(page, "desk_import_cowork", { rows: Array.from({ length: 500 }, row) });
+    if (answer.error) throw new Error(JSON.stringify(answer.error));
+  }
+  await page.goto(`${desk.url}/record?search=desk.claimed`);
+  await page.getByText("Nothing fits so far").waitFor();
+  await page.getByRole("link", { name: "Look further back" }).click();
+  await until("the needle", async () => (await kinds(page)).join() === "desk.claimed");
+  check(true, "a search that looked through enough says so, and goes on where it ended");
+  const [all] = await Promise.all([page.waitForEvent("download"), page.goto(`${desk.url}/record/events.jsonl?kind=import.row`).catch(() => {})]);
+  const lines = readFileSync(await all.path(), "utf8").trim().split("\n");
+  check(lines.length === 6500, "and a long download is whole", lines.length);
+}
+
+// Somebody changes a row behind the desk's back.
+async function tampered({ desk, page, engine }) {
+  if (engine !== "sqlite") return;
+  const done = spawnSync("sqlite3", ["-cmd", ".timeout 5000", `${desk.home}/desk.db`, "update event set actor = 'somebody' where seq = 3"], { encoding: "utf8" });
+  if (done.status !== 0) throw new Error(done.stderr);
+  await page.goto(`${desk.url}/record`);
+  await page.getByRole("button", { name: "Verify now" }).click();
+  await page.getByText("Something was changed behind the desk's back.").waitFor({ timeout: 60_000 });
+  check(await page.locator(".findings a", { hasText: "event 3" }).first().isVisible(), "a verification names the first event that does not fit");
+  await screens(page, "record-not-sound");
+}
+
 export default async function (all) {
-  for (const part of [timeline, filters, paging, event, erasing, verifying, progress, exporting, cases]) await part(all);
+  for (const part of [timeline, filters, paging, event, erasing, verifying, progress, exporting, cases, farBack, tampered]) await part(all);
   // The network log of an input that was meant to be wrong is no fault of a page.
   const unmeant = all.complaints.filter((complaint) => !complaint.includes("status of 400"));
   all.complaints.splice(0, all.complaints.length, ...unmeant);
