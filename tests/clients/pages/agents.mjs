@@ -170,6 +170,19 @@ async function pausing({ desk, page, token }) {
   check((await desk.call(token, "cowork_propose", act)).mode !== "deny", "and goes on when it is let");
 }
 
+// What is earned with a token stands beside what was earned without one.
+async function apart(all) {
+  const { desk, page } = all;
+  const { token } = await signedCall(page, "desk_agent_add", { agent: "scribe" });
+  await decided(all, token, [true, true]);
+  await page.goto(`${desk.url}/trust?agent=scribe&domain=crm.deals`);
+  await until("both scores", async () => (await page.locator(".chart").first().locator("circle").count()) === 8);
+  const headings = await page.locator("h2").allTextContents();
+  check(["With its token", "By its name alone, unverified"].every((heading) => headings.includes(heading)), "a score that was earned by a name alone stays apart", headings);
+  check((await page.locator(".chart .broken").count()) > 0 && (await page.getByText("the broken one").isVisible()), "and is another line of the chart");
+  await screens(page, "trust-apart");
+}
+
 // Somebody who only looks on, in a browser of their own.
 async function lookingOn(all) {
   const { desk } = all;
@@ -210,6 +223,7 @@ export default async function (all) {
   let token = await registering(all);
   token = await changing({ ...all, token });
   await pausing({ ...all, token });
+  await apart(all);
   await lookingOn(all);
   await revoking({ ...all, token });
 }

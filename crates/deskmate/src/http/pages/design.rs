@@ -17,7 +17,7 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 async fn serve(visit: Visit) -> Result<Response, Fault> {
-    shell::show(&visit, Page { title: "Design", place: Place::Other, topics: "none", body: all() }).await
+    shell::show(&visit, Page { title: "Design", place: Place::Other, topics: "", body: all() }).await
 }
 
 /// A part, and when it is used.

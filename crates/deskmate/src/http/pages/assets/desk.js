@@ -28,7 +28,7 @@ async function show(address) {
   }
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
   if (own !== turn) return true;
-  if (!parsed.body.dataset.topics) return false;
+  if (!("topics" in parsed.body.dataset)) return false;
   localise(parsed);
   const before = document.body.dataset.count;
   document.title = parsed.title;

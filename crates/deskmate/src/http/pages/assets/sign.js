@@ -9,9 +9,11 @@ function store(mode, act) {
     open.onupgradeneeded = () => open.result.createObjectStore("keys");
     open.onerror = () => reject(open.error);
     open.onsuccess = () => {
-      const request = act(open.result.transaction("keys", mode).objectStore("keys"));
-      request.onsuccess = () => resolve(request.result);
-      request.onerror = () => reject(request.error);
+      const transaction = open.result.transaction("keys", mode);
+      const request = act(transaction.objectStore("keys"));
+      // Only what is complete is kept: a page that leaves before takes its transaction with it.
+      transaction.oncomplete = () => resolve(request.result);
+      transaction.onabort = () => reject(transaction.error);
     };
   });
 }
