@@ -15,6 +15,7 @@ async function firstSteps({ desk, page }) {
   await desk.propose("first", "deal/0", { note: "zero" });
   await until("two are done", async () => (await done()) === 2);
   await page.getByText("update: deal/0").click();
+  await page.locator("article.request").waitFor();
   await page.keyboard.press("a");
   await page.getByText("Nothing waits for you").waitFor();
   await until("all are done", async () => (await done()) === 3);
