@@ -95,6 +95,26 @@ async function editing({ desk, page }) {
   check(JSON.stringify(change) === '{"count":4,"note":"as edited"}', "what was edited is what the agent may do", change);
 }
 
+async function remembering({ desk, page }) {
+  for (const number of [1, 2]) await desk.propose("often", `deal/often${number}`, { note: "the same" });
+  const id = await desk.propose("often", "deal/often3", { note: "the same" });
+  await page.goto(`${desk.url}/?request=${id}`);
+  await page.getByText("Approve more like it").click();
+  await page.getByRole("button", { name: "Approve, and draft a rule" }).click();
+  await page.getByRole("heading", { name: "A rule was drafted" }).waitFor();
+  check((await page.locator("#rule-text").textContent()).includes("effect: allow"), "an approval can draft a rule");
+  check((await page.locator("#rule-list li").count()) > 0, "which shows what it would have matched");
+  await screens(page, "rule");
+  await page.getByRole("button", { name: "Close" }).click();
+  const other = await desk.propose("often", "deal/often4", { note: "the same" });
+  await page.goto(`${desk.url}/?request=${other}`);
+  await page.getByText("Approve more like it").click();
+  await page.getByRole("button", { name: "Approve, also for acts like it" }).click();
+  await page.getByText("Approved, and acts like it for a while").waitFor();
+  const { standing_approvals: standing } = await signedCall(page, "desk_standing_approval_list", {});
+  check(standing.length === 1 && standing[0].agent === "often", "and one can stand for acts like it", standing);
+}
+
 async function talking({ desk, page }) {
   const id = await desk.propose("talker", "deal/ask", { note: "why not" });
   await page.goto(`${desk.url}/?request=${id}`);
@@ -165,6 +185,11 @@ async function handoffs({ desk, page }) {
   await page.goto(`${desk.url}/?kind=handoff&request=${id}`);
   for (const text of ["Pay what is owed", "Order 44 says 3, the invoice 5.", "Asked the supplier."]) await page.getByText(text).waitFor();
   await screens(page, "handoff");
+  const late = await desk.call("billing", "cowork_handoff", { ...packet, reason: "Nobody answers", timeout_seconds: 1 });
+  await page.goto(`${desk.url}/?kind=handoff`);
+  await page.locator(`#row-${late.handoff_id}`).getByText("overdue").waitFor({ timeout: 20_000 });
+  check(true, "a handoff that nobody answered in time stands out");
+  await page.goto(`${desk.url}/?kind=handoff&request=${id}`);
   await page.keyboard.press("a");
   await page.getByLabel("What you decided").fill("The order is right.");
   await page.getByLabel("What the agent is to do").fill("Pay for 3.");
@@ -216,6 +241,29 @@ async function away({ desk, page }) {
   check(await page.getByText("The connection to the desk is lost").isHidden(), "and what was missed is caught up without a reload");
 }
 
+// The browser tells of a new request while nobody looks, once for all tabs.
+async function notifying({ desk, page, context }) {
+  await context.grantPermissions(["notifications"], { origin: desk.url });
+  await page.goto(desk.url);
+  await page.evaluate(() => {
+    globalThis.told = [];
+    globalThis.Notification = class {
+      static permission = "granted";
+      static requestPermission = async () => "granted";
+      constructor(title, { body }) {
+        globalThis.told.push(`${title}: ${body}`);
+      }
+    };
+    Object.defineProperty(document, "hidden", { get: () => true });
+  });
+  await page.locator(".you summary").click();
+  await page.getByRole("button", { name: "Notify me in this browser" }).click();
+  await page.getByText("New requests are told by this browser").waitFor();
+  await desk.propose("notified", "deal/notified", { note: "now" });
+  const told = await until("it is told", () => page.evaluate(() => globalThis.told[0]));
+  check(/^Deskmate: \d+\+? requests? waits? for you\.$/.test(told), "a new request is told by the browser", told);
+}
+
 async function tabs({ desk, page, context }) {
   const others = [];
   for (let number = 0; number < 9; number++) {
@@ -250,5 +298,5 @@ async function pausing({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [firstSteps, arriving, byKeyboard, editing, talking, many, handoffs, together, hostile, scrolled, pausing, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, editing, remembering, talking, many, handoffs, together, hostile, scrolled, pausing, notifying, away, tabs]) await part(all);
 }

@@ -116,7 +116,7 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
         div.split data-open=[open.is_some().then_some("detail")] {
             section.list aria-label="What waits" {
                 (bar(&filters))
-                (listed(&people, &filters, &rows))
+                (listed(&visit, &people, &filters, &rows))
                 @if has_more { (more(&Filters { rows: (filters.rows() + ROWS).to_string(), ..filters.clone() }.address())) }
             }
             section.detail id="detail" aria-label="The request that is open" {
@@ -188,7 +188,7 @@ fn bar(filters: &Filters) -> Markup {
     }
 }
 
-fn listed(people: &People, filters: &Filters, rows: &[Row]) -> Markup {
+fn listed(visit: &Visit, people: &People, filters: &Filters, rows: &[Row]) -> Markup {
     if rows.is_empty() {
         return if filters.are_set() || !filters.view.is_empty() {
             empty("Nothing fits", html! { p { a href="/" data-in-place { "Show all that waits" } } })
@@ -196,10 +196,10 @@ fn listed(people: &People, filters: &Filters, rows: &[Row]) -> Markup {
             empty("Nothing waits for you", html! { p { "What agents want to do and may not do alone arrives here." } })
         };
     }
-    html! { ol.rows id="rows" { @for row in rows { (line(people, filters, row)) } } }
+    html! { ol.rows id="rows" { @for row in rows { (line(visit, people, filters, row)) } } }
 }
 
-fn line(people: &People, filters: &Filters, row: &Row) -> Markup {
+fn line(visit: &Visit, people: &People, filters: &Filters, row: &Row) -> Markup {
     let address = Filters { request: row.request.clone(), ..filters.clone() }.address();
     let is_open = filters.request == row.request;
     let title = row.title.as_deref().unwrap_or("erased");
@@ -221,6 +221,7 @@ fn line(people: &People, filters: &Filters, row: &Row) -> Markup {
                     @if row.waits_for.as_deref() == Some("requester") { (badge(Tone::Quiet, "asked")) }
                     @if row.waits_for.as_deref() == Some("later") { (badge(Tone::Quiet, "put off")) }
                     @if let Some(assignee) = &row.assignee { span.badge { "for " (said(request::given(people, assignee))) } }
+                    @if row.state == "pending" { (request::pressing(visit.now(), row.assignee.as_deref(), &row.expires_at)) }
                     @if row.state == "pending" { span.deadline { "until " (time(&row.expires_at)) } }
                 }
                 span.unseen { "id " (short(&row.request)) }

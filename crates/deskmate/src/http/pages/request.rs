@@ -2,6 +2,7 @@
 
 use axum::extract::Path;
 use axum::response::Response;
+use deskmate_core::parse_time;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,6 +10,9 @@ use serde_json::{Value, json};
 use super::shell::{self, Page, Place};
 use super::ui::{self, Tone, badge, block, choice, fact, field, part, percent, plain, said, share, short, spaced, time, words};
 use super::visit::{Fault, People, Person, Visit};
+
+/// When a request that waits is about to expire, in microseconds.
+const SOON: i64 = 60 * 60 * 1_000_000;
 
 /// What `desk_request_get` answers.
 #[derive(Deserialize)]
@@ -148,6 +152,7 @@ pub(super) fn detail(visit: &Visit, people: &People, request: &Request) -> Marku
                     " " (badge(Tone::of_state(&request.state), &request.state))
                     " " (badge(Tone::of_risk(&request.risk), &format!("risk {}", request.risk)))
                     @if request.priority != "normal" { " " (badge(Tone::Quiet, &request.priority)) }
+                    @if request.state == "pending" { (pressing(visit.now(), request.assignee.as_deref(), &request.expires_at)) }
                 }
                 (standing(people, request))
             }
@@ -194,6 +199,15 @@ fn standing(people: &People, request: &Request) -> Markup {
 /// Who a request was given to: a person, or whoever has a role.
 pub(super) fn given<'p>(people: &'p People, assignee: &'p str) -> &'p str {
     if assignee == "role:owner" { "the owners" } else { people.name(assignee) }
+}
+
+/// How near the end of a request that waits is: nobody answered in time, or it is about to expire.
+pub(super) fn pressing(now: i64, assignee: Option<&str>, expires_at: &str) -> Markup {
+    let soon = parse_time("expires_at", expires_at).is_ok_and(|at| at - now < SOON);
+    html! {
+        @if assignee == Some("role:owner") { " " (badge(Tone::Alarm, "overdue")) }
+        @if soon { " " (badge(Tone::Alarm, "expires soon")) }
+    }
 }
 
 fn decides(person: &Person) -> bool {
@@ -344,7 +358,7 @@ fn remember(seen: &Markup, id: &str) -> Markup {
                 (field("remember-hours", "For how many hours acts like it pass without a person", html! { input id="remember-hours" name="hours" type="number" min="1" max="24" value="8" data-as="json"; }))
                 button { "Approve, also for acts like it" }
             }
-            form data-call="desk_request_approve" data-done="Approved, and a rule was drafted" data-show="rule" {
+            form data-call="desk_request_approve" data-done="Approved, and a rule was drafted" data-rule {
                 (seen)
                 input type="hidden" name="remember" value="rule";
                 button.quiet { "Approve, and draft a rule" }

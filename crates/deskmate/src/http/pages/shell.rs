@@ -141,6 +141,14 @@ fn dialogs() -> Markup {
                 div.row { button value="yes" { "Yes" } button.quiet type="button" data-close { "No" } }
             }
         }
+        dialog id="rule" aria-labelledby="rule-title" data-keep {
+            h2 id="rule-title" { "A rule was drafted" }
+            p { "It would let acts like this one pass. Nothing is in force yet: add it to the rules of a policy, and look at what it would change." }
+            pre.block id="rule-text" tabindex="0" {}
+            p id="rule-matched" {}
+            ul id="rule-list" {}
+            div.row { button type="button" data-copy="rule-text" { "Copy" } a href="/policies/edit" { "Edit the policies" } button.quiet type="button" data-close { "Close" } }
+        }
         dialog id="palette" aria-label="Search and commands" data-keep {
             input id="palette-query" type="search" placeholder="Go to a page, do something, or search the inbox" aria-label="Search and commands" autocomplete="off";
             ul id="palette-list" role="listbox" aria-label="Found" {}

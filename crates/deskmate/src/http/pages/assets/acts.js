@@ -157,7 +157,7 @@ function failed(form, error) {
 }
 
 async function submit(form) {
-  const { call: operation, done = "Done", undo, then, confirm: question, show } = form.dataset;
+  const { call: operation, done = "Done", undo, then, confirm: question } = form.dataset;
   const button = form.querySelector("button");
   if (button.disabled) return;
   if (question && !(await confirm(question))) return;
@@ -173,8 +173,9 @@ async function submit(form) {
     } else {
       if (undo) toast(done, { act: offerUndo(undo, input), label: "Undo", seconds: SECONDS.undo });
       else toast(done);
-      form.dispatchEvent(new CustomEvent("done", { bubbles: true, detail: { answer, show } }));
-      for (const details of [form.closest("details")]) if (details) details.open = false;
+      form.dispatchEvent(new CustomEvent("done", { bubbles: true, detail: { answer } }));
+      const details = form.closest("details");
+      if (details) details.open = false;
     }
     await refresh();
   } catch (error) {

@@ -56,7 +56,7 @@ function connection(up) {
 // A new request is told by the browser, where the person allowed it, and only once for all tabs.
 function announce(before, now) {
   if (!document.hidden || globalThis.Notification?.permission !== "granted") return;
-  if (parseInt(now, 10) > parseInt(before, 10)) new Notification("Deskmate", { body: `${now} requests wait for you.`, tag: "deskmate", icon: document.querySelector("link[rel=icon]").href });
+  if (parseInt(now, 10) > parseInt(before, 10)) new Notification("Deskmate", { body: now === "1" ? "1 request waits for you." : `${now} requests wait for you.`, tag: "deskmate", icon: document.querySelector("link[rel=icon]").href });
 }
 
 async function allowNotifications() {

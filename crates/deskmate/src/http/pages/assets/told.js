@@ -17,6 +17,20 @@ function showOnce(template, answer) {
   at("once-value").select();
 }
 
+// A rule that was drafted from an approval, and what it would have let pass before.
+function showRule({ yaml, would_have_matched: matched, looked_at: looked }) {
+  at("rule-text").textContent = yaml;
+  at("rule-matched").textContent = `Of ${looked} earlier acts it would have matched ${matched.length}${matched.length ? ":" : "."}`;
+  at("rule-list").replaceChildren(
+    ...matched.slice(0, 20).map(({ request, title, state }) => {
+      const item = document.createElement("li");
+      item.append(Object.assign(document.createElement("a"), { href: `/requests/${request}`, textContent: title ?? "erased" }), `, ${state}`);
+      return item;
+    }),
+  );
+  at("rule").showModal();
+}
+
 // What is in a field, or in any other element.
 async function copy(element) {
   try {
@@ -38,7 +52,8 @@ function open(address) {
 }
 
 document.addEventListener("done", ({ target: form, detail: { answer } }) => {
-  const { once, opens, reset } = form.dataset;
+  const { once, opens, reset, rule } = form.dataset;
+  if (rule !== undefined && answer.rule) showRule(answer.rule);
   if (reset !== undefined) form.reset();
   if (once) showOnce(once, answer);
   if (opens) open(filled(opens, answer, encodeURIComponent));
