@@ -218,7 +218,7 @@ async function requests(page, desk) {
   await page.getByText("The passphrase is wrong.").waitFor();
   await page.getByLabel("Passphrase").fill(PASSPHRASE);
   await page.getByRole("button", { name: "Go on" }).click();
-  await page.getByText("approved by Ada").waitFor();
+  await page.locator(".standing").getByText("approved by Ada").waitFor();
   check(true, "a request is approved on its page");
   const { events } = await page.evaluate((id) => fetch(`/api/desk_record_list?kind=request.approved&subject=request:${id}`).then((answer) => answer.json()), first);
   const { text, signature, key } = events[0]?.signed ?? {};
@@ -230,7 +230,7 @@ async function requests(page, desk) {
   await page.keyboard.press("r");
   await page.getByLabel("Why, for the agent to learn from").fill("too much");
   await page.getByRole("button", { name: "Reject", exact: true }).click();
-  await page.getByText("rejected by Ada").waitFor();
+  await page.locator(".standing").getByText("rejected by Ada").waitFor();
   check(true, "and another one rejected");
 }
 

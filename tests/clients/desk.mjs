@@ -104,12 +104,31 @@ export async function fill(page, fields) {
   await page.locator("main button:not([type=button])").click();
 }
 
-// Calls an operation as the page's person, signed by the browser's key.
+// Calls an operation as the page's person, signed by the browser's key. Presence is shown where the desk asks for it again.
 export function signedCall(page, operation, input) {
   return page.evaluate(
-    async ([operation, input]) => (await import(new URL("sign.js", document.querySelector("script[type=module]").src))).call(operation, input),
-    [operation, input],
+    async ([operation, input, passphrase]) => {
+      const { call } = await import(new URL("sign.js", document.querySelector("script[type=module]").src));
+      const answer = await call(operation, input);
+      if (!answer.error?.needs_presence) return answer;
+      await call("desk_show_presence", { passphrase });
+      return call(operation, input);
+    },
+    [operation, input, PASSPHRASE],
   );
+}
+
+// Gives the passphrase whenever a page asks for it, which depends on how long ago it was given last.
+export async function answersPresence(page) {
+  const answer = (passphrase) =>
+    new MutationObserver(() => {
+      const form = document.querySelector("#presence[open] form");
+      if (!form || form.elements.passphrase.value) return;
+      form.elements.passphrase.value = passphrase;
+      form.requestSubmit();
+    }).observe(document, { subtree: true, attributes: true, attributeFilter: ["open"] });
+  await page.addInitScript(answer, PASSPHRASE);
+  await page.evaluate(answer, PASSPHRASE);
 }
 
 export async function claim(page, desk, name = "Ada") {
@@ -128,6 +147,7 @@ export async function invited({ desk, browser, complaints }, name, ...role) {
   await page.goto(link.replace(desk.address, desk.url));
   await fill(page, { Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
   await page.waitForURL(`${desk.url}/`);
+  await answersPresence(page);
   return { context, page };
 }
 

@@ -4,7 +4,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 
-import { LAUNCH, SCREENS, check, chromium, claim, listen, provoked, startDesk } from "./desk.mjs";
+import { LAUNCH, SCREENS, answersPresence, check, chromium, claim, listen, provoked, startDesk } from "./desk.mjs";
 
 const folder = new URL("pages/", import.meta.url);
 const wanted = process.argv.slice(2);
@@ -33,6 +33,7 @@ try {
         const page = await context.newPage();
         listen(page, complaints);
         await claim(page, desk);
+        await answersPresence(page);
         const { default: run } = await import(new URL(`${part}.mjs`, folder));
         await run({ desk, page, context, browser, engine, complaints });
         const unexpected = complaints.filter((complaint) => !provoked(complaint));

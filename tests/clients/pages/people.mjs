@@ -19,15 +19,6 @@ function forgive(complaints) {
   if (refused >= 0) complaints.splice(refused, 1);
 }
 
-// The passphrase, where the desk asks for it.
-async function present(page) {
-  const dialog = page.locator("dialog#presence[open]");
-  if (await dialog.isVisible()) {
-    await dialog.getByLabel("Passphrase or PIN").fill(PASSPHRASE);
-    await dialog.getByRole("button", { name: "Go on" }).click();
-  }
-}
-
 async function inviting(all) {
   const { desk, page, context } = all;
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: new URL(desk.url).origin });
@@ -37,7 +28,6 @@ async function inviting(all) {
   await page.getByLabel("Their name").fill("Grace");
   await page.getByLabel("What they may do").first().selectOption("member");
   await page.getByRole("button", { name: "Make the link" }).click();
-  await present(page);
   await page.locator("dialog#once[open]").waitFor();
   const link = await page.locator("#once-value").inputValue();
   check(link.startsWith(`${desk.url}/join?code=`), "an invitation's link is shown once", link.slice(0, 40));
@@ -82,7 +72,6 @@ async function roles({ desk, page }, other) {
   await card.getByLabel("What they may do").selectOption("approver");
   await card.getByLabel("Domains that an approver decides").fill("crm.deals, billing");
   await card.getByRole("button", { name: "Change" }).click();
-  await present(page);
   await card.getByText("Decides in crm.deals, billing").waitFor();
   await other.page.bringToFront();
   await other.page.getByText("Decides in crm.deals, billing").waitFor();
@@ -139,7 +128,6 @@ async function tokens({ desk, page, complaints }) {
   await page.getByLabel("What it is for").fill("<b>a script</b>");
   await page.getByLabel("Scopes, with commas between").fill("nonsense!");
   await page.getByRole("button", { name: "Make the token" }).click();
-  await present(page);
   await page.getByText("is not a scope", { exact: false }).waitFor();
   forgive(complaints);
   await page.getByLabel("Scopes, with commas between").fill("bridge:read, desk_record_list:read");
@@ -163,13 +151,11 @@ async function approvals({ desk, page }) {
   await page.goto(`${desk.url}/?request=${id}`);
   await page.getByText("Approve more like it").click();
   await page.getByRole("button", { name: "Approve, also for acts like it" }).click();
-  await present(page);
   await page.getByText("Approved, and acts like it for a while").waitFor();
   await page.goto(`${desk.url}/people/approvals`);
   await page.getByText("given by Ada").waitFor();
   await screens(page, "people-approvals");
   await page.getByRole("button", { name: "End it" }).click();
-  await present(page);
   await page.getByText("ended", { exact: true }).waitFor();
   check(true, "a standing approval is listed with who gave it, and ended");
 }
@@ -207,7 +193,6 @@ async function out({ desk, page }, other) {
   const card = page.locator("#people > li", { hasText: "Grace" });
   await card.getByRole("button", { name: "Keep out" }).click();
   await page.getByRole("button", { name: "Yes" }).click();
-  await present(page);
   await card.getByText("disabled").waitFor();
   await other.page.waitForURL(/\/sign-in/, { timeout: 20_000 });
   check(true, "who is kept out is out at once");

@@ -106,7 +106,7 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
     };
     let detail = match &open {
         None => html! { p.hint { "Choose a request, or press " kbd { "j" } " and " kbd { "Enter" } "." } },
-        Some(Ok(request)) => request::detail(&visit, &people, request),
+        Some(Ok(request)) => request::detail(&visit, &people, request).await,
         Some(Err(fault)) => html! { p.hint { (said(fault.message())) } },
     };
     let back = Filters { request: String::new(), ..filters.clone() }.address();

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::shell::{self, Page, Place};
+use super::trust;
 use super::ui::{self, Tone, badge, block, choice, fact, field, part, percent, plain, said, share, short, spaced, time, words};
 use super::visit::{Fault, People, Person, Visit};
 
@@ -133,14 +134,19 @@ struct Grant {
 
 pub(super) async fn serve(visit: Visit, Path(id): Path<String>) -> Result<Response, Fault> {
     let request: Request = visit.ask("desk_request_get", json!({ "request": id })).await?;
-    let body = html! { div.alone { h1.unseen { "Request" } (detail(&visit, &visit.people().await?, &request)) } };
+    let people = visit.people().await?;
+    let body = html! { div.alone { h1.unseen { "Request" } (detail(&visit, &people, &request).await) } };
     let topics = format!("trust pause policy request:{id}");
     let title = request.title.as_deref().map_or_else(|| "Request".to_owned(), crate::visible::visible);
     shell::show(&visit, Page { title: &title, place: Place::Other, topics: &topics, body }).await
 }
 
 /// A request as it is shown beside the list and on a page of its own.
-pub(super) fn detail(visit: &Visit, people: &People, request: &Request) -> Markup {
+pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) -> Markup {
+    let lately = match &request.trust {
+        Some(_) => trust::lately(visit, people, &request.requester, &request.domain).await,
+        None => Markup::default(),
+    };
     html! {
         article.request id={ "request-" (request.request) } {
             header {
@@ -161,7 +167,7 @@ pub(super) fn detail(visit: &Visit, people: &People, request: &Request) -> Marku
             @if request.kind == "handoff" { (packet(people, request)) } @else { (what(people, request)) }
             @if let Some(text) = &request.reasoning { (part("Why", words(text))) }
             @if let Some(text) = &request.reversibility { (part("If it goes wrong", words(text))) }
-            (judged(request))
+            (judged(request, &lately))
             (thread(people, request))
             (before(request))
             footer.meta {
@@ -446,7 +452,7 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 /// What policy and trust say.
-fn judged(request: &Request) -> Markup {
+fn judged(request: &Request, lately: &Markup) -> Markup {
     part(
         "How the desk judged",
         html! {
@@ -454,7 +460,7 @@ fn judged(request: &Request) -> Markup {
                 (fact("Answer", badge(Tone::of_state(&request.mode), &request.mode)))
                 @if let Some(confidence) = request.confidence { (fact("The agent is sure", share("Confidence", confidence))) }
                 @if let Some(trust) = &request.trust {
-                    (fact("Trust", html! { a href=(ui::address("/trust", &[("agent", &request.requester), ("domain", &request.domain)])) { (format!("{:.2}", trust.score)) } }))
+                    (fact("Trust", html! { a href=(trust::address(&request.requester, &request.domain)) { (format!("{:.2}", trust.score)) } }))
                     (fact("Approved before", html! {
                         @if trust.sample_size == 0 { "nothing decided yet" } @else {
                             (percent(trust.accuracy)) " of " (trust.sample_size)
@@ -463,6 +469,7 @@ fn judged(request: &Request) -> Markup {
                     }))
                 }
             }
+            (lately)
             @if !request.hits.is_empty() {
                 ul.hits {
                     @for hit in &request.hits {

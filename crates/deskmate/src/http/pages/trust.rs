@@ -71,6 +71,12 @@ struct Shown {
     next_cursor: Option<String>,
 }
 
+/// The newest of them.
+#[derive(Deserialize)]
+struct Lately {
+    history: Vec<Change>,
+}
+
 #[derive(Deserialize)]
 struct Bucket {
     from: f64,
@@ -98,6 +104,24 @@ struct Change {
 pub(super) async fn of_agent(visit: &Visit, agent: &str) -> Result<Vec<Trust>, Fault> {
     let list: List = visit.ask("desk_trust_list", json!({ "agent": agent, "limit": 200 })).await?;
     Ok(list.items)
+}
+
+/// What moved trust in an agent lately, for whoever decides about it now.
+pub(super) async fn lately(visit: &Visit, people: &People, agent: &str, domain: &str) -> Markup {
+    // Of whom nothing was decided yet there is nothing to tell.
+    let Ok(Lately { history }) = visit.ask("desk_trust_get", json!({ "agent": agent, "domain": domain, "limit": 5 })).await else {
+        return Markup::default();
+    };
+    html! {
+        details id="trust-lately" {
+            summary { "How trust moved lately" }
+            ul {
+                @for change in &history {
+                    li { (time(&change.at)) ": " (spaced(&change.cause)) " by " (said(people.name(&change.by))) ", " (format!("{:+.2}", change.impact)) " to " (format!("{:.2}", change.new)) }
+                }
+            }
+        }
+    }
 }
 
 /// The page of an agent in a domain.
