@@ -27,6 +27,8 @@ async function show(address) {
     return true;
   }
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
+  // Reading and merging are two works, between which the browser may do what somebody wants of it.
+  await new Promise((resolve) => setTimeout(resolve));
   if (own !== turn) return true;
   if (!("topics" in parsed.body.dataset)) return false;
   localise(parsed);

@@ -5,7 +5,8 @@
 const KEPT = { DETAILS: ["open"], DIALOG: ["open"] };
 
 export function merge(from, to) {
-  if (from.hasAttribute("data-keep")) return;
+  // Most of a page is as it was, and the browser sees that quickest.
+  if (from.isEqualNode(to) || from.hasAttribute("data-keep")) return;
   attributes(from, to);
   children(from, to);
 }

@@ -1,14 +1,19 @@
-// Times in the reader's own zone: short where it is near, whole in the title.
+// Times in the reader's own zone: short where it is near, whole in the title. Making a format is slow, so each is made once.
+
+const format = (options) => new Intl.DateTimeFormat(undefined, options);
+const hour = format({ hour: "2-digit", minute: "2-digit" });
+const day = format({ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+const far = format({ year: "numeric", month: "short", day: "numeric" });
+const whole = format({ dateStyle: "full", timeStyle: "long" });
+
 export function localise(root) {
-  const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
-  const far = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
-  const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
   const now = new Date();
   const today = now.toDateString();
   for (const time of root.querySelectorAll("time")) {
     const moment = new Date(time.dateTime);
     if (Number.isNaN(moment.getTime())) continue;
-    time.textContent = moment.toDateString() === today ? moment.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" }) : (moment.getFullYear() === now.getFullYear() ? day : far).format(moment);
+    const near = moment.getFullYear() === now.getFullYear() ? day : far;
+    time.textContent = (moment.toDateString() === today ? hour : near).format(moment);
     time.title = whole.format(moment);
   }
 }
