@@ -116,6 +116,7 @@ async function passkeys(page, desk) {
   await page.getByRole("button", { name: "Yes" }).click();
   await page.getByRole("button", { name: "Use a passkey" }).click();
   await page.getByRole("button", { name: "Let agents go on" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
   await page.getByRole("button", { name: "Pause all" }).waitFor();
   check(true, "a passkey shows presence");
   await page.locator(".you summary").click();
@@ -175,6 +176,12 @@ async function signingIn(browser, complaints, url) {
   await signedIn(page, "owner");
   check(page.url() === `${url}/?view=all`, "signing in works, and leads to where they wanted to go", page.url());
   check((await signedCall(page, "desk_agent_add", { agent: "cowork" })).token, "and the new key signs");
+  for (const away of ["https://evil.example/", "//evil.example", "/%09/evil.example", "/%5Cevil.example", "javascript:alert(1)"]) {
+    await page.goto(`${url}/sign-in?next=${away}`);
+    await fill(page, { "Your name": "Ada", Passphrase: PASSPHRASE });
+    await signedIn(page, "owner");
+    check(page.url() === `${url}/`, `signing in leads nowhere else: ${away}`, page.url());
+  }
   await page.goto(`${url}/sign-in`);
   await fill(page, { "Your name": "Ada", Passphrase: "wrong passphrase" });
   const said = await alertOf(page);

@@ -136,7 +136,10 @@ impl<'c> Tx<'c> {
     }
 
     fn note<T>(&mut self, outcome: Result<T>) -> Result<T> {
-        if let Err(error) = &outcome {
+        // What ends a transaction comes first, and what follows it only says that the transaction has ended.
+        if let Err(error) = &outcome
+            && !self.failure.as_ref().is_some_and(|first| matches!(first.kind(), Kind::Busy | Kind::Unavailable))
+        {
             self.failure = Some(error.clone());
         }
         outcome

@@ -81,7 +81,13 @@ where
     fn run(&mut self, tx: &mut Tx<'_>) -> Verdict {
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.closure)(tx)))
             .unwrap_or_else(|_| Err(E::from(Error::new(Kind::Panicked, "the operation panicked; its changes were rolled back"))));
-        let verdict = if outcome.is_ok() { Verdict::Keep } else { Verdict::Undo(tx.take_failure()) };
+        // A statement that failed ends the transaction, whatever the operation made of it: PostgreSQL would take a commit
+        // for a rollback and say nothing.
+        let (outcome, verdict) = match (outcome, tx.take_failure()) {
+            (Ok(answer), None) => (Ok(answer), Verdict::Keep),
+            (Ok(_), Some(failure)) => (Err(E::from(failure.clone())), Verdict::Undo(Some(failure))),
+            (Err(error), failure) => (Err(error), Verdict::Undo(failure)),
+        };
         self.kept = Some(outcome);
         verdict
     }

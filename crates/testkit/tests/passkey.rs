@@ -19,12 +19,13 @@ struct Passkey {
     id: &'static [u8],
     seed: u8,
     host: &'static str,
+    port: u16,
     flags: u8,
     ceremony: Option<&'static str>,
 }
 
 impl Passkey {
-    const GOOD: Self = Self { id: b"a passkey", seed: 7, host: HOST, flags: 0b101, ceremony: None };
+    const GOOD: Self = Self { id: b"a passkey", seed: 7, host: HOST, port: 7373, flags: 0b101, ceremony: None };
 
     fn key(&self) -> SigningKey {
         SigningKey::from_slice(&[self.seed; 32]).unwrap()
@@ -38,7 +39,7 @@ impl Passkey {
     fn data(&self, purpose: &str, bound: &str, asked_at: i64) -> (Vec<u8>, Vec<u8>) {
         let challenge = BASE64URL_NOPAD.encode(&Sha256::digest(format!("deskmate passkey {purpose}\n{bound}\n{asked_at}")));
         let ceremony = self.ceremony.unwrap_or(if purpose == "add" { "webauthn.create" } else { "webauthn.get" });
-        let client = json!({ "type": ceremony, "challenge": challenge, "origin": format!("http://{}:7373", self.host), "crossOrigin": false });
+        let client = json!({ "type": ceremony, "challenge": challenge, "origin": format!("http://{}:{}", self.host, self.port), "crossOrigin": false });
         let mut authenticator = Sha256::digest(self.host).to_vec();
         authenticator.extend([self.flags, 0, 0, 0, 0]);
         (client.to_string().into_bytes(), authenticator)
@@ -104,6 +105,7 @@ both! {
             ("another key", Passkey { seed: 8, ..Passkey::GOOD }.answer("presence", &id, now)),
             ("unknown", Passkey { id: b"another", ..Passkey::GOOD }.answer("presence", &id, now)),
             ("another host", Passkey { host: "evil.localhost", ..Passkey::GOOD }.answer("presence", &id, now)),
+            ("a page on another port", Passkey { port: 3000, ..Passkey::GOOD }.answer("presence", &id, now)),
             ("nobody verified", Passkey { flags: 0b001, ..Passkey::GOOD }.answer("presence", &id, now)),
             ("nobody there", Passkey { flags: 0b100, ..Passkey::GOOD }.answer("presence", &id, now)),
             ("another ceremony", Passkey { ceremony: Some("webauthn.create"), ..Passkey::GOOD }.answer("presence", &id, now)),

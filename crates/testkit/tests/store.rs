@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use deskmate_db::{Committed, Db, Error, Kind, Migration, Options, Result, Seal, Staged, Tx, args};
+use deskmate_db::{Committed, Db, Engine, Error, Kind, Migration, Options, Result, Seal, Staged, Tx, args};
 use testkit::{Backend, PgSchema, wait};
 
 const MIGRATIONS: &[Migration] = &[
@@ -172,6 +172,32 @@ both_stores! {
         insert(&store.db, 1, "x").unwrap();
         assert_eq!(insert(&store.db, 2, "x").unwrap_err().kind(), Kind::Constraint);
         assert_eq!(count(&store.db), 1);
+    }
+
+    fn a_failure_that_is_passed_over_is_no_success(store: &Store) {
+        insert(&store.db, 1, "one").unwrap();
+        let kept: Result<()> = store.db.write_blocking(|tx| {
+            tx.execute("insert into item (n, name, flag) values ($1, $2, $3)", args![2_i64, "two", true])?;
+            drop(tx.execute("insert into item (n, name, flag) values ($1, $2, $3)", args![3_i64, "one", true]));
+            Ok(())
+        });
+        assert_eq!(kept.unwrap_err().kind(), Kind::Constraint);
+        assert_eq!(count(&store.db), 1);
+    }
+
+    fn a_conflict_is_tried_again_also_when_it_was_passed_over(store: &Store) {
+        if store.db.engine() == Engine::Sqlite {
+            return;
+        }
+        let mut turns = 0;
+        let done: Result<i64> = store.db.write_blocking(move |tx| {
+            turns += 1;
+            if turns == 1 {
+                drop(tx.batch("do $$ begin raise exception 'another one was faster' using errcode = '40001'; end $$"));
+            }
+            tx.one("select count(*) from item", &[])?.get(0)
+        });
+        assert_eq!(done.unwrap(), 0);
     }
 
     fn concurrent_counting_loses_nothing(store: &Store) {

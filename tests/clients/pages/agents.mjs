@@ -166,6 +166,7 @@ async function pausing({ desk, page, token }) {
   check((await page.locator("#agent-code").textContent()).includes("paused"), "the list says so");
   await page.goto(`${desk.url}/agents/code`);
   await page.getByRole("button", { name: "Let it go on" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
   await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
   check((await desk.call(token, "cowork_propose", act)).mode !== "deny", "and goes on when it is let");
 }

@@ -3,6 +3,11 @@
 import { check, invited, screens, signedCall, sleep, until } from "../desk.mjs";
 
 const rows = (page) => page.locator("[data-row] .title").allTextContents();
+// A key approves only what has been on the screen for a moment.
+async function approve(page) {
+  await sleep(500);
+  await page.keyboard.press("a");
+}
 const open = (page) => page.locator("article.request h2").textContent();
 const state = async (desk, page, id) => (await signedCall(page, "desk_request_get", { request: id })).state;
 
@@ -16,7 +21,7 @@ async function firstSteps({ desk, page }) {
   await until("two are done", async () => (await done()) === 2);
   await page.getByText("update: deal/0").click();
   await page.locator("article.request").waitFor();
-  await page.keyboard.press("a");
+  await approve(page);
   await page.getByText("Nothing waits for you").waitFor();
   await until("all are done", async () => (await done()) === 3);
   check(true, "and are ticked off by what really happens");
@@ -48,6 +53,9 @@ async function byKeyboard({ desk, page }) {
   await page.keyboard.press("k");
   await until("k opens the one before", async () => (await open(page)) === "update: deal/1");
   await page.keyboard.press("a");
+  await sleep(100);
+  check((await rows(page)).length === 6, "a key that comes with the request itself approves nothing");
+  await approve(page);
   await page.getByText("Approved").first().waitFor();
   await until("the next one is open", async () => (await open(page)) === "update: deal/2");
   check((await rows(page)).length === 5, "a approves, and the next request comes up");
@@ -80,19 +88,32 @@ async function byKeyboard({ desk, page }) {
   check(true, "and by age");
 }
 
+// An agent says what is there now. What it claims to be so already is approved with the rest, so it is shown.
+async function claimed({ desk, page }) {
+  const id = await desk.propose("claims", "deal/claimed", { note: "hello", iban: "MINE" }, { target_state: '{"iban":"MINE"}' });
+  await page.goto(`${desk.url}/?request=${id}`);
+  const shown = await page.locator(".diff tbody th").allTextContents();
+  check(shown.join() === "/iban,/note", "nothing that is approved is kept from who approves it", shown);
+  check((await page.locator(".diff thead").textContent()).includes("as the agent says"), "and what is there now is the agent's word");
+}
+
 async function editing({ desk, page }) {
-  const id = await desk.propose("editor", "deal/edit", { note: "as proposed", count: 3 });
+  // What nobody touches stays as it is to the byte, whatever its name or its line ends.
+  const change = '{"note":"as proposed","count":3,"text":"\\nfirst\\r\\nlast","__proto__":"mine"}';
+  const id = await desk.propose("editor", "deal/edit", {}, { proposed_change: change });
   await page.goto(`${desk.url}/?request=${id}`);
   await page.keyboard.press("e");
   await page.getByLabel("note").fill("as edited");
   await page.getByLabel("count").fill("{");
+  await sleep(500);
   await page.getByRole("button", { name: "Approve as edited" }).click();
   await page.getByText("is not valid JSON").waitFor();
   await page.getByLabel("count").fill("4");
   await page.getByRole("button", { name: "Approve as edited" }).click();
   await page.getByText("Approved as you edited it").waitFor();
-  const { change } = await desk.call("editor", "cowork_begin", { proposal_id: id });
-  check(JSON.stringify(change) === '{"count":4,"note":"as edited"}', "what was edited is what the agent may do", change);
+  const begun = await desk.call("editor", "cowork_begin", { proposal_id: id });
+  const kept = JSON.stringify(begun.change);
+  check(kept === '{"__proto__":"mine","count":4,"note":"as edited","text":"\\nfirst\\r\\nlast"}', "what was edited is what the agent may do, and nothing else changed", kept);
 }
 
 async function remembering({ desk, page }) {
@@ -100,6 +121,7 @@ async function remembering({ desk, page }) {
   const id = await desk.propose("often", "deal/often3", { note: "the same" });
   await page.goto(`${desk.url}/?request=${id}`);
   await page.getByText("Approve more like it").click();
+  await sleep(500);
   await page.getByRole("button", { name: "Approve, and draft a rule" }).click();
   await page.getByRole("heading", { name: "A rule was drafted" }).waitFor();
   check((await page.locator("#rule-text").textContent()).includes("effect: allow"), "an approval can draft a rule");
@@ -111,6 +133,7 @@ async function remembering({ desk, page }) {
   await page.getByText("How trust moved lately").click();
   check((await page.locator("#trust-lately li").first().textContent()).includes("by Ada, +0.02"), "what moved trust lately is shown with the request");
   await page.getByText("Approve more like it").click();
+  await sleep(500);
   await page.getByRole("button", { name: "Approve, also for acts like it" }).click();
   await page.getByText("Approved, and acts like it for a while").waitFor();
   const { standing_approvals: standing } = await signedCall(page, "desk_standing_approval_list", {});
@@ -159,14 +182,14 @@ async function together(all) {
   const id = await desk.propose("both", "deal/both", { note: "for two" });
   const other = await invited(all, "Grace", "--role", "approver", "--domain", "*");
   for (const one of [page, other.page]) await one.goto(`${desk.url}/?request=${id}`);
-  await Promise.all([page.keyboard.press("a"), other.page.keyboard.press("a")]);
+  await Promise.all([approve(page), approve(other.page)]);
   await until("it is decided", async () => (await state(desk, page, id)) === "approved");
   await sleep(500);
   const { events } = await page.evaluate((id) => fetch(`/api/desk_record_list?kind=request.approved&subject=request:${id}`).then((answer) => answer.json()), id);
   check(events.length === 1, "two people decide at once, and it is decided once", events.length);
   const third = await desk.propose("both", "deal/third", { note: "for one" });
   for (const one of [page, other.page]) await one.goto(`${desk.url}/?request=${third}`);
-  await page.keyboard.press("a");
+  await approve(page);
   await other.page.locator(".standing").getByText("approved by Ada").waitFor();
   check((await other.page.locator("[data-key=a]").count()) === 0, "a decision made elsewhere shows at once, and cannot be made again");
   const mine = await desk.propose("both", "deal/given", { note: "for Grace" });
@@ -298,10 +321,11 @@ async function pausing({ desk, page }) {
   const { mode } = await desk.call("paused", "cowork_propose", { domain: "crm.deals", action: "update", target: "deal/p", proposed_change: "{}", confidence: 0.9, reasoning: "no" });
   check(mode === "deny", "the kill switch denies every act at once", mode);
   await page.getByRole("button", { name: "Let agents go on" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
   await page.getByRole("button", { name: "Pause all" }).waitFor();
   check(true, "and is taken back");
 }
 
 export default async function (all) {
-  for (const part of [firstSteps, arriving, byKeyboard, editing, remembering, talking, many, handoffs, together, hostile, scrolled, pausing, notifying, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, claimed, editing, remembering, talking, many, handoffs, together, hostile, scrolled, pausing, notifying, away, tabs]) await part(all);
 }

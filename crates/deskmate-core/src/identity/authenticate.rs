@@ -148,8 +148,8 @@ pub fn mode(tx: &mut Tx<'_>) -> Result<Mode> {
 /// A name of an agent, a group or a project: short and without anything that could be mistaken for something else.
 pub fn check_name(field: &str, name: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
-    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) || name == "desk" {
-        return Err(Error::invalid(field, format!("must be 1 to {NAME_CHARS_MAX} letters, digits, '-', '_', '.' or '@', and not \"desk\"")));
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) || name == "desk" || name.chars().all(|c| c == '.') {
+        return Err(Error::invalid(field, format!("must be 1 to {NAME_CHARS_MAX} letters, digits, '-', '_', '.' or '@', not dots alone, and not \"desk\"")));
     }
     Ok(())
 }

@@ -170,17 +170,18 @@ fn host_of(origin: &str) -> Option<&str> {
     rest.split(':').next()
 }
 
-/// The host for which a browser asked a passkey for this, now; nothing where it asked for something else.
+/// The origin for which a browser asked a passkey for this, now; nothing where it asked for something else. Browsers give a
+/// passkey to every port of a host, so a page on another port is told apart here.
 fn asked(purpose: Purpose, bound: &str, asked_at: i64, client: &[u8], authenticator: &[u8], now_ms: i64) -> Option<String> {
     let said: ClientData = serde_json::from_slice(client).ok()?;
-    let host = host_of(&said.origin)?.to_owned();
+    let host = host_of(&said.origin)?;
     let (rp, flags) = (authenticator.get(..32)?, authenticator.get(32)?);
     let holds = said.ceremony == purpose.ceremony()
         && said.challenge == challenge(purpose, bound, asked_at)
         && (now_ms - asked_at).abs() <= ASKED_WITHIN_MS
-        && *rp == *Sha256::digest(&host)
+        && *rp == *Sha256::digest(host)
         && flags & PRESENT_AND_VERIFIED == PRESENT_AND_VERIFIED;
-    holds.then_some(host)
+    holds.then_some(said.origin)
 }
 
 pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddPasskey) -> Result<PasskeyOut> {
@@ -188,7 +189,7 @@ pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddPasskey) -> Result<PasskeyOut> 
     let hash = hash(&input.id)?;
     let (client, authenticator) = (bytes("client_data", &input.client_data)?, bytes("authenticator_data", &input.authenticator_data)?);
     let owner = cx.actor.id.clone();
-    let host = asked(Purpose::Add, &owner, input.asked_at, &client, &authenticator, cx.now() / 1_000)
+    let origin = asked(Purpose::Add, &owner, input.asked_at, &client, &authenticator, cx.now() / 1_000)
         .ok_or_else(|| Error::invalid("client_data", "is not the answer of a passkey that verified you, to this desk, just now"))?;
     let key = bytes("public_key", &input.public_key)?;
     let point = key.strip_prefix(&KEY_HEAD).filter(|point| VerifyingKey::from_sec1_bytes(point).is_ok());
@@ -196,15 +197,16 @@ pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddPasskey) -> Result<PasskeyOut> 
     if cx.tx.optional(CREDENTIAL, args![hash])?.is_some() {
         return Err(Error::conflict("this passkey is known already, or was taken away").hint("make a new one"));
     }
-    let passkey = rows::keep(cx, SecretKind::Passkey, &owner, &hash, &[format!("key:{}", BASE64.encode(point)), format!("host:{host}")], TTL)?;
+    let passkey = rows::keep(cx, SecretKind::Passkey, &owner, &hash, &[format!("key:{}", BASE64.encode(point)), format!("origin:{origin}")], TTL)?;
     rows::set_note(cx.tx, &passkey, Some(&input.note))?;
+    let host = host_of(&origin).unwrap_or_default().to_owned();
     Ok(PasskeyOut { passkey, note: input.note, host, created_at: format_time(cx.now()) })
 }
 
 pub(super) fn list(cx: &mut Cx<'_, '_>, _: ListPasskeys) -> Result<Passkeys> {
     let owner = cx.actor.id.clone();
     let passkeys = rows::good_of(cx, &owner, SecretKind::Passkey)?.into_iter().map(|row| {
-        let host = part(&row, "host:").unwrap_or_default();
+        let host = part(&row, "origin:").as_deref().and_then(host_of).unwrap_or_default().to_owned();
         PasskeyOut { passkey: row.id, note: row.note.unwrap_or_default(), host, created_at: format_time(row.created_at) }
     });
     Ok(Passkeys { passkeys: passkeys.collect() })
@@ -233,9 +235,9 @@ pub(super) fn verify(cx: &mut Cx<'_, '_>, assertion: &Assertion, purpose: Purpos
     let Some(row) = row.filter(|row| row.kind == SecretKind::Passkey.name() && row.is_good(cx.now())) else { return Ok(None) };
     let point = part(&row, "key:").and_then(|key| BASE64.decode(key.as_bytes()).ok());
     let key = point.and_then(|point| VerifyingKey::from_sec1_bytes(&point).ok());
-    let host = asked(purpose, bound, assertion.asked_at, &client, &authenticator, cx.now() / 1_000);
+    let origin = asked(purpose, bound, assertion.asked_at, &client, &authenticator, cx.now() / 1_000);
     let signed = [authenticator.as_slice(), Sha256::digest(&client).as_slice()].concat();
-    let good = host.is_some() && host == part(&row, "host:") && key.is_some_and(|key| key.verify(&signed, &signature).is_ok());
+    let good = origin.is_some() && origin == part(&row, "origin:") && key.is_some_and(|key| key.verify(&signed, &signature).is_ok());
     Ok(good.then_some(Answered { credential: row.id, owner: row.owner }))
 }
 

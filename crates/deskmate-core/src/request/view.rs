@@ -296,7 +296,8 @@ pub(super) fn details(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Details>
     let packet = decision.as_ref().map_or_else(|| packet.clone(), |decision| shown_packet(&packet, field, decision));
     let shown = act.as_ref().map(|act| decision.as_ref().map_or_else(|| serde_json::json!(act), |decision| shown_act(act, decision)));
     let arguments = shown.as_ref().and_then(|shown| shown.get("arguments"));
-    let (changes, changes_cut) = arguments.map_or_else(Default::default, |arguments| differences(packet.old.as_ref(), arguments));
+    let (changes, changes_cut) =
+        arguments.map_or_else(Default::default, |arguments| differences(packet.old.as_ref(), arguments, request.kind == RequestKind::Proposal));
     let votes = rows::votes(cx.tx, &request.id)?;
     let approvals = votes.iter().filter(|vote| vote.round == request.round && vote.vote == "approve").count();
     let (hits, policies, reasons, approvers) =
@@ -382,8 +383,10 @@ fn similar(cx: &mut Cx<'_, '_>, request: &Request, act: &Act) -> Result<Vec<Simi
     Ok(found)
 }
 
-/// Field by field, what would change. Without the old values every field is new. Cut after a bound, and then it says so.
-pub(super) fn differences(old: Option<&Value>, new: &Value) -> (Vec<ChangeOut>, bool) {
+/// Field by field, what would change. Without the old values every field is new. Where an agent only claims them, a field
+/// that it claims to be so already is shown as well: nothing that is approved is kept from whoever approves it. Cut after
+/// a bound, and then it says so.
+pub(super) fn differences(old: Option<&Value>, new: &Value, claimed: bool) -> (Vec<ChangeOut>, bool) {
     let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
     if let Some(old) = old {
         flatten(String::new(), old, &mut before);
@@ -392,7 +395,7 @@ pub(super) fn differences(old: Option<&Value>, new: &Value) -> (Vec<ChangeOut>, 
     let paths: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let changed = paths.into_iter().filter_map(|path| {
         let (old, new) = (before.get(path), after.get(path));
-        (old != new && new.is_some()).then(|| ChangeOut { path: path.clone(), old: old.cloned(), new: new.cloned() })
+        ((claimed || old != new) && new.is_some()).then(|| ChangeOut { path: path.clone(), old: old.cloned(), new: new.cloned() })
     });
     let mut changed: Vec<ChangeOut> = changed.take(CHANGES_SHOWN_MAX + 1).collect();
     let cut = changed.len() > CHANGES_SHOWN_MAX;

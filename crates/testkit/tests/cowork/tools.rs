@@ -191,6 +191,16 @@ both! {
         assert_eq!(ok(desk, &SALES, "list_requests", json!({ "state": "superseded" }))["requests"][0]["request_id"], json!(old));
     }
 
+    fn what_an_agent_claims_to_be_so_already_is_shown_to_who_approves_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        let mut input = proposal("crm", json!({ "note": "hello", "iban": "mine" }));
+        input["target_state"] = json!("{\"iban\": \"mine\"}");
+        let id = text(&ok(desk, &SALES, "propose", input), "proposal_id");
+        let shown = desk.call(&owner, "desk_request_get", json!({ "request": id })).unwrap();
+        let paths: Vec<_> = shown["changes"].as_array().unwrap().iter().map(|change| change["path"].clone()).collect();
+        assert_eq!(paths, ["/iban", "/note"]);
+    }
+
     fn what_was_approved_is_the_change_of_what_was_seen(desk: &TestDesk) {
         let owner = desk.claim();
         let mut input = proposal("crm", json!({ "amount": 2 }));

@@ -340,7 +340,7 @@ fn edit(request: &Request, seen: &Markup) -> Markup {
                 @for (name, value) in arguments {
                     @let id = format!("edit-{name}");
                     (field(&id, name, html! {
-                        textarea id=(id) name={ "edits." (name) } data-as=(if value.is_string() { "text" } else { "json" }) rows=(rows(value)) { (plain(value)) }
+                        textarea id=(id) name={ "edits." (name) } data-as=(if value.is_string() { "text" } else { "json" }) rows=(rows(value)) data-original=(value) { "\n" (plain(value)) }
                     }))
                 }
                 button { "Approve as edited" }
@@ -384,7 +384,7 @@ fn what(people: &People, request: &Request) -> Markup {
             }
             @if !request.changes.is_empty() {
                 table.diff {
-                    thead { tr { th scope="col" { "Field" } th scope="col" { "Now" } th scope="col" { "Then" } } }
+                    thead { tr { th scope="col" { "Field" } th scope="col" { @if request.kind == "proposal" { "Now, as the agent says" } @else { "Now" } } th scope="col" { "Then" } } }
                     tbody {
                         @for change in &request.changes {
                             tr {
@@ -395,6 +395,9 @@ fn what(people: &People, request: &Request) -> Markup {
                         }
                     }
                 }
+            }
+            @if let Some(act) = act.filter(|act| !act.arguments.is_null()) {
+                details id={ "all-" (request.request) } open[request.changes_cut || request.changes.is_empty()] { summary { "All that is approved" } (ui::value(&act.arguments)) }
             }
             @if request.changes_cut { p.hint { "There are more changes than are shown; " code { "deskmate inbox show --json" } " has them all." } }
             @if let Some(proposed) = request.proposed.as_ref().filter(|proposed| !proposed.is_null()) {

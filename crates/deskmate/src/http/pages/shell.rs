@@ -112,9 +112,9 @@ pub(super) async fn show(visit: &Visit, page: Page<'_>) -> Result<Response, Faul
 fn stop(all_paused: bool) -> Markup {
     html! {
         @if all_paused {
-            form data-call="desk_resume" data-done="Agents may go on" { input type="hidden" name="all" value="true" data-as="json"; button.warning { "Let agents go on" } }
+            form id="resume-all" data-call="desk_resume" data-done="Agents may go on" data-confirm="Let all agents go on?" { input type="hidden" name="all" value="true" data-as="json"; button.warning { "Let agents go on" } }
         } @else {
-            form data-call="desk_pause" data-done="All agents are paused" data-confirm="Pause all agents? Every act of theirs is denied at once, also what was approved and not yet begun, until you let them go on." {
+            form id="pause-all" data-call="desk_pause" data-done="All agents are paused" data-confirm="Pause all agents? Every act of theirs is denied at once, also what was approved and not yet begun, until you let them go on." {
                 input type="hidden" name="all" value="true" data-as="json";
                 button.alarm { "Pause all" }
             }

@@ -1,7 +1,8 @@
 //! What changed, by name: a stream of topics that tells pages when what they show is out of date. It carries no content;
 //! the page reads that again by its own right.
 //!
-//! The topics of an event are the first part of its kind (`request`, `trust`), its subject (`request:ID`), and `record`.
+//! The topics of an event are the first part of its kind (`request`, `trust`), its subject (`request:ID`), and `record`; `*` is
+//! told where there are too many to name.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -25,8 +26,10 @@ use super::super::{Shared, credential};
 const LOOK: u32 = 500;
 /// How long news are gathered before they are told, so that a flood is told four times a second.
 const GATHER: Duration = Duration::from_millis(250);
+/// How many events a page may have missed and still be told what they were about.
+const CATCH_UP: u64 = 10_000;
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// More subjects than these in one telling are not named: the kinds say enough.
+/// More topics than these are not named in one telling: `*` stands for all.
 const SUBJECTS_MAX: usize = 100;
 
 #[derive(Deserialize)]
@@ -40,7 +43,9 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
     let mut grown = shared.app.live.size();
     let now = *grown.borrow_and_update();
     // A page that was away for long is told from where it ended; what it missed is in one telling.
-    let mut next = last.or(query.from).unwrap_or(now).min(now);
+    let from = last.or(query.from).unwrap_or(now).min(now);
+    let far = now - from > CATCH_UP;
+    let mut next = if far { now } else { from };
     let opened = async {
         let credential = credential::of(&shared, &method, &uri, &headers, &[]).await?;
         look(&shared.app.desk, &credential, now).await?;
@@ -53,13 +58,18 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
     let (sender, events) = mpsc::channel::<std::result::Result<Event, Infallible>>(4);
     let desk = shared.app.desk.clone();
     tokio::spawn(async move {
-        let mut topics = BTreeSet::new();
+        // Who was away for too long reads everything again.
+        let mut topics: BTreeSet<String> = far.then(|| "*".to_owned()).into_iter().collect();
         let mut first = true;
         loop {
             loop {
                 match look(&desk, &credential, next).await {
                     Ok((found, reached)) => {
                         topics.extend(found);
+                        if topics.len() > SUBJECTS_MAX {
+                            topics.retain(|topic: &String| !topic.contains(':'));
+                            topics.insert("*".to_owned());
+                        }
                         if reached == next {
                             break;
                         }
@@ -71,9 +81,6 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
             }
             if first || !topics.is_empty() {
                 first = false;
-                if topics.len() > SUBJECTS_MAX {
-                    topics.retain(|topic: &String| !topic.contains(':'));
-                }
                 let message = Event::default().id(next.to_string()).json_data(std::mem::take(&mut topics));
                 if sender.send(Ok(message.unwrap_or_default())).await.is_err() {
                     return;

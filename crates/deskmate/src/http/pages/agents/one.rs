@@ -107,9 +107,9 @@ fn acts(visit: &Visit, agent: &Agent, paused: bool) -> Markup {
             @if !decides {
                 p.hint { "Your role looks on; approvers and owners pause agents." }
             } @else if paused {
-                form data-call="desk_resume" data-done="It may go on" { (name) button.warning { "Let it go on" } }
+                form id="resume" data-call="desk_resume" data-done="It may go on" data-confirm={ "Let " (agent.agent) " go on?" } { (name) button.warning { "Let it go on" } }
             } @else {
-                form data-call="desk_pause" data-done="Paused" data-confirm={ "Pause " (agent.agent) "? Every act of it is denied at once, also what was approved and not yet begun, until you let it go on." } {
+                form id="pause" data-call="desk_pause" data-done="Paused" data-confirm={ "Pause " (agent.agent) "? Every act of it is denied at once, also what was approved and not yet begun, until you let it go on." } {
                     (name) button.alarm { "Pause" }
                 }
             }

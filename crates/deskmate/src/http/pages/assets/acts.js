@@ -7,7 +7,20 @@ import { call, sentence } from "./sign.js";
 
 const at = (id) => document.getElementById(id);
 const SECONDS = { told: 6, undo: 20 };
+// How long a request has to be on the screen before it can be approved.
+const SEEN_MS = 400;
+const open = { digest: "", since: 0 };
 let lastUndo = null;
+
+// Since when what would be approved is shown: a key or a click that was meant for the one before approves nothing.
+function noteOpen() {
+  const digest = document.querySelector("main [name=expected_digest]")?.value ?? "";
+  if (digest !== open.digest) Object.assign(open, { digest, since: Date.now() });
+}
+
+function isUnseen(form) {
+  return form.elements.expected_digest && (at("main").hasAttribute("aria-busy") || Date.now() - open.since < SEEN_MS);
+}
 
 // Tells something at the edge of the page, with at most one thing to do about it.
 export function toast(text, { tone = "", act, label, seconds = SECONDS.told } = {}) {
@@ -116,13 +129,14 @@ function isUntouched(element) {
 // The input of the call: a name with a dot is a field of an object. A form that is marked `data-changed` sends only what
 // somebody changed in it.
 function inputOf(form) {
-  const input = {};
+  // Names are an agent's: none of them means anything to the script.
+  const input = Object.create(null);
   for (const element of form.elements) {
     if (!element.name || element.disabled || (element.type === "radio" && !element.checked)) continue;
     if ("changed" in form.dataset && element.type !== "hidden" && isUntouched(element)) continue;
     let value;
     try {
-      value = valueOf(element);
+      value = element.dataset.original !== undefined && isUntouched(element) ? JSON.parse(element.dataset.original) : valueOf(element);
     } catch {
       element.focus();
       throw new Error(`${element.labels?.[0]?.textContent ?? element.name} is not valid JSON.`);
@@ -130,7 +144,7 @@ function inputOf(form) {
     if (value === undefined) continue;
     const dot = element.name.indexOf(".");
     if (dot < 0) input[element.name] = value;
-    else (input[element.name.slice(0, dot)] ??= {})[element.name.slice(dot + 1)] = value;
+    else (input[element.name.slice(0, dot)] ??= Object.create(null))[element.name.slice(dot + 1)] = value;
   }
   return input;
 }
@@ -156,10 +170,17 @@ function failed(form, error) {
   form.dispatchEvent(new CustomEvent("failed", { bubbles: true, detail: { error } }));
 }
 
+// An approval that did not approve yet, or nothing any more.
+function outcome({ approved, state }) {
+  if (approved !== false) return undefined;
+  return state === "pending" ? "Your approval counts; more people are needed" : `Not approved: it is ${state}`;
+}
+
 async function submit(form) {
   const { call: operation, done = "Done", undo, then, confirm: question } = form.dataset;
   const button = form.querySelector("button");
   if (button.disabled) return;
+  if (isUnseen(form)) return toast("This came up just now: look at it first.");
   if (question && !(await confirm(question))) return;
   button.disabled = true;
   try {
@@ -171,8 +192,9 @@ async function submit(form) {
     } else if (then) {
       return location.assign(then);
     } else {
-      if (undo) toast(done, { act: offerUndo(undo, input), label: "Undo", seconds: SECONDS.undo });
-      else toast(done);
+      const said = outcome(answer) ?? done;
+      if (undo && said === done) toast(said, { act: offerUndo(undo, input), label: "Undo", seconds: SECONDS.undo });
+      else toast(said);
       form.dispatchEvent(new CustomEvent("done", { bubbles: true, detail: { answer } }));
       const details = form.closest("details");
       if (details) details.open = false;
@@ -192,15 +214,18 @@ async function decideMany(button) {
   const { many: operation, word } = button.dataset;
   if (!operation) return unselect(chosen);
   const titles = chosen.map((box) => box.closest("li").querySelector(".title").textContent);
+  // What is approved is what was listed, whatever the page shows by then.
+  const digests = chosen.map((box) => box.dataset.digest);
   if (!(await confirm(`${word} these ${chosen.length}?`, titles))) return;
   let failed = 0;
   for (const [index, box] of chosen.entries()) {
     const input = { request: box.value };
-    if (operation === "desk_request_approve") input.expected_digest = box.dataset.digest;
+    if (operation === "desk_request_approve") input.expected_digest = digests[index];
     const answer = await act(operation, input);
-    if (answer.error) {
+    const problem = answer.error ? sentence(answer.error) : outcome(answer);
+    if (problem) {
       failed += 1;
-      toast(`${titles[index]}: ${sentence(answer.error)}`, { tone: "alarm", seconds: 12 });
+      toast(`${titles[index]}: ${problem}`, { tone: "alarm", seconds: 12 });
     }
   }
   toast(`${word}: ${chosen.length - failed} done${failed ? `, ${failed} not` : ""}`);
@@ -226,6 +251,8 @@ function sayWherePasskeysWork() {
 }
 
 export function start() {
+  noteOpen();
+  document.addEventListener("shown", noteOpen);
   sayWherePasskeysWork();
   document.addEventListener("shown", sayWherePasskeysWork);
   document.addEventListener("submit", (event) => {

@@ -17,20 +17,24 @@ const SAVED = "deskmate-filters";
 // Shows an address in place, without losing what is on the screen. Answers whether that went well, or is no longer wanted
 // because somebody went on meanwhile.
 let turn = 0;
+let asked = 0;
+let merged = 0;
 async function show(address) {
   const own = turn;
+  const number = ++asked;
   let response;
   try {
     response = await fetch(address, { headers: { accept: "text/html" } });
   } catch {
-    connection(false);
-    return true;
+    return unread();
   }
+  if (response.status >= 500 || response.status === 429) return unread();
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
   // Reading and merging are two works, between which the browser may do what somebody wants of it.
   await new Promise((resolve) => setTimeout(resolve));
-  if (own !== turn) return true;
+  if (own !== turn || number < merged) return true;
   if (!("topics" in parsed.body.dataset)) return false;
+  merged = number;
   localise(parsed);
   const before = document.body.dataset.count;
   document.title = parsed.title;
@@ -42,11 +46,22 @@ async function show(address) {
   return true;
 }
 
+// The desk does not answer: what is on the screen stays, says so, and is read again.
+function unread() {
+  connection(false);
+  live.again();
+  return true;
+}
+
 // Pages that cannot be shown in place, such as the one to sign in, are opened as any other.
 async function go(address, { replace = false } = {}) {
   turn += 1;
+  const own = turn;
+  // Until the other page is there, nothing of this one is decided.
+  at("main").setAttribute("aria-busy", "true");
   history[replace ? "replaceState" : "pushState"](null, "", address);
   if (!(await show(address))) location.reload();
+  else if (own === turn) at("main").removeAttribute("aria-busy");
 }
 
 function connection(up) {
@@ -142,7 +157,7 @@ document.addEventListener("done", (event) => {
 });
 addEventListener("popstate", () => {
   turn += 1;
-  show(location.href);
+  show(location.href).then((shown) => shown || location.reload());
 });
 document.addEventListener("shown", () => {
   showSaved();

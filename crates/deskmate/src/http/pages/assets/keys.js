@@ -147,6 +147,8 @@ export function start() {
       if (event.key === "Escape") event.target.blur();
       return;
     }
+    // A key that is held walks through a list, and does nothing else twice.
+    if (event.repeat && !["j", "k"].includes(event.key)) return;
     if (handle(event.key)) event.preventDefault();
   });
 }

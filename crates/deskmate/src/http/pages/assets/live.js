@@ -32,7 +32,7 @@ function heard({ changed, size, up, count, asks }) {
   const missed = size > page.size && changed.length === 0;
   page.size = Math.max(page.size, size);
   const own = topics();
-  if (missed || changed.some((topic) => own.includes(topic))) refresh();
+  if (missed || changed.includes("*") || changed.some((topic) => own.includes(topic))) refresh();
 }
 
 function tell(news) {
@@ -67,6 +67,11 @@ export function showCount(count) {
 export function tellCount(count) {
   showCount(count);
   if (page.leads) channel.postMessage({ count });
+}
+
+// Reads the page again in a while, because it could not be read now.
+export function again() {
+  setTimeout(refresh, 2000);
 }
 
 export function isLeading() {

@@ -11,7 +11,13 @@ export function merge(from, to) {
   children(from, to);
 }
 
+// What somebody has begun to edit is approved as they saw it, or refused.
+function isBeingEdited(form) {
+  return [...(form?.querySelectorAll("textarea") ?? [])].some((area) => area.value !== area.defaultValue);
+}
+
 function attributes(from, to) {
+  if (from.name === "expected_digest" && from.getAttribute("value") !== to.getAttribute("value") && isBeingEdited(from.form)) return;
   const kept = KEPT[from.nodeName] ?? [];
   for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && !kept.includes(name)) from.removeAttribute(name);
   for (const { name, value } of to.attributes) if (!kept.includes(name) && from.getAttribute(name) !== value) from.setAttribute(name, value);

@@ -3,10 +3,11 @@
 import * as passkey from "./passkey.js";
 import { newKey, sentence } from "./sign.js";
 
-// Where the person wanted to go: a page of this desk, nothing else.
+// Where the person wanted to go: a page of this desk, nothing else, however it is spelled.
 function next() {
   const wanted = new URLSearchParams(location.search).get("next") ?? "/";
-  return /^\/(?![/\\])/.test(wanted) ? wanted : "/";
+  const there = URL.canParse(wanted, location.origin) ? new URL(wanted, location.origin) : location;
+  return there.origin === location.origin && there !== location ? there.href : "/";
 }
 
 // Opens a session with what the person showed, and with a new key of this browser.
