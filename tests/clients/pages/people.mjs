@@ -150,6 +150,8 @@ async function approvals({ desk, page }) {
   const id = await desk.propose("code", "deal/1", { note: "first" });
   await page.goto(`${desk.url}/?request=${id}`);
   await page.getByText("Approve more like it").click();
+  // Nothing is approved that came up only just now.
+  await sleep(500);
   await page.getByRole("button", { name: "Approve, also for acts like it" }).click();
   await page.getByText("Approved, and acts like it for a while").waitFor();
   await page.goto(`${desk.url}/people/approvals`);
