@@ -228,19 +228,18 @@ mod tests {
         line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// Tests beside it use memory too, so the marks are made in a process of their own.
+    /// Tests beside it use memory too, so the marks are made in a process of their own: this test again, alone.
     #[test]
     fn a_million_marks_take_no_memory() {
-        let name = "effects::bridge_file::marks::tests::a_million_marks_in_a_process_of_their_own";
-        let own = std::env::current_exe().expect("a test");
-        let output = std::process::Command::new(own).args(["--exact", name, "--ignored", "--nocapture"]).output().expect("it runs");
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    }
-
-    #[test]
-    #[ignore = "the test before it runs this one, alone"]
-    fn a_million_marks_in_a_process_of_their_own() {
+        const ALONE: &str = "DESKMATE_TEST_MARKS_ALONE";
+        if std::env::var_os(ALONE).is_none() {
+            let name = "effects::bridge_file::marks::tests::a_million_marks_take_no_memory";
+            let own = std::env::current_exe().expect("a test");
+            let output = std::process::Command::new(own).args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().expect("it runs");
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+            return;
+        }
         let (folder, marks) = marks();
         let before = memory();
         for number in 0..1_000_000 {
