@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use deskmate_core::call::{Credential, Desk};
 use deskmate_core::record::{self, EventRow};
 use deskmate_core::{Error, Result};
+use deskmate_db::Tx;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -23,7 +24,7 @@ use super::{Shared, credential};
 const LOOK: u32 = 200;
 const WAITING_MAX: usize = 8;
 /// A sign of life when nothing happens.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize)]
 pub(super) struct From {
@@ -83,28 +84,35 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
             }
         }
     });
+    respond(events)
+}
+
+/// Events on their way to a reader, with signs of life between them and no proxy that gathers them.
+pub(super) fn respond(events: mpsc::Receiver<std::result::Result<Event, Infallible>>) -> Response {
     let keep_alive = KeepAlive::new().interval(HEARTBEAT).text("alive");
     let mut response = Sse::new(ReceiverStream::new(events)).keep_alive(keep_alive).into_response();
     response.headers_mut().insert("x-accel-buffering", axum::http::HeaderValue::from_static("no"));
     response
 }
 
-/// The events from a place on that the caller may see, by the same right as the list of the record, and the place after the last one looked at.
+/// The events from a place on that the caller may see, and the place after the last one looked at.
 async fn look(desk: &Desk, credential: &Credential, from: u64) -> Result<(Vec<EventRow>, u64)> {
     let (credential, admitting) = (credential.clone(), desk.clone());
     desk.db
         .read(move |tx| {
-            let actor = admitting.admit(tx, &credential, "desk_record_list")?;
-            if from == u64::MAX {
-                return Ok((Vec::new(), from));
-            }
-            let events = record::heads_after(tx, from, LOOK)?;
-            let reached = events.last().map_or(from, |event| event.seq + 1);
-            let visible: Vec<EventRow> = events.into_iter().filter(|event| event.visible_to(&actor)).collect();
+            let (visible, reached) = heads(tx, &admitting, &credential, from, LOOK)?;
             let found = visible.len();
             let filled = record::fill(tx, visible)?;
             let reached = if filled.len() < found { filled.last().map_or(reached, |event| event.seq + 1) } else { reached };
             Ok((filled, reached))
         })
         .await
+}
+
+/// The same without what was written, by the same right as the list of the record.
+pub(super) fn heads(tx: &mut Tx<'_>, desk: &Desk, credential: &Credential, from: u64, limit: u32) -> Result<(Vec<EventRow>, u64)> {
+    let actor = desk.admit(tx, credential, "desk_record_list")?;
+    let events = if from == u64::MAX { Vec::new() } else { record::heads_after(tx, from, limit)? };
+    let reached = events.last().map_or(from, |event| event.seq + 1);
+    Ok((events.into_iter().filter(|event| event.visible_to(&actor)).collect(), reached))
 }

@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Method, Uri};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use deskmate_core::call::{Credential, Desk};
-use deskmate_core::record;
 use deskmate_core::{Error, Result};
 use serde::Deserialize;
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 
 use super::super::rest::Failure;
+use super::super::stream::{HEARTBEAT, heads, respond};
 use super::super::{Shared, credential};
 
 /// How many events one look takes.
@@ -28,7 +27,6 @@ const LOOK: u32 = 500;
 const GATHER: Duration = Duration::from_millis(250);
 /// How many events a page may have missed and still be told what they were about.
 const CATCH_UP: u64 = 10_000;
-const HEARTBEAT: Duration = Duration::from_secs(15);
 /// More topics than these are not named in one telling: `*` stands for all.
 const SUBJECTS_MAX: usize = 100;
 
@@ -94,10 +92,7 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
             }
         }
     });
-    let keep_alive = KeepAlive::new().interval(HEARTBEAT).text("alive");
-    let mut response = Sse::new(ReceiverStream::new(events)).keep_alive(keep_alive).into_response();
-    response.headers_mut().insert("x-accel-buffering", axum::http::HeaderValue::from_static("no"));
-    response
+    respond(events)
 }
 
 /// The topics of the events from a place on that the caller may see, and the place after the last one looked at.
@@ -105,11 +100,9 @@ async fn look(desk: &Desk, credential: &Credential, from: u64) -> Result<(Vec<St
     let (credential, admitting) = (credential.clone(), desk.clone());
     desk.db
         .read(move |tx| {
-            let actor = admitting.admit(tx, &credential, "desk_record_list")?;
-            let events = record::heads_after(tx, from, LOOK)?;
-            let reached = events.last().map_or(from, |event| event.seq + 1);
+            let (events, reached) = heads(tx, &admitting, &credential, from, LOOK)?;
             let mut topics = Vec::new();
-            for event in events.into_iter().filter(|event| event.visible_to(&actor)) {
+            for event in events {
                 topics.extend(["record".to_owned(), event.kind.split('.').next().unwrap_or_default().to_owned(), event.subject]);
             }
             Ok((topics, reached))
