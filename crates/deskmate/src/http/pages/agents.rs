@@ -21,6 +21,8 @@ use super::visit::{Fault, Visit};
 /// How many agents a page begins with, and how many it shows at most.
 const ROWS: usize = 50;
 const ROWS_MAX: usize = 200;
+/// How many who are paused are looked for.
+const PAUSES_MAX: usize = 2_000;
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new().route("/agents", get(serve)).route("/agents/{name}", get(one::serve))
@@ -49,12 +51,6 @@ struct Agent {
     token_expires_at: Option<String>,
     #[serde(default)]
     set_by_people: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Pauses {
-    items: Vec<Pause>,
-    next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -105,16 +101,8 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
 
 /// Everybody who is paused by name.
 async fn paused(visit: &Visit) -> Result<BTreeSet<String>, Fault> {
-    let (mut names, mut cursor) = (BTreeSet::new(), None::<String>);
-    loop {
-        let input = cursor.as_ref().map_or_else(|| json!({ "limit": 200 }), |cursor| json!({ "limit": 200, "cursor": cursor }));
-        let page: Pauses = visit.ask("desk_pause_list", input).await?;
-        names.extend(page.items.into_iter().map(|pause| pause.agent));
-        match page.next_cursor {
-            Some(next) => cursor = Some(next),
-            None => return Ok(names),
-        }
-    }
+    let (pauses, _) = visit.gather::<Pause>("desk_pause_list", "items", json!({}), PAUSES_MAX).await?;
+    Ok(pauses.into_iter().map(|pause| pause.agent).collect())
 }
 
 fn line(agent: &Agent, trusted: &[Trust], paused: bool) -> Markup {

@@ -61,22 +61,15 @@ impl Filters {
     }
 
     /// The input of `desk_request_list`.
-    fn input(&self, limit: usize) -> Value {
+    fn input(&self) -> Value {
         let mut input = Map::new();
         for (name, value) in self.pairs().into_iter().filter(|(name, value)| !value.is_empty() && !["rows", "request"].contains(name)) {
             let (name, value) =
                 if name == "age" { ("older_than_minutes", value.parse::<u64>().map_or(Value::from(value), Value::from)) } else { (name, Value::from(value)) };
             input.insert(name.to_owned(), value);
         }
-        input.insert("limit".to_owned(), Value::from(limit));
         Value::Object(input)
     }
-}
-
-#[derive(Deserialize)]
-struct List {
-    requests: Vec<Row>,
-    next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -99,7 +92,7 @@ struct Row {
 
 pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Result<Response, Fault> {
     let people = visit.people().await?;
-    let (rows, has_more) = list(&visit, &filters).await?;
+    let (rows, has_more) = visit.gather::<Row>("desk_request_list", "requests", filters.input(), filters.rows()).await?;
     let open = match filters.request.as_str() {
         "" => None,
         id => Some(visit.ask::<Request>("desk_request_get", json!({ "request": id })).await),
@@ -128,23 +121,6 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
     };
     let topics = format!("request trust pause policy agent request:{}", filters.request);
     shell::show(&visit, Page { title: "Inbox", place: Place::Inbox, topics: &topics, body }).await
-}
-
-/// As many rows as the page shows, from as many pages of the operation as that takes.
-async fn list(visit: &Visit, filters: &Filters) -> Result<(Vec<Row>, bool), Fault> {
-    let (mut rows, mut cursor) = (Vec::new(), None::<String>);
-    loop {
-        let mut input = filters.input((filters.rows() - rows.len()).min(100));
-        if let (Some(cursor), Some(fields)) = (cursor.take(), input.as_object_mut()) {
-            fields.insert("cursor".to_owned(), Value::from(cursor));
-        }
-        let List { requests, next_cursor } = visit.ask("desk_request_list", input).await?;
-        rows.extend(requests);
-        match next_cursor {
-            Some(next) if rows.len() < filters.rows() => cursor = Some(next),
-            rest => return Ok((rows, rest.is_some())),
-        }
-    }
 }
 
 const VIEWS: [(&str, &str); 5] =

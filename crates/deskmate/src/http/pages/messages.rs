@@ -59,12 +59,6 @@ fn count(given: &str) -> usize {
 }
 
 #[derive(Deserialize)]
-struct Threads {
-    threads: Vec<Thread>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Thread {
     thread: String,
     project: String,
@@ -81,12 +75,6 @@ struct Excerpt {
     priority: String,
     text: Option<String>,
     created_at: String,
-}
-
-#[derive(Deserialize)]
-struct Messages {
-    messages: Vec<Message>,
-    next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -113,12 +101,13 @@ struct Receipt {
 
 async fn serve(visit: Visit, Query(open): Query<Open>) -> Result<Response, Fault> {
     let parties = Parties::load(&visit).await?;
-    let (threads, has_more) = list(&visit, &open).await?;
+    let wanted = json!({ "waiting": open.view == "waiting" });
+    let (threads, has_more) = visit.gather::<Thread>("desk_thread_list", "threads", wanted, count(&open.rows)).await?;
     let seen: Vec<&str> =
         threads.iter().flat_map(|thread| [&thread.opening, &thread.latest]).flat_map(|said| [said.sender.as_str(), said.to.as_str()]).collect();
     let detail = match open.thread.as_str() {
         "" => compose(&parties, &open, &seen),
-        thread => match conversation(&visit, thread, count(&open.shown)).await {
+        thread => match visit.gather::<Message>("desk_thread_get", "messages", json!({ "thread": thread }), count(&open.shown)).await {
             Ok((messages, has_more)) => conversed(&visit, &parties, &open, &messages, has_more),
             Err(fault) => html! { p.hint { (said(fault.message())) } },
         },
@@ -140,44 +129,6 @@ async fn serve(visit: Visit, Query(open): Query<Open>) -> Result<Response, Fault
         }
     };
     shell::show(&visit, Page { title: "Messages", place: Place::Messages, topics: "message group person agent", body }).await
-}
-
-/// As many conversations as the page shows. Where a few of them are very long, a page of the operation may be short, so
-/// that it is asked a few times at most.
-async fn list(visit: &Visit, open: &Open) -> Result<(Vec<Thread>, bool), Fault> {
-    let (mut rows, mut cursor, wanted) = (Vec::new(), None::<String>, count(&open.rows));
-    for _ in 0..wanted / 5 {
-        let mut input = json!({ "waiting": open.view == "waiting", "limit": (wanted - rows.len()).min(100) });
-        with_cursor(&mut input, cursor.take());
-        let Threads { threads, next_cursor } = visit.ask("desk_thread_list", input).await?;
-        rows.extend(threads);
-        cursor = next_cursor;
-        if cursor.is_none() || rows.len() >= wanted {
-            break;
-        }
-    }
-    Ok((rows, cursor.is_some()))
-}
-
-/// The newest messages of a conversation, and whether there are older ones.
-async fn conversation(visit: &Visit, thread: &str, wanted: usize) -> Result<(Vec<Message>, bool), Fault> {
-    let (mut rows, mut cursor) = (Vec::new(), None::<String>);
-    loop {
-        let mut input = json!({ "thread": thread, "limit": (wanted - rows.len()).min(100) });
-        with_cursor(&mut input, cursor.take());
-        let Messages { messages, next_cursor } = visit.ask("desk_thread_get", input).await?;
-        rows.extend(messages);
-        match next_cursor {
-            Some(next) if rows.len() < wanted => cursor = Some(next),
-            rest => return Ok((rows, rest.is_some())),
-        }
-    }
-}
-
-fn with_cursor(input: &mut Value, cursor: Option<String>) {
-    if let (Some(cursor), Some(fields)) = (cursor, input.as_object_mut()) {
-        fields.insert("cursor".to_owned(), Value::from(cursor));
-    }
 }
 
 const VIEWS: [(&str, &str); 2] = [("", "All conversations"), ("waiting", "Waits for me")];

@@ -8,6 +8,7 @@ mod case;
 mod design;
 mod event;
 mod inbox;
+mod judgement;
 mod messages;
 mod parties;
 mod passkeys;

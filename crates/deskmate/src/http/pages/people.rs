@@ -6,7 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::Shared;
 use super::account;
@@ -49,10 +49,8 @@ struct Shown {
 }
 
 #[derive(Deserialize)]
-struct People {
-    people: Vec<Person>,
+struct Invitations {
     invitations: Vec<Invitation>,
-    next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -76,7 +74,8 @@ struct Invitation {
 
 async fn serve(visit: Visit, Query(shown): Query<Shown>) -> Result<Response, Fault> {
     let wanted = shown.rows.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX);
-    let (people, invitations, has_more) = list(&visit, wanted).await?;
+    let (people, has_more) = visit.gather::<Person>("desk_person_list", "people", json!({}), wanted).await?;
+    let Invitations { invitations } = visit.ask("desk_person_list", json!({ "limit": 1 })).await?;
     let is_owner = visit.you.role == "owner";
     let body = html! {
         h1.unseen { "People" }
@@ -94,22 +93,6 @@ async fn serve(visit: Visit, Query(shown): Query<Shown>) -> Result<Response, Fau
         (once())
     };
     shell::show(&visit, Page { title: "People", place: Place::People, topics: "person credential", body }).await
-}
-
-async fn list(visit: &Visit, wanted: usize) -> Result<(Vec<Person>, Vec<Invitation>, bool), Fault> {
-    let (mut rows, mut cursor) = (Vec::new(), None::<String>);
-    loop {
-        let mut input = json!({ "limit": (wanted - rows.len()).min(200) });
-        if let (Some(cursor), Some(fields)) = (cursor.take(), input.as_object_mut()) {
-            fields.insert("cursor".to_owned(), Value::from(cursor));
-        }
-        let People { people, invitations, next_cursor } = visit.ask("desk_person_list", input).await?;
-        rows.extend(people);
-        match next_cursor {
-            Some(next) if rows.len() < wanted => cursor = Some(next),
-            rest => return Ok((rows, invitations, rest.is_some())),
-        }
-    }
 }
 
 fn domains(id: &str, now: &[String]) -> Markup {

@@ -33,7 +33,7 @@ pub(super) fn routes() -> Router<Shared> {
 const TAKEN: [&str; 3] = ["edit", "draft", "why"];
 
 /// Where a policy is shown.
-fn address(id: &str) -> String {
+pub(super) fn address(id: &str) -> String {
     with(id, &[])
 }
 

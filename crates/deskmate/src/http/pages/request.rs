@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::judgement::{Hit, Reason, hits, reasons};
 use super::shell::{self, Page, Place};
 use super::trust;
 use super::ui::{self, Tone, badge, block, choice, fact, field, part, percent, plain, said, share, short, spaced, time, words};
@@ -78,25 +79,6 @@ struct Change {
     path: String,
     old: Option<Value>,
     new: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Hit {
-    rule_id: String,
-    policy: String,
-    version: i64,
-    reason: String,
-    effect: String,
-    severity: String,
-    alternative: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Reason {
-    source: String,
-    mode: String,
-    text: String,
-    would_change: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -399,7 +381,6 @@ fn what(people: &People, request: &Request) -> Markup {
             @if let Some(act) = act.filter(|act| !act.arguments.is_null()) {
                 details id={ "all-" (request.request) } open[request.changes_cut || request.changes.is_empty()] { summary { "All that is approved" } (ui::value(&act.arguments)) }
             }
-            @if request.changes_cut { p.hint { "There are more changes than are shown; " code { "deskmate inbox show --json" } " has them all." } }
             @if let Some(proposed) = request.proposed.as_ref().filter(|proposed| !proposed.is_null()) {
                 p { "Edited by " (said(request.edited_by.as_deref().map_or("somebody", |by| people.name(by)))) ". The agent had proposed:" }
                 (ui::value(proposed))
@@ -473,28 +454,8 @@ fn judged(request: &Request, lately: &Markup) -> Markup {
                 }
             }
             (lately)
-            @if !request.hits.is_empty() {
-                ul.hits {
-                    @for hit in &request.hits {
-                        li {
-                            (badge(if hit.effect == "deny" { Tone::Alarm } else { Tone::Warning }, &hit.effect)) " "
-                            (said(&hit.reason)) " "
-                            span.meta { "rule " (said(&hit.rule_id)) " of " a href={ "/policies/" (hit.policy) } { (said(&hit.policy)) } " v" (hit.version) ", " (hit.severity) }
-                            @if let Some(other) = &hit.alternative { br; "Instead: " (said(other)) }
-                        }
-                    }
-                }
-            }
-            @if !request.reasons.is_empty() {
-                details {
-                    summary { "Why this answer" }
-                    ul {
-                        @for reason in &request.reasons {
-                            li { strong { (spaced(&reason.source)) } " allows " (reason.mode) ": " (said(&reason.text)) @if let Some(change) = &reason.would_change { span.meta { " " (said(change)) } } }
-                        }
-                    }
-                }
-            }
+            @if !request.hits.is_empty() { (hits(&request.hits)) }
+            @if !request.reasons.is_empty() { details id="reasons" { summary { "Why this answer" } (reasons(&request.reasons)) } }
         },
     )
 }

@@ -53,22 +53,14 @@ impl Filters {
     }
 
     /// The input of `bridge_get_tasks`.
-    fn input(&self, status: &str, limit: usize, cursor: Option<String>) -> Value {
-        let mut input = Map::from_iter([("limit".to_owned(), Value::from(limit))]);
-        input.insert("view".to_owned(), Value::from(if self.whose.is_empty() { "all" } else { &self.whose }));
+    fn input(&self, status: &str) -> Value {
+        let mut input = Map::from_iter([("view".to_owned(), Value::from(if self.whose.is_empty() { "all" } else { &self.whose }))]);
         let (status, is_ready) = if status == "ready" { ("pending", true) } else { (status, false) };
         let given = [("project", self.project.as_str()), ("status", status)];
         input.extend(given.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), Value::from(value))));
         input.extend(is_ready.then(|| ("ready".to_owned(), Value::from(true))));
-        input.extend(cursor.map(|cursor| ("cursor".to_owned(), Value::from(cursor))));
         Value::Object(input)
     }
-}
-
-#[derive(Deserialize)]
-struct Tasks {
-    tasks: Vec<Row>,
-    next_cursor: Option<String>,
 }
 
 /// What the list shows of a task.
@@ -123,20 +115,12 @@ const STATUSES: [(&str, &str); 9] = [
     ("cancelled", "Cancelled"),
 ];
 
-fn pick(name: &str, label: &str, options: &[(&str, &str)], chosen: &str) -> Markup {
-    html! {
-        select name=(name) aria-label=(label) {
-            @for (value, label) in options { option value=(value) selected[*value == chosen] { (label) } }
-        }
-    }
-}
-
 fn bar(filters: &Filters, projects: &[String]) -> Markup {
     html! {
         form.bar data-filters {
             @if filters.view == "board" { input type="hidden" name="view" value="board"; }
-            (pick("whose", "Whose tasks", &WHOSE, &filters.whose))
-            @if filters.view != "board" { (pick("status", "State", &STATUSES, &filters.status)) }
+            (ui::filter("Whose tasks", "whose", &WHOSE, &filters.whose))
+            @if filters.view != "board" { (ui::filter("State", "status", &STATUSES, &filters.status)) }
             (project(projects, &filters.project))
         }
     }
@@ -177,16 +161,7 @@ fn create(parties: &Parties, filters: &Filters) -> Markup {
 }
 
 async fn list(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Markup, Fault> {
-    let (mut rows, mut cursor) = (Vec::new(), None::<String>);
-    let has_more = loop {
-        let input = filters.input(&filters.status, (filters.rows() - rows.len()).min(100), cursor.take());
-        let Tasks { tasks, next_cursor } = visit.ask("bridge_get_tasks", input).await?;
-        rows.extend(tasks);
-        match next_cursor {
-            Some(next) if rows.len() < filters.rows() => cursor = Some(next),
-            rest => break rest.is_some(),
-        }
-    };
+    let (rows, has_more) = visit.gather::<Row>("bridge_get_tasks", "tasks", filters.input(&filters.status), filters.rows()).await?;
     Ok(html! {
         section.card aria-label="Tasks" {
             @if rows.is_empty() { (none(filters)) } @else {
@@ -259,9 +234,9 @@ async fn board(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Ma
     for (title, states) in COLUMNS {
         let (mut rows, mut has_more) = (Vec::new(), false);
         for state in states {
-            let Tasks { tasks, next_cursor } = visit.ask("bridge_get_tasks", filters.input(state, COLUMN, None)).await?;
+            let (tasks, more) = visit.gather::<Row>("bridge_get_tasks", "tasks", filters.input(state), COLUMN).await?;
             rows.extend(tasks);
-            has_more |= next_cursor.is_some();
+            has_more |= more;
         }
         rows.sort_by(|a, b| (&b.updated_at, &b.task_id).cmp(&(&a.updated_at, &a.task_id)));
         has_more |= rows.len() > COLUMN;

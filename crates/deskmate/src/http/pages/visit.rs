@@ -7,10 +7,11 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use deskmate_core::call::{Call, Credential, Outcome, Registry, Surface};
+use deskmate_core::limits::PAGE_MAX;
 use deskmate_core::{Code, Error, Result};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::rest::status_of;
 use super::super::{Shared, credential};
@@ -18,6 +19,8 @@ use super::shell;
 
 /// How many people a page knows by name; of a larger desk, the others are shown by their ids.
 const PEOPLE_MAX: usize = 2_000;
+/// How often a list is asked for more rows: each time it looks through some thousand.
+const ASKED_MAX: usize = 40;
 
 /// Somebody who is signed in, at one page.
 #[derive(Clone)]
@@ -49,13 +52,8 @@ impl Visit {
 
     /// The people of the desk: what the record says of them by id is shown by name.
     pub(super) async fn people(&self) -> Result<People, Fault> {
-        let mut all: People = self.ask("desk_person_list", json!({ "limit": 200 })).await?;
-        while let Some(cursor) = all.next_cursor.take().filter(|_| all.people.len() < PEOPLE_MAX) {
-            let next: People = self.ask("desk_person_list", json!({ "limit": 200, "cursor": cursor })).await?;
-            all.people.extend(next.people);
-            all.next_cursor = next.next_cursor;
-        }
-        Ok(all)
+        let (people, _) = self.gather("desk_person_list", "people", json!({}), PEOPLE_MAX).await?;
+        Ok(People { people })
     }
 
     /// What time it is here, in microseconds.
@@ -67,13 +65,29 @@ impl Visit {
     pub(super) async fn ask<T: DeserializeOwned>(&self, operation: &str, input: Value) -> Result<T, Fault> {
         Ok(ask(&self.shared, &self.credential, operation, input).await?)
     }
+
+    /// As many rows of a list as are wanted, from as many pages of the operation as that takes, and whether there are more.
+    /// A page may be short before the end, so it is asked so often at most.
+    pub(super) async fn gather<T: DeserializeOwned>(&self, operation: &str, list: &str, input: Value, wanted: usize) -> Result<(Vec<T>, bool), Fault> {
+        let (mut rows, mut input): (Vec<T>, Map<String, Value>) = (Vec::new(), input.as_object().cloned().unwrap_or_default());
+        for _ in 0..ASKED_MAX {
+            input.insert("limit".to_owned(), Value::from((wanted - rows.len()).min(PAGE_MAX as usize)));
+            let mut page: Map<String, Value> = self.ask(operation, Value::Object(input.clone())).await?;
+            let found = serde_json::from_value(page.remove(list).unwrap_or_default());
+            rows.extend::<Vec<T>>(found.map_err(|error| Error::new(Code::Internal, format!("a page does not understand {operation}: {error}")))?);
+            match page.remove("next_cursor") {
+                None => return Ok((rows, false)),
+                Some(_) if rows.len() >= wanted => break,
+                Some(cursor) => drop(input.insert("cursor".to_owned(), cursor)),
+            }
+        }
+        Ok((rows, true))
+    }
 }
 
 /// The people of the desk.
-#[derive(Deserialize)]
 pub(super) struct People {
     pub(super) people: Vec<Person>,
-    next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -6,8 +6,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::super::judgement::{Hit, Reason, hits, reasons};
 use super::super::shell::{self, Page, Place};
-use super::super::ui::{Tone, badge, fact, field, part, said, short, spaced};
+use super::super::ui::{Tone, badge, fact, field, part, said, short};
 use super::super::visit::{Fault, Visit};
 use super::address;
 
@@ -49,27 +50,6 @@ struct Decision {
 struct PolicyRef {
     policy: String,
     version: i64,
-}
-
-#[derive(Deserialize)]
-struct Hit {
-    rule_id: String,
-    policy: String,
-    version: i64,
-    effect: String,
-    severity: String,
-    reason: String,
-    field: Option<String>,
-    alternative: Option<String>,
-    failed: bool,
-}
-
-#[derive(Deserialize)]
-struct Reason {
-    source: String,
-    mode: String,
-    text: String,
-    would_change: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -163,35 +143,6 @@ fn answered(asked: &Asked, explained: &Explained) -> Markup {
             @if !now.hits.is_empty() { (part("Rules that fire", hits(&now.hits))) }
             @if let Some(then) = explained.then.as_ref().filter(|then| then.mode != now.mode) {
                 details.part id="then" { summary { "What had a say then" } (reasons(&then.reasons)) (hits(&then.hits)) }
-            }
-        }
-    }
-}
-
-fn reasons(reasons: &[Reason]) -> Markup {
-    html! {
-        ol.reasons {
-            @for reason in reasons {
-                li {
-                    (badge(Tone::of_state(&reason.mode), &reason.mode)) " " strong { (spaced(&reason.source)) } " " (said(&reason.text))
-                    @if let Some(change) = &reason.would_change { br; span.meta { (said(change)) } }
-                }
-            }
-        }
-    }
-}
-
-fn hits(hits: &[Hit]) -> Markup {
-    html! {
-        ul.hits {
-            @for hit in hits {
-                li {
-                    (badge(if hit.effect == "deny" { Tone::Alarm } else { Tone::Warning }, &hit.effect)) " " (said(&hit.reason))
-                    @if let Some(field) = &hit.field { " on " code { (said(field)) } }
-                    @if hit.failed { " " (badge(Tone::Alarm, "could not be evaluated")) }
-                    " " span.meta { "rule " (said(&hit.rule_id)) " of " a href=(address(&hit.policy)) { (said(&hit.policy)) } " v" (hit.version) ", " (spaced(&hit.severity)) }
-                    @if let Some(other) = &hit.alternative { br; "Instead: " (said(other)) }
-                }
             }
         }
     }
