@@ -51,6 +51,16 @@ fn mode(desk: &TestDesk) -> PolicyMode {
 }
 
 both! {
+    fn what_was_judged_against_something_else_is_not_put_in_force(desk: &TestDesk) {
+        let owner = desk.claim();
+        let seen = desk.call(&owner, "desk_policy_get", json!({})).unwrap()["digest"].clone();
+        apply(desk, &owner, CRM);
+        let late = json!({ "document": "policies: []\nmappings: []\n", "expected_rulebook": seen });
+        assert_code(&desk.refused(&owner, "desk_policy_apply", late), Code::Conflict);
+        let now = desk.call(&owner, "desk_policy_get", json!({})).unwrap()["digest"].clone();
+        desk.call(&owner, "desk_policy_apply", json!({ "document": "policies: []\nmappings: []\n", "expected_rulebook": now })).unwrap();
+    }
+
     fn an_owner_applies_and_what_is_the_same_keeps_its_version(desk: &TestDesk) {
         let owner = desk.claim();
         let first = apply(desk, &owner, CRM);

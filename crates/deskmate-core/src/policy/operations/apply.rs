@@ -7,7 +7,7 @@ use super::super::draft::{self, Classified, Direction, Set, classify, whole_diff
 use super::super::{Document, FILE_KEYS, PolicyRef, Problem, Rulebook, current};
 use crate::call::Cx;
 use crate::limits::POLICY_BYTES_MAX;
-use crate::{Result, check_text};
+use crate::{Error, Result, check_text};
 
 /// Reads a draft that somebody gave, or tells all its problems at once.
 pub(super) fn read(text: &str) -> Result<Document> {
@@ -64,6 +64,8 @@ pub(super) struct Apply {
     /// Whether this is the file that the server reads at its start. Then it counts as submitted.
     #[serde(default)]
     file: bool,
+    /// The digest of everything that was in force when you looked; if that has changed meanwhile, the answer is a conflict.
+    expected_rulebook: Option<String>,
 }
 
 /// What is in force now.
@@ -85,6 +87,10 @@ pub(super) struct Applied {
 
 pub(super) fn apply(cx: &mut Cx<'_, '_>, input: Apply) -> Result<Applied> {
     let document = read(&input.document)?;
+    let in_force = current(cx)?;
+    if input.expected_rulebook.is_some_and(|expected| expected != in_force.digest()) {
+        return Err(Error::conflict("something else was put in force meanwhile").hint("look at what is in force now, and at what your draft changes of it"));
+    }
     let done = draft::apply(cx, &document, input.file)?;
     let loosened = done.changes.iter().filter(|one: &&Classified| one.direction == Direction::Loosens).count();
     Ok(Applied {

@@ -4,7 +4,7 @@ import { localise } from "./times.js";
 
 const PAUSE = 400;
 const KEPT = "deskmate-draft";
-const state = { timer: 0, turn: 0, form: null, rulebook: "" };
+const state = { timer: 0, turn: 0, form: null, rulebook: "", kind: "" };
 const at = (id) => document.getElementById(id);
 
 // The last answer that was asked for is the one that counts.
@@ -31,10 +31,15 @@ function told(own, answer) {
   const silent = Object.assign(document.createElement("p"), { textContent: "The desk does not answer; the draft is not judged." });
   box.replaceChildren(answer ?? silent);
   localise(box);
-  const kind = answer?.dataset.state;
+  state.kind = answer?.dataset.state ?? "";
+  mark();
+}
+
+// What the judgement means for the button, also after the page was merged, which takes the form back to what the desk sent.
+function mark() {
   const button = at("apply");
-  if (button) button.disabled = kind !== "tightens" && kind !== "loosens";
-  if (kind === "loosens") state.form.dataset.confirm = "Put this in force? Some of it loosens, or may loosen, what agents may do.";
+  if (button) button.disabled = state.kind !== "tightens" && state.kind !== "loosens";
+  if (state.kind === "loosens") state.form.dataset.confirm = "Put this in force? Some of it loosens, or may loosen, what agents may do.";
   else delete state.form.dataset.confirm;
 }
 
@@ -48,8 +53,8 @@ function keep() {
 function later() {
   clearTimeout(state.timer);
   keep();
-  const button = at("apply");
-  if (button) button.disabled = true;
+  state.kind = "";
+  mark();
   state.timer = setTimeout(judge, PAUSE);
 }
 
@@ -70,7 +75,8 @@ function goTo(line, column) {
 // A page with a draft came up, or what is in force changed beneath it.
 function start() {
   const form = document.querySelector("form[data-draft]");
-  if (!form || (form === state.form && form.dataset.rulebook === state.rulebook)) return;
+  if (form && form === state.form && form.dataset.rulebook === state.rulebook) return mark();
+  if (!form) return;
   if (form !== state.form) form.elements.document.value = sessionStorage.getItem(KEPT) ?? form.elements.document.value;
   Object.assign(state, { form, rulebook: form.dataset.rulebook });
   judge();

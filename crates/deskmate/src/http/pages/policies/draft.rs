@@ -41,6 +41,7 @@ pub(super) async fn serve(visit: Visit) -> Result<Response, Fault> {
             p.hint { "A section that you leave out stays as it is; write " code { "mappings: []" } " to empty one. The file " code { "deskmate.yaml" } " is not touched by this, and comments are not kept." }
             div.editing {
                 form id="edit" data-call="desk_policy_apply" data-done="In force" data-draft="/policies/draft" data-rulebook=(whole.digest) {
+                    input type="hidden" name="expected_rulebook" value=(whole.digest);
                     label for="document" { "The policies, mappings and settings" }
                     textarea id="document" name="document" data-as="text" rows="26" spellcheck="false" autocapitalize="off" wrap="off" aria-describedby="draft" { "\n" (document) }
                     div.row {
