@@ -13,6 +13,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 7, name: "handoffs: who said what the agent is told", sql: include_str!("schema/007_instruction_person.sql") },
     Migration { version: 8, name: "meters: one table of uses", sql: include_str!("schema/008_meter_use.sql") },
     Migration { version: 9, name: "requests: what waits of one kind", sql: include_str!("schema/009_pending_kind.sql") },
+    Migration { version: 10, name: "requests: what is at stake first, of those the newest", sql: include_str!("schema/010_place.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.

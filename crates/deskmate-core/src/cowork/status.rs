@@ -295,9 +295,8 @@ fn rate(part: i64, of: i64) -> String {
     if of == 0 { "0%".to_owned() } else { format!("{:.1}%", part as f64 * 100.0 / of as f64) }
 }
 
-const OPEN_ALL: &str = "select id from request where state = 'pending' and kind = 'handoff' and expires_at > $1 order by rank, created_at, id limit 50";
-const OPEN_OF: &str =
-    "select id from request where state = 'pending' and kind = 'handoff' and expires_at > $1 and requester = $2 order by rank, created_at, id limit 50";
+const OPEN_ALL: &str = "select id from request where state = 'pending' and kind = 'handoff' and expires_at > $1 order by place, id limit 50";
+const OPEN_OF: &str = "select id from request where state = 'pending' and kind = 'handoff' and expires_at > $1 and requester = $2 order by place, id limit 50";
 
 fn handoffs(cx: &mut Cx<'_, '_>, agent: Option<&str>) -> Result<Vec<OpenHandoff>> {
     let now = cx.now();

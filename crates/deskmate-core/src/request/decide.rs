@@ -7,7 +7,7 @@ use super::digest::Bound;
 use super::events::{APPROVED, EDITED, Known, REJECTED, SUPERSEDED, UNDONE, VOTED};
 use super::hidden::{hide, restore};
 use super::judge::{Use, forbids, weigh_as};
-use super::model::{Request, RequestKind, State};
+use super::model::{Request, RequestKind, State, grade};
 use super::rows;
 use super::submit::known;
 use super::{grant, outcome, standing};
@@ -170,16 +170,6 @@ fn again(cx: &mut Cx<'_, '_>, request: &mut Request) -> Result<Decision> {
     request.rulebook.clone_from(&today.rulebook);
     request.decision = Some(rows::text("decision", &today)?);
     Ok(today)
-}
-
-/// The order of risks.
-fn grade(risk: &str) -> u8 {
-    match risk {
-        "low" => 0,
-        "medium" => 1,
-        "high" => 2,
-        _ => 3,
-    }
 }
 
 /// How many people approved in this round whose word counts now: those whom the record tells of.

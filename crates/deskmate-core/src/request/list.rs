@@ -1,4 +1,4 @@
-//! The inbox: what waits for people, the most urgent and oldest first; and what became of the rest, newest first. Every
+//! The inbox: what waits for people, what is most at stake first and of that the newest; and what became of the rest, newest first. Every
 //! list walks an index that is already in its order, so a page costs the same however much history there is.
 
 use deskmate_db::{Row, args};
@@ -17,7 +17,7 @@ use crate::{Error, Result, check_text};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum View {
-    /// What waits for people now, the most urgent and oldest first.
+    /// What waits for people now, what is most at stake first and of that the newest.
     #[default]
     Inbox,
     /// What was put off.
@@ -55,8 +55,9 @@ impl Risk {
     }
 }
 
-/// List requests: by default the inbox, that is what waits for people now, the most urgent and oldest first. With
-/// `state` or `view: all` it shows what became of others, newest first.
+/// List requests: by default the inbox, that is what waits for people now: what is most at stake (by
+/// its risk or its priority) first, and of that the newest. With `state` or `view: all` it shows what became of others,
+/// newest first.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct List {
@@ -101,8 +102,8 @@ const MINUTE: i64 = 60_000_000;
 /// How many rows one call looks at while it seeks those that fit.
 const SCAN_MAX: usize = 5_000;
 
-/// Where a walk along an index stands: rank (0 for history), time and id.
-type At = (i64, i64, String);
+/// Where a walk along an index stands: the place among what waits, or the time in history, and the id.
+type At = (i64, String);
 
 impl List {
     fn fits(&self, request: &Request, now: i64, given_to: Option<&[String]>) -> bool {
@@ -151,7 +152,7 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Requests> {
     }
     let (now, history) = (cx.now(), input.view() == View::All);
     let given_to = given_to(cx, &input)?;
-    let mut after = page.after.as_ref().map(decode).transpose()?;
+    let mut after = page.after.clone();
     let (mut found, mut looked): (Vec<Request>, usize) = (Vec::new(), 0);
     loop {
         let slice = if history { past(cx, &input, after.as_ref())? } else { waiting(cx, &input, given_to.as_deref(), after.as_ref(), page.look_ahead())? };
@@ -159,7 +160,7 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Requests> {
         after = slice.last.or(after);
         found.extend(slice.rows.into_iter().filter(|request| input.fits(request, now, given_to.as_deref())));
         if found.len() > page.limit as usize || !slice.more {
-            let page = Page::cut(found, &page, |request| encode(&at(request, history)));
+            let page = Page::cut(found, &page, |request| at(request, history));
             return Ok(Requests { requests: page.items.iter().map(|request| RequestOut::new(request, now)).collect(), next_cursor: page.next_cursor });
         }
         if looked >= SCAN_MAX {
@@ -183,21 +184,12 @@ fn given_to(cx: &mut Cx<'_, '_>, input: &List) -> Result<Option<Vec<String>>> {
 }
 
 fn at(request: &Request, history: bool) -> At {
-    (if history { 0 } else { request.priority.rank() }, request.created_at, request.id.clone())
-}
-
-fn encode((rank, time, id): &At) -> (i64, String) {
-    (*rank, format!("{time} {id}"))
-}
-
-fn decode((rank, rest): &(i64, String)) -> Result<At> {
-    let parts = rest.split_once(' ').and_then(|(time, id)| Some((time.parse().ok()?, id.to_owned())));
-    parts.map(|(time, id)| (*rank, time, id)).ok_or_else(|| Error::invalid("cursor", "is not a cursor that this operation gave out"))
+    (if history { request.created_at } else { request.place() }, request.id.clone())
 }
 
 /// The cursor behind a place: a page of it alone, where another one follows.
 fn cursor_at(at: &At) -> String {
-    Page::cut(vec![(), ()], &PageIn { limit: 1, after: None }, |()| encode(at)).next_cursor.unwrap_or_default()
+    Page::cut(vec![(), ()], &PageIn { limit: 1, after: None }, |()| at.clone()).next_cursor.unwrap_or_default()
 }
 
 /// What is pending, along one index, in each view. Whether it is put off or asked back stands in the index, so what a
@@ -205,14 +197,14 @@ fn cursor_at(at: &At) -> String {
 macro_rules! pending {
     ($select:ident, $of:literal) => {
         [
-            pending!($select, $of, "asked_at is null and (snoozed_until is null or snoozed_until <= $5)"),
-            pending!($select, $of, "asked_at is null and snoozed_until > $5"),
-            pending!($select, $of, "asked_at <= $5"),
-            pending!($select, $of, "created_at <= $5"),
+            pending!($select, $of, "asked_at is null and (snoozed_until is null or snoozed_until <= $4)"),
+            pending!($select, $of, "asked_at is null and snoozed_until > $4"),
+            pending!($select, $of, "asked_at <= $4"),
+            pending!($select, $of, "created_at <= $4"),
         ]
     };
     ($select:ident, $of:literal, $view:literal) => {
-        $select!("where state = 'pending' and ", $of, "(rank, created_at, id) > ($1, $2, $3) and ", $view, " order by rank, created_at, id limit $4")
+        $select!("where state = 'pending' and ", $of, "(place, id) > ($1, $2) and ", $view, " order by place, id limit $3")
     };
 }
 
@@ -223,13 +215,13 @@ pub(super) struct Way {
 }
 
 pub(super) const PENDING: Way = Way { rows: pending!(select_request_short, ""), keys: pending!(select_request_key, "") };
-pub(super) const PENDING_IN: Way = Way { rows: pending!(select_request_short, "domain = $6 and "), keys: pending!(select_request_key, "domain = $6 and ") };
-pub(super) const PENDING_KIND: Way = Way { rows: pending!(select_request_short, "kind = $6 and "), keys: pending!(select_request_key, "kind = $6 and ") };
+pub(super) const PENDING_IN: Way = Way { rows: pending!(select_request_short, "domain = $5 and "), keys: pending!(select_request_key, "domain = $5 and ") };
+pub(super) const PENDING_KIND: Way = Way { rows: pending!(select_request_short, "kind = $5 and "), keys: pending!(select_request_key, "kind = $5 and ") };
 pub(super) const PENDING_OF: Way =
-    Way { rows: pending!(select_request_short, "requester = $6 and "), keys: pending!(select_request_key, "requester = $6 and ") };
+    Way { rows: pending!(select_request_short, "requester = $5 and "), keys: pending!(select_request_key, "requester = $5 and ") };
 pub(super) const PENDING_FOR: Way = Way {
-    rows: pending!(select_request_short, "assignee is not null and assignee = $6 and "),
-    keys: pending!(select_request_key, "assignee is not null and assignee = $6 and "),
+    rows: pending!(select_request_short, "assignee is not null and assignee = $5 and "),
+    keys: pending!(select_request_key, "assignee is not null and assignee = $5 and "),
 };
 
 /// A part of a walk.
@@ -254,8 +246,7 @@ fn waiting(cx: &mut Cx<'_, '_>, input: &List, given_to: Option<&[String]>, after
     let mut walk = |way: &Way, owner: Option<&str>| -> Result<()> {
         let sql = of_view(input.view(), if narrow { way.keys } else { way.rows });
         for row in step(cx, input.view(), sql, owner, after, count)? {
-            let at = if narrow { (row.get(1)?, row.get(2)?, row.get(0)?) } else { (row.get(7)?, row.get(16)?, row.get(0)?) };
-            keys.push((at, row));
+            keys.push(((row.get(if narrow { 1 } else { 34 })?, row.get(0)?), row));
         }
         Ok(())
     };
@@ -276,8 +267,8 @@ fn waiting(cx: &mut Cx<'_, '_>, input: &List, given_to: Option<&[String]>, after
     for (at, row) in keys {
         if !narrow {
             rows.push(Request::read(&row)?);
-        } else if input.may_fit(&row.get::<String>(3)?, row.get::<Option<String>>(4)?.as_deref()) {
-            rows.extend(rows::load(cx.tx, &at.2)?);
+        } else if input.may_fit(&row.get::<String>(2)?, row.get::<Option<String>>(3)?.as_deref()) {
+            rows.extend(rows::load(cx.tx, &at.1)?);
             if rows.len() == limit as usize {
                 last = Some(at);
                 return Ok(Slice { rows, last, read, more: true });
@@ -300,11 +291,11 @@ fn of_view(view: View, [inbox, snoozed, asked, pending]: [&'static str; 4]) -> &
 }
 
 fn step(cx: &mut Cx<'_, '_>, view: View, sql: &'static str, owner: Option<&str>, after: Option<&At>, count: u32) -> Result<Vec<Row>> {
-    let (rank, time, id) = after.cloned().unwrap_or((i64::MIN, i64::MIN, String::new()));
+    let (place, id) = after.cloned().unwrap_or((i64::MIN, String::new()));
     let until = if matches!(view, View::Inbox | View::Snoozed) { cx.now() } else { i64::MAX };
     Ok(match owner {
-        None => cx.tx.query(sql, args![rank, time, id, count, until])?,
-        Some(owner) => cx.tx.query(sql, args![rank, time, id, count, until, owner])?,
+        None => cx.tx.query(sql, args![place, id, count, until])?,
+        Some(owner) => cx.tx.query(sql, args![place, id, count, until, owner])?,
     })
 }
 
@@ -317,7 +308,7 @@ pub(super) const PAST: &str = select_request_short!("where (created_at, id) < ($
 
 /// The next rows of history by the index that narrows most; whether the rest fits is seen in the rows themselves.
 fn past(cx: &mut Cx<'_, '_>, input: &List, after: Option<&At>) -> Result<Slice> {
-    let (_, time, id) = after.cloned().unwrap_or((0, i64::MAX, String::new()));
+    let (time, id) = after.cloned().unwrap_or((i64::MAX, String::new()));
     let rows = match (&input.requester, &input.domain, input.state, input.kind) {
         (Some(requester), ..) => cx.tx.query(PAST_OF, args![time, id, PAGE_MAX, requester])?,
         (None, Some(domain), ..) => cx.tx.query(PAST_IN, args![time, id, PAGE_MAX, domain])?,

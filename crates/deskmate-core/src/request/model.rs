@@ -355,10 +355,36 @@ pub struct Request {
 /// The assignee of what went to the owners.
 pub const OWNERS: &str = "role:owner";
 
+/// More than there are microseconds until the year 2255, so that no time reaches into the next group of places.
+const PLACES: i64 = 1 << 53;
+
+/// The order of risks; what is not known counts as the highest.
+pub(super) fn grade(risk: &str) -> i64 {
+    match risk {
+        "low" => 0,
+        "medium" => 1,
+        "high" => 2,
+        _ => 3,
+    }
+}
+
 impl Request {
     /// The subject of its events.
     pub fn subject(&self) -> String {
         format!("request:{}", self.id)
+    }
+
+    /// Where it stands among those that wait, from the lowest up: what is most at stake first, by its risk or, whoever is
+    /// waiting for it, by its priority, and of that the newest. A low priority only comes after its equals, so that no
+    /// requester hides a risk behind it.
+    pub(super) fn place(&self) -> i64 {
+        let urgency = match self.priority {
+            Priority::Urgent => 3,
+            Priority::High => 2,
+            Priority::Normal | Priority::Low => 0,
+        };
+        let behind = 2 * (3 - grade(&self.risk).max(urgency)) + i64::from(self.priority == Priority::Low);
+        behind * PLACES - self.created_at
     }
 
     /// The digest as it is shown and compared.

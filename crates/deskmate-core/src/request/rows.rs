@@ -22,13 +22,13 @@ macro_rules! select_request {
 }
 pub(super) use select_request;
 
-/// The same rows without their long texts, for lists.
+/// The same rows without their long texts, for lists, and with their place.
 macro_rules! select_request_short {
     ($($rest:literal),+) => {
         concat!(
             "select id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, expires_at, \
              escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, rulebook, \
-             digest, title, null, null, null, null from request ",
+             digest, title, null, null, null, null, place from request ",
             $($rest),+
         )
     };
@@ -38,7 +38,7 @@ pub(super) use select_request_short;
 /// What a walk looks at before it reads whole rows.
 macro_rules! select_request_key {
     ($($rest:literal),+) => {
-        concat!("select id, rank, created_at, kind, title from request ", $($rest),+)
+        concat!("select id, place, kind, title from request ", $($rest),+)
     };
 }
 pub(super) use select_request_key;
@@ -106,8 +106,8 @@ pub(super) fn insert(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
     tx.execute(
         "insert into request (id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, \
          expires_at, escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, \
-         rulebook, digest, title, act, decision, packet, reason) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)",
+         rulebook, digest, title, act, decision, packet, reason, place) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+         $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)",
         args![
             request.id,
             request.kind.name(),
@@ -142,7 +142,8 @@ pub(super) fn insert(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
             request.bound,
             request.decision,
             request.packet,
-            request.reason
+            request.reason,
+            request.place()
         ],
     )?;
     Ok(())
@@ -153,7 +154,7 @@ pub(super) fn save(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
     let changed = tx.execute(
         "update request set state = $3, rank = $4, risk = $5, assignee = $6, quorum = $7, snoozed_until = $8, asked_at = $9, escalate_at = $10, \
          updated_at = $11, decided_at = $12, decided_by = $13, edited_by = $14, finished_at = $15, version = $16, round = $17, rulebook = $18, digest = $19, \
-         act = $20, decision = $21, packet = $22, reason = $23, batch = $24 where id = $1 and version = $2",
+         act = $20, decision = $21, packet = $22, reason = $23, batch = $24, place = $25 where id = $1 and version = $2",
         args![
             request.id,
             request.version - 1,
@@ -178,7 +179,8 @@ pub(super) fn save(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
             request.decision,
             request.packet,
             request.reason,
-            request.batch
+            request.batch,
+            request.place()
         ],
     )?;
     if changed == 1 { Ok(()) } else { Err(Error::conflict("this request changed meanwhile").hint("look at it again")) }

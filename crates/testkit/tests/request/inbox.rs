@@ -1,13 +1,15 @@
 //! The list: its order, filters and pages, and the way the engines walk for it.
 
+use deskmate_core::MIGRATIONS;
 use deskmate_core::call::Surface;
+use deskmate_core::policy::{Decision, Mode};
 use deskmate_core::record::SEALED_OF_REQUEST;
 use deskmate_core::request::{self, INDEXED, INDEXED_PENDING, New, Priority, RequestKind};
 use deskmate_db::{Engine, Param, Result};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, both, plan};
 
-use crate::support::{act, approve, pending, proposal, reject, submit};
+use crate::support::{act, approve, decision, pending, proposal, reject, submit};
 
 fn ids(desk: &TestDesk, person: &Caller, input: Value) -> Vec<String> {
     let (mut found, mut input) = (Vec::new(), input);
@@ -26,7 +28,7 @@ both! {
         let owner = desk.claim();
         let priorities = [Priority::Normal, Priority::Low, Priority::Urgent, Priority::Normal, Priority::High];
         let made: Vec<String> = priorities.into_iter().map(|priority| submit(desk, "code", &New { priority, ..proposal() }).id).collect();
-        let order: Vec<String> = [2, 4, 0, 3, 1].into_iter().map(|at: usize| made[at].clone()).collect();
+        let order: Vec<String> = [2, 4, 3, 0, 1].into_iter().map(|at: usize| made[at].clone()).collect();
         for limit in [1, 2, 3, 50] {
             assert_eq!(ids(desk, &owner, json!({ "limit": limit })), order, "limit {limit}");
         }
@@ -37,6 +39,34 @@ both! {
         assert_eq!(ids(desk, &owner, json!({ "state": "rejected" })), [made[1].clone()]);
         let newest: Vec<String> = made.iter().rev().cloned().collect();
         assert_eq!(ids(desk, &owner, json!({ "view": "all", "limit": 2 })), newest);
+    }
+
+    fn what_is_most_at_stake_comes_first_and_of_that_the_newest(desk: &TestDesk) {
+        let owner = desk.claim();
+        let at_stake = |risk: &str, priority| {
+            let decision = Decision { risk: risk.to_owned(), ..decision(Mode::Suggest) };
+            submit(desk, "code", &New { decision, priority, ..proposal() }).id
+        };
+        let [high, critical, low] = ["high", "critical", "low"].map(|risk| at_stake(risk, Priority::Normal));
+        let hidden = at_stake("critical", Priority::Low);
+        let urgent = at_stake("low", Priority::Urgent);
+        let newer = at_stake("high", Priority::Normal);
+        assert_eq!(ids(desk, &owner, json!({ "limit": 2 })), [urgent, critical, hidden, newer, high, low]);
+    }
+
+    fn requests_from_before_places_get_the_same_ones(desk: &TestDesk) {
+        for (risk, priority) in ["low", "medium", "high", "critical"].iter().flat_map(|risk| [Priority::Low, Priority::Normal, Priority::High, Priority::Urgent].map(|one| (risk, one))) {
+            submit(desk, "code", &New { decision: Decision { risk: (*risk).to_owned(), ..decision(Mode::Suggest) }, priority, ..proposal() });
+        }
+        let step = MIGRATIONS.iter().find(|step| step.version == 10).unwrap().sql;
+        let update = step.split(';').find(|statement| statement.trim_start().starts_with("update")).unwrap();
+        let places = || -> Vec<(i64, String)> {
+            let rows = desk.desk.db.write_blocking(|tx| tx.query("select place, id from request order by place, id", &[])).unwrap();
+            rows.iter().map(|row| (row.get(0).unwrap(), row.get(1).unwrap())).collect()
+        };
+        let kept = places();
+        desk.desk.db.write_blocking(|tx| { tx.execute("update request set place = 0", &[])?; tx.batch(update) }).unwrap();
+        assert_eq!(places(), kept);
     }
 
     fn filters_filter(desk: &TestDesk) {
@@ -146,9 +176,9 @@ fn params(sql: &str) -> Vec<Param<'static>> {
     let soon = 1_767_225_600_000_000;
     let all = if sql == SEALED_OF_REQUEST {
         vec![Param::Text("request:0"), number(1)]
-    } else if sql.contains("(rank, created_at, id) >") {
-        let of = if sql.contains("kind = $6") { Param::Text("handoff") } else { text };
-        vec![number(0), number(0), text, number(21), number(soon), of]
+    } else if sql.contains("(place, id) >") {
+        let of = if sql.contains("kind = $5") { Param::Text("handoff") } else { text };
+        vec![number(0), text, number(21), number(soon), of]
     } else if sql.contains("(created_at, id) <") {
         let owner = if sql.contains("state = $4") {
             Param::Text("approved")
