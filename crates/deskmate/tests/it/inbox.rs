@@ -133,7 +133,7 @@ impl Drop for Terminal {
 fn people_decide_on_the_full_screen() {
     let desk = Desk::new();
     let token = desk.register("code");
-    let (first, second) = (propose(&desk, &token, "one"), propose(&desk, &token, "two"));
+    let (older, newer) = (propose(&desk, &token, "one"), propose(&desk, &token, "two"));
     let mut terminal = Terminal::start(&desk, "inbox --watch");
     terminal.sees("Passphrase:");
     terminal.type_in("correct horse\r");
@@ -142,13 +142,13 @@ fn people_decide_on_the_full_screen() {
     terminal.type_in("a");
     terminal.sees("Approve exactly this?");
     terminal.type_in("y");
-    until("the first is approved", || (state(&desk, &token, &first) == "approved").then_some(()));
+    until("the newer one is approved", || (state(&desk, &token, &newer) == "approved").then_some(()));
     terminal.type_in("rtoo much\r");
     terminal.sees("What was wrong?");
     terminal.type_in("1");
     terminal.sees("How bad?");
     terminal.type_in("\r");
-    until("the second is rejected", || (state(&desk, &token, &second) == "rejected").then_some(()));
+    until("the older one is rejected", || (state(&desk, &token, &older) == "rejected").then_some(()));
     terminal.sees("Nothing waits for you");
     propose(&desk, &token, "three");
     until("the bell rings", || terminal.screen.lock().unwrap().rang.then_some(()));
