@@ -129,3 +129,16 @@ pub const CONDITION_BYTES_MAX: usize = 64 * 1024;
 pub const CHANGED_PATHS_MAX: usize = 2_000;
 /// Rules that one decision names as fired.
 pub const HITS_MAX: usize = 100;
+/// How long a caller over HTTP may take for the head of a request, from its first byte, and for shaking hands over TLS.
+pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long it may take for the body, from the end of the head.
+pub const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long it may leave an answer unread when no more of it fits on the way.
+pub const UNREAD_TIME_MAX: Duration = Duration::from_mins(1);
+/// How long a connection stays open without a request. Longer than any client keeps one, so that none is closed just as a
+/// request is on its way.
+pub const IDLE_TIME_MAX: Duration = Duration::from_mins(10);
+/// Connections over the network that are open at once, where the system lets the server open twice as many files.
+pub const CONNECTIONS_MAX: usize = 4_096;
+/// Connections of the command line that are open at once, apart from those.
+pub const LOCAL_CONNECTIONS_MAX: usize = 256;

@@ -1,17 +1,13 @@
 //! Whether anybody is using this server: what a server in the background goes by when it ends itself.
 
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use hyper::body::{Frame, SizeHint};
 
 /// How often a server with open connections looks again.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -83,30 +79,7 @@ impl Drop for Held {
 /// Counts every request until the last byte of its answer is out, so that a live stream counts as long as it is open.
 pub(crate) async fn watch(State(activity): State<Activity>, request: Request, next: Next) -> Response {
     let held = activity.hold();
-    next.run(request).await.map(|body| Body::new(Watched { body, _held: held }))
-}
-
-/// An answer's body, unchanged, with its known length.
-struct Watched {
-    body: Body,
-    _held: Held,
-}
-
-impl HttpBody for Watched {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    crate::until_sent::hold(next.run(request).await, held)
 }
 
 /// How this server was set up, for every status.

@@ -23,7 +23,7 @@ use crate::config::{self, Given, LogFormat, Settings};
 use crate::effects::Effects;
 use crate::effects::notify::{self, Outlets};
 use crate::home::{Home, Lock};
-use crate::http::{self, Allowed, Bound};
+use crate::http::{self, Allowed, Bound, Bounds};
 use crate::{background, keep, mcp, socket};
 
 #[derive(Args)]
@@ -53,8 +53,13 @@ fn raise_file_limit() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = rustix::process::setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, soft = ?limit.current, "the limit of open files could not be raised; that many connections are possible");
+        tracing::warn!(%error, soft = ?limit.current, "the limit of open files could not be raised; half as many connections are possible");
     }
+}
+
+/// How many files this process may have open.
+fn file_limit() -> u64 {
+    rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// How long a server in the background stays when nobody needs it.
@@ -140,8 +145,8 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     let router = http::router(app.clone(), allowed, standing, mcp);
     let mut doors = JoinSet::new();
     doors.spawn(socket::serve(app.clone(), desk_socket.open()?, home.socket(), stop.clone()));
-    doors.spawn(http::serve_unix(http_socket.open()?, router.clone(), stop.clone()));
-    doors.spawn(http::serve_tcp(bound, router, stop.clone()));
+    doors.spawn(http::serve_unix(http_socket.open()?, router.clone(), Bounds::local(file_limit()), stop.clone()));
+    doors.spawn(http::serve_tcp(bound, router, Bounds::network(file_limit()), stop.clone()));
     tokio::spawn(crate::worker::run(app.clone(), outlets.clone(), stop.clone()));
     let effects = Effects::start(&app, &settings, outlets, begun, &stop);
     lock.listening(&url)?;

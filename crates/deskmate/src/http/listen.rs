@@ -1,27 +1,23 @@
 //! Listening: TCP with or without TLS, and the local socket of the command line.
 
+use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener, ListenerExt};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
+use super::connections::Bounds;
+use super::serve::serve;
 use crate::config::Tls;
-
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections that finished their handshake and wait to be taken.
-const TLS_WAITING_MAX: usize = 64;
 
 /// A bound address.
 pub(crate) struct Bound {
@@ -63,62 +59,77 @@ fn acceptor(tls: &Tls) -> io::Result<TlsAcceptor> {
 }
 
 /// Serves until the token is cancelled; requests under way are finished.
-pub(crate) async fn serve_tcp(bound: Bound, router: Router, stop: CancellationToken) -> io::Result<()> {
+pub(crate) async fn serve_tcp(bound: Bound, router: Router, bounds: Bounds, stop: CancellationToken) -> io::Result<()> {
     match bound.tls {
-        None => {
-            // Without this, every answer in several writes waits 40 ms for the other side.
-            let listener = bound.listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-            axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
-        }
-        Some(acceptor) => {
-            let address = bound.listener.local_addr()?;
-            let (ready, accepted) = mpsc::channel(TLS_WAITING_MAX);
-            tokio::spawn(handshakes(bound.listener, acceptor, ready, stop.clone()));
-            axum::serve(TlsListener { accepted, address }, router).with_graceful_shutdown(stop.cancelled_owned()).await
-        }
+        None => serve(Plain(bound.listener), router, bounds, stop).await,
+        Some(acceptor) => serve(Secure(bound.listener, acceptor), router, bounds, stop).await,
     }
 }
 
-/// Shakes hands beside each other, so that a client that stalls delays nobody else.
-async fn handshakes(listener: TcpListener, acceptor: TlsAcceptor, ready: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>, stop: CancellationToken) {
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stop.cancelled() => return,
-        };
-        let Ok((stream, address)) = accepted else {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
-        drop(stream.set_nodelay(true));
-        let (acceptor, ready) = (acceptor.clone(), ready.clone());
-        tokio::spawn(async move {
-            if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-                drop(ready.send((stream, address)).await);
-            }
-        });
+/// Where connections come in.
+pub(super) trait Door: Send + 'static {
+    /// What comes in.
+    type Came: Send + 'static;
+    /// What is left of it to read and write, once it is opened.
+    type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Came>> + Send;
+
+    /// Makes a connection ready, beside the others, so that one that stalls delays nobody. `None` is one that ended.
+    fn open(&self, came: Self::Came) -> impl Future<Output = Option<(Self::Stream, Option<Peer>)>> + Send + 'static;
+}
+
+async fn accept_tcp(listener: &TcpListener) -> io::Result<TcpStream> {
+    let (stream, _) = listener.accept().await?;
+    // Without this, every answer in several writes waits 40 ms for the other side.
+    drop(stream.set_nodelay(true));
+    Ok(stream)
+}
+
+pub(super) struct Plain(pub(super) TcpListener);
+
+impl Door for Plain {
+    type Came = TcpStream;
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<TcpStream> {
+        accept_tcp(&self.0).await
+    }
+
+    fn open(&self, came: TcpStream) -> impl Future<Output = Option<(TcpStream, Option<Peer>)>> + Send + 'static {
+        ready(Some((came, None)))
     }
 }
 
-struct TlsListener {
-    accepted: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
-    address: SocketAddr,
-}
+struct Secure(TcpListener, TlsAcceptor);
 
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
+impl Door for Secure {
+    type Came = TcpStream;
+    type Stream = TlsStream<TcpStream>;
 
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.accepted.recv().await {
-            Some(accepted) => accepted,
-            // The server is stopping; nothing will be accepted any more.
-            None => std::future::pending().await,
-        }
+    async fn accept(&self) -> io::Result<TcpStream> {
+        accept_tcp(&self.0).await
     }
 
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        Ok(self.address)
+    fn open(&self, came: TcpStream) -> impl Future<Output = Option<(Self::Stream, Option<Peer>)>> + Send + 'static {
+        let handshake = self.1.accept(came);
+        async { Some((handshake.await.ok()?, None)) }
+    }
+}
+
+struct Local(UnixListener);
+
+impl Door for Local {
+    type Came = UnixStream;
+    type Stream = UnixStream;
+
+    async fn accept(&self) -> io::Result<UnixStream> {
+        Ok(self.0.accept().await?.0)
+    }
+
+    fn open(&self, came: UnixStream) -> impl Future<Output = Option<(UnixStream, Option<Peer>)>> + Send + 'static {
+        let peer = Peer::of(&came);
+        ready(Some((came, Some(peer))))
     }
 }
 
@@ -130,17 +141,16 @@ pub(crate) struct Peer {
     pub(crate) is_own: bool,
 }
 
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
+impl Peer {
+    fn of(stream: &UnixStream) -> Self {
         let own = rustix::process::geteuid().as_raw();
-        Self { is_own: stream.io().peer_cred().is_ok_and(|peer| peer.uid() == own || peer.uid() == 0) }
+        Self { is_own: stream.peer_cred().is_ok_and(|peer| peer.uid() == own || peer.uid() == 0) }
     }
 }
 
 /// Serves the command line on a socket that only its owner can open.
-pub(crate) async fn serve_unix(listener: UnixListener, router: Router, stop: CancellationToken) -> io::Result<()> {
-    let service = router.into_make_service_with_connect_info::<Peer>();
-    axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await
+pub(crate) async fn serve_unix(listener: UnixListener, router: Router, bounds: Bounds, stop: CancellationToken) -> io::Result<()> {
+    serve(Local(listener), router, bounds, stop).await
 }
 
 /// The longest path that a local socket can have, with room for the name under which it is bound first.

@@ -1,12 +1,15 @@
 //! The HTTP surface: REST and OpenAPI made from the registry, the live stream, health, the first pages, and MCP.
 //! It parses, finds the credential, calls, and renders; it holds no rules.
 
+mod connections;
 mod credential;
 mod guard;
 mod listen;
 mod openapi;
 mod pages;
+mod receive;
 mod rest;
+mod serve;
 mod stream;
 
 use axum::Router;
@@ -18,6 +21,7 @@ use deskmate_core::limits::INPUT_BYTES_MAX;
 use crate::activity::{self, Standing};
 use crate::app::App;
 
+pub(crate) use connections::Bounds;
 pub(crate) use guard::Allowed;
 pub(crate) use listen::{Bound, bind_private, serve_tcp, serve_unix};
 pub(crate) use openapi::document as openapi_document;

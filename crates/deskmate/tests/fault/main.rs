@@ -16,6 +16,8 @@ mod kill;
 #[cfg(test)]
 mod postgres;
 #[cfg(test)]
+mod slow;
+#[cfg(test)]
 mod stream;
 #[cfg(test)]
 mod support;

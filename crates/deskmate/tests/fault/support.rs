@@ -211,6 +211,11 @@ impl Http {
         Ok(Self { stream, host: address.to_owned() })
     }
 
+    /// A connection that is open already.
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        Self { stream, host: "localhost".to_owned() }
+    }
+
     pub(crate) fn call(&mut self, agent: &str, operation: &str, input: &Value) -> io::Result<Answer> {
         self.post(&format!("/api/{operation}"), &[("X-Deskmate-Agent", agent)], input.to_string().as_bytes())
     }
