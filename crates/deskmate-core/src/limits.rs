@@ -142,3 +142,7 @@ pub const IDLE_TIME_MAX: Duration = Duration::from_mins(10);
 pub const CONNECTIONS_MAX: usize = 4_096;
 /// Connections of the command line that are open at once, apart from those.
 pub const LOCAL_CONNECTIONS_MAX: usize = 256;
+/// Live streams and subscriptions that are open with one credential at once: far more than a person has tabs.
+pub const STREAMS_MAX: usize = 32;
+/// The same for all who only say who they are, together, because a name costs nothing.
+pub const UNVERIFIED_STREAMS_MAX: usize = 256;

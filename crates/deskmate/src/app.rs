@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use crate::activity::Activity;
 use crate::live::Live;
 use crate::refusals::Refusals;
+use crate::streams::Streams;
 use crate::world::Machine;
 
 /// How long the sealer waits when another node is at it.
@@ -29,6 +30,7 @@ pub(crate) struct App {
     pub(crate) desk: Desk,
     pub(crate) live: Live,
     pub(crate) activity: Activity,
+    pub(crate) streams: Streams,
     staged: Arc<Notify>,
     key: Arc<SigningKey>,
     refusals: Arc<Refusals>,
@@ -62,7 +64,7 @@ impl App {
         db.read_blocking(move |tx| record::check_end(tx, &own))?;
         let desk =
             Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed, rulebooks: deskmate_core::policy::Cache::default() };
-        Ok(Self { desk, live, activity: Activity::new(), staged, key, refusals: Arc::default(), url: Arc::default() })
+        Ok(Self { desk, live, activity: Activity::new(), streams: Streams::default(), staged, key, refusals: Arc::default(), url: Arc::default() })
     }
 
     /// Says where people reach this desk's pages.

@@ -19,6 +19,7 @@ mod shim;
 #[cfg(test)]
 mod snapshot;
 mod socket;
+mod streams;
 mod until_sent;
 mod visible;
 mod worker;

@@ -19,10 +19,13 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::rest::Failure;
 use super::{Shared, credential};
+use crate::streams::Place;
 
 /// How many events one look takes, and how many wait for a slow reader.
 const LOOK: u32 = 200;
 const WAITING_MAX: usize = 8;
+/// Whoever may call this may follow.
+const LIST: &str = "desk_record_list";
 /// A sign of life when nothing happens.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -36,11 +39,11 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let opened = async {
         let credential = credential::of(&shared, &method, &uri, &headers, &[]).await?;
-        look(&shared.app.desk, &credential, u64::MAX).await?;
-        Ok::<_, Error>(credential)
+        let place = place(&shared, &credential).await?;
+        Ok::<_, Error>((credential, place))
     };
-    let credential = match opened.await {
-        Ok(credential) => credential,
+    let (credential, place) = match opened.await {
+        Ok(opened) => opened,
         Err(error) => return Failure(error).into_response(),
     };
     let mut grown = shared.app.live.size();
@@ -84,15 +87,23 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
             }
         }
     });
-    respond(events)
+    respond(events, place)
 }
 
-/// Events on their way to a reader, with signs of life between them and no proxy that gathers them.
-pub(super) fn respond(events: mpsc::Receiver<std::result::Result<Event, Infallible>>) -> Response {
+/// A place for one more stream of whoever may look at the record.
+pub(super) async fn place(shared: &Shared, credential: &Credential) -> Result<Place> {
+    let (credential, desk) = (credential.clone(), shared.app.desk.clone());
+    let actor = shared.app.desk.db.read(move |tx| desk.admit(tx, &credential, LIST)).await?;
+    shared.app.streams.take(Some(&actor))
+}
+
+/// Events on their way to a reader, with signs of life between them and no proxy that gathers them. The place is given
+/// back when the stream ends, also when its reader is just gone.
+pub(super) fn respond(events: mpsc::Receiver<std::result::Result<Event, Infallible>>, place: Place) -> Response {
     let keep_alive = KeepAlive::new().interval(HEARTBEAT).text("alive");
     let mut response = Sse::new(ReceiverStream::new(events)).keep_alive(keep_alive).into_response();
     response.headers_mut().insert("x-accel-buffering", axum::http::HeaderValue::from_static("no"));
-    response
+    crate::until_sent::hold(response, place)
 }
 
 /// The events from a place on that the caller may see, and the place after the last one looked at.
@@ -111,8 +122,8 @@ async fn look(desk: &Desk, credential: &Credential, from: u64) -> Result<(Vec<Ev
 
 /// The same without what was written, by the same right as the list of the record.
 pub(super) fn heads(tx: &mut Tx<'_>, desk: &Desk, credential: &Credential, from: u64, limit: u32) -> Result<(Vec<EventRow>, u64)> {
-    let actor = desk.admit(tx, credential, "desk_record_list")?;
-    let events = if from == u64::MAX { Vec::new() } else { record::heads_after(tx, from, limit)? };
+    let actor = desk.admit(tx, credential, LIST)?;
+    let events = record::heads_after(tx, from, limit)?;
     let reached = events.last().map_or(from, |event| event.seq + 1);
     Ok((events.into_iter().filter(|event| event.visible_to(&actor)).collect(), reached))
 }

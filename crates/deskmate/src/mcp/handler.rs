@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use deskmate_core::call::{Call, Surface};
+use deskmate_core::call::{Call, Credential, Surface};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestMethod, CompleteRequestParams, CompleteResult, DiscoverResult,
     GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
@@ -22,9 +22,13 @@ use super::subscriptions::{FOLLOWED_MAX, Followed, Sink, follow};
 use super::tasks;
 use super::tools::Tools;
 use crate::app::App;
+use crate::streams::Place;
 
 /// How long a client may keep a list. Lists change only with the version of the server.
 pub(super) const LIST_FRESH_MS: u64 = 300_000;
+
+/// What everybody may ask whom the desk knows.
+const WHOAMI: &str = "desk_whoami";
 
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
@@ -79,8 +83,16 @@ impl Server {
     /// Whether the caller is anybody to this desk. Following waits quietly, so a bad credential must show at the start.
     async fn check_caller(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let credential = self.caller.credential(context);
-        let call = Call { credential, surface: Surface::Mcp, operation: "desk_whoami".to_owned(), input: json!({}) };
+        let call = Call { credential, surface: Surface::Mcp, operation: WHOAMI.to_owned(), input: json!({}) };
         self.endpoint.app.call(call).await.map(drop).map_err(|error| fault(&error))
+    }
+
+    /// A place for one more stream of this caller. Lists may be followed by anybody, so it need not be known.
+    async fn place(&self, credential: &Credential) -> Result<Place, ErrorData> {
+        let app = &self.endpoint.app;
+        let (credential, desk) = (credential.clone(), app.desk.clone());
+        let actor = app.desk.db.read(move |tx| desk.admit(tx, &credential, WHOAMI)).await.ok();
+        app.streams.take(actor.as_ref()).map_err(|error| fault(&error))
     }
 }
 
@@ -169,6 +181,10 @@ impl ServerHandler for Server {
         }
         self.check_caller(&context).await?;
         let credential = self.caller.credential(&context);
+        // One place for all that a connection follows: it is one stream.
+        if !self.followed.has_place() {
+            self.followed.take_place(self.place(&credential).await?);
+        }
         if self.followed.start(self.endpoint.app.clone(), credential, found, context.peer.clone()) {
             return Ok(());
         }
@@ -194,6 +210,7 @@ impl ServerHandler for Server {
             self.check_caller(context.request_context()).await?;
         }
         let credential = self.caller.credential(context.request_context());
+        let _place = self.place(&credential).await?;
         let followers = uris.iter().filter_map(|uri| self.endpoint.resources.find(uri)).map(|found| {
             let follower = follow(self.endpoint.app.clone(), credential.clone(), found, Sink::Listen(context.sink().clone()));
             tokio_util::task::AbortOnDropHandle::new(tokio::spawn(follower))

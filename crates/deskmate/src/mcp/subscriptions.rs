@@ -2,7 +2,7 @@
 //! follower's own credential, so nobody is told about what they may not read, and a revoked credential ends it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deskmate_core::call::Credential;
@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::resources::Found;
 use crate::app::App;
+use crate::streams::Place;
 
 /// Changes that come this close together are told once.
 const GATHER: Duration = Duration::from_millis(20);
@@ -102,13 +103,34 @@ fn drain(news: &mut Receiver<Arc<EventRow>>) {
 /// What one connection of the older era follows.
 #[derive(Clone, Default)]
 pub(super) struct Followed {
-    by_uri: Arc<Mutex<HashMap<String, AbortOnDropHandle<()>>>>,
+    inner: Arc<Mutex<Following>>,
+}
+
+#[derive(Default)]
+struct Following {
+    by_uri: HashMap<String, AbortOnDropHandle<()>>,
+    /// Held as long as anything is followed.
+    place: Option<Place>,
 }
 
 impl Followed {
+    fn following(&self) -> MutexGuard<'_, Following> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this connection has its place among the streams.
+    pub(super) fn has_place(&self) -> bool {
+        self.following().place.is_some()
+    }
+
+    /// Keeps the place until nothing is followed any more.
+    pub(super) fn take_place(&self, place: Place) {
+        self.following().place = Some(place);
+    }
+
     /// Starts to follow. `false` when the connection follows too much already.
     pub(super) fn start(&self, app: App, credential: Credential, found: Found, peer: Peer<RoleServer>) -> bool {
-        let mut followed = self.by_uri.lock().unwrap_or_else(PoisonError::into_inner);
+        let followed = &mut self.following().by_uri;
         followed.retain(|_, task| !task.is_finished());
         let uri = found.uri().to_owned();
         if followed.len() >= FOLLOWED_MAX && !followed.contains_key(&uri) {
@@ -121,6 +143,10 @@ impl Followed {
 
     /// Stops.
     pub(super) fn stop(&self, uri: &str) {
-        self.by_uri.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+        let mut following = self.following();
+        following.by_uri.remove(uri);
+        if following.by_uri.is_empty() {
+            following.place = None;
+        }
     }
 }

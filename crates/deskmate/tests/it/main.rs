@@ -33,6 +33,8 @@ mod settings;
 #[cfg(test)]
 mod shim;
 #[cfg(test)]
+mod streams;
+#[cfg(test)]
 mod trust;
 #[cfg(test)]
 mod upkeep;

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::super::rest::Failure;
-use super::super::stream::{HEARTBEAT, heads, respond};
+use super::super::stream::{HEARTBEAT, heads, place, respond};
 use super::super::{Shared, credential};
 
 /// How many events one look takes.
@@ -46,11 +46,11 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
     let mut next = if far { now } else { from };
     let opened = async {
         let credential = credential::of(&shared, &method, &uri, &headers, &[]).await?;
-        look(&shared.app.desk, &credential, now).await?;
-        Ok::<_, Error>(credential)
+        let place = place(&shared, &credential).await?;
+        Ok::<_, Error>((credential, place))
     };
-    let credential = match opened.await {
-        Ok(credential) => credential,
+    let (credential, place) = match opened.await {
+        Ok(opened) => opened,
         Err(error) => return Failure(error).into_response(),
     };
     let (sender, events) = mpsc::channel::<std::result::Result<Event, Infallible>>(4);
@@ -92,7 +92,7 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
             }
         }
     });
-    respond(events)
+    respond(events, place)
 }
 
 /// The topics of the events from a place on that the caller may see, and the place after the last one looked at.
