@@ -48,6 +48,8 @@ pub(super) async fn call(fixtures: &Fixtures, request: CallToolRequestParams, co
             tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
             text("computed")
         }
+        "confirm_delete" | "multi_input" => return start(fixtures, context, json!({ "asks": name, "answer": "confirmed" })).await,
+        "protocol_error_job" => return start(fixtures, context, json!({ "lost": true })).await,
         "failing_job" => return start(fixtures, context, json!({ "seconds": 1, "error": "this job always fails" })).await,
         "test_missing_capability" => needs_sampling(context)?,
         "test_trigger_tool_change" => {

@@ -1,6 +1,8 @@
 //! What the fixtures say, read from `fixtures.json`. A mistake there shows as a missing fixture in the suite.
 
-use rmcp::model::{CallToolResult, ElicitRequestParams, JsonObject, Prompt, PromptMessage, Resource, ResourceContents, ResourceTemplate, ResultType, Tool};
+use rmcp::model::{
+    CallToolResult, ElicitRequestParams, InputRequests, JsonObject, Prompt, PromptMessage, Resource, ResourceContents, ResourceTemplate, ResultType, Tool,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -47,6 +49,11 @@ impl Data {
     /// The form that a tool shows.
     pub(super) fn form(&self, tool: &str) -> Option<ElicitRequestParams> {
         read(self.at("forms", tool))
+    }
+
+    /// What a task asks for on its way.
+    pub(super) fn inputs(&self, tool: &str) -> Option<InputRequests> {
+        read(self.at("inputs", tool))
     }
 
     /// The rounds of questions of a tool or prompt, and whether it keeps state between them.

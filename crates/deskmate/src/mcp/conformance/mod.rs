@@ -2,6 +2,7 @@
 //! to it, so the suite also runs through the code that clients use. Compiled with the feature `conformance` only.
 #![expect(deprecated, reason = "the suite still tests what the newest protocol has given up")]
 
+mod asking;
 mod calls;
 mod data;
 mod jobs;
@@ -14,10 +15,10 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::any;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, CompletionInfo, DiscoverResult,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, CompletionInfo, DetailedTask, DiscoverResult,
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, TaskPayload, TaskStatus, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::transport::streamable_http_server::StreamableHttpService;
@@ -33,6 +34,7 @@ use super::caller::Caller;
 use super::handler::Server;
 use super::http::{Allowed, respond};
 use super::mount::{Mount, Shelf};
+use asking::Asking;
 use data::Data;
 use rounds::Rounds;
 
@@ -40,6 +42,7 @@ use rounds::Rounds;
 struct Shared {
     data: Data,
     rounds: Rounds,
+    asking: Asking,
     tools_changed: Notify,
     prompts_changed: Notify,
 }
@@ -62,9 +65,10 @@ struct Services {
 /// The route of the fixtures.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(shelf: &Shelf, allowed: &Allowed, stop: CancellationToken) -> Router<S> {
     let endpoint = shelf.endpoint(&Mount::all(false));
-    let shared = Arc::new(Shared { data: Data::new(), rounds: Rounds::new(), tools_changed: Notify::new(), prompts_changed: Notify::new() });
+    let shared =
+        Arc::new(Shared { data: Data::new(), rounds: Rounds::new(), asking: Asking::default(), tools_changed: Notify::new(), prompts_changed: Notify::new() });
+    tokio::spawn(jobs::work(shelf.app().clone(), Arc::clone(&shared), stop.clone()));
     let make = move |lasting: bool| Fixtures { real: Server::new(Arc::clone(&endpoint), Caller::Request, lasting), shared: Arc::clone(&shared) };
-    tokio::spawn(jobs::work(shelf.app().clone(), stop.clone()));
     let config = allowed.config(stop);
     let alone = make.clone();
     let services = Services {
@@ -210,10 +214,20 @@ impl ServerHandler for Fixtures {
     }
 
     async fn get_task(&self, request: GetTaskParams, context: RequestContext<RoleServer>) -> Result<GetTaskResult, ErrorData> {
-        self.real.get_task(request, context).await
+        let pending = self.shared.asking.pending(&request.task_id);
+        let mut answer = self.real.get_task(request, context).await?;
+        if let Some(input_requests) = pending.filter(|_| answer.task.status() == TaskStatus::Working) {
+            answer.task = DetailedTask::new(answer.task.task, TaskPayload::InputRequired { input_requests });
+        }
+        Ok(answer)
     }
 
     async fn update_task(&self, request: UpdateTaskParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        // Only whoever may see a task may answer for it.
+        self.real.get_task(GetTaskParams::new(request.task_id.clone()), context.clone()).await?;
+        if self.shared.asking.answer(&request.task_id, &request.input_responses) {
+            return Ok(());
+        }
         self.real.update_task(request, context).await
     }
 
