@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::Act;
+use super::opaque::{is_about_the_change, tells};
+use crate::call::parse_strict;
 use crate::limits::CHANGED_PATHS_MAX;
 
 /// How deep a change is looked into. Input nests at most as deep, and JSON in texts once more.
@@ -68,14 +70,14 @@ pub(super) struct Change<'a> {
     held: Vec<Held<'a>>,
     /// Whether there is more than was looked at.
     pub(super) over: bool,
-    /// Whether the change is a mere text that rules cannot look into.
+    /// Whether the change, or a part of it, is a mere text that rules cannot look into.
     pub(super) opaque: bool,
 }
 
 impl<'a> Change<'a> {
     /// Takes an act's change apart.
     pub(super) fn of(act: &'a Act) -> Self {
-        let mut change = Self { opaque: is_opaque(&act.arguments), ..Self::default() };
+        let mut change = Self { opaque: tells(&act.arguments), ..Self::default() };
         change.walk("", &act.arguments, 0);
         if let Some(field) = act.field.as_deref().filter(|field| !field.is_empty()) {
             change.declared(field, &act.arguments);
@@ -154,6 +156,7 @@ impl<'a> Change<'a> {
             Value::Object(table) => {
                 for (key, entry) in table {
                     let below = super::yaml::below(path, key);
+                    self.opaque |= is_about_the_change(key) && tells(entry);
                     self.value(&below, entry);
                     self.walk(&below, entry, depth + 1);
                     if self.over {
@@ -196,11 +199,23 @@ impl<'a> Change<'a> {
         if !text.starts_with(['{', '[']) {
             return;
         }
-        let Ok(parsed) = serde_json::from_str::<Value>(text) else { return };
+        let parsed = match (parse_strict(text.as_bytes()), serde_json::from_str::<Value>(text)) {
+            (Ok(parsed), _) => parsed,
+            // Of a doubled key other readers take another value, and so of a large number: what is meant cannot be seen.
+            (Err(_), Ok(parsed)) => {
+                self.opaque = true;
+                parsed
+            }
+            (Err(_), Err(error)) => {
+                self.over |= error.to_string().starts_with("recursion limit");
+                return;
+            }
+        };
         // Its values do not live as long as the act, so they are taken over.
         let mut inner = Change::default();
         inner.walk(path, &parsed, depth + 1);
         self.over |= inner.over;
+        self.opaque |= inner.opaque;
         for (span, held) in inner.spans.iter().zip(inner.held) {
             let held = match held {
                 Held::Missing => Held::Missing,
@@ -249,15 +264,5 @@ pub(super) fn dotted(name: &str) -> Cow<'_, str> {
             let parts = pointer.split('/').filter(|part| *part != "-" && !part.bytes().all(|byte| byte.is_ascii_digit()));
             Cow::Owned(parts.map(|part| part.replace("~1", "/").replace("~0", "~")).collect::<Vec<_>>().join("."))
         }
-    }
-}
-
-/// A text instead of a change: rules about fields cannot see what it would do.
-fn is_opaque(arguments: &Value) -> bool {
-    let looks_structured = |text: &str| serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object() || value.is_array());
-    match arguments {
-        Value::String(text) => !looks_structured(text),
-        Value::Object(table) if table.len() == 1 => matches!(table.get("raw"), Some(Value::String(text)) if !looks_structured(text)),
-        _ => false,
     }
 }

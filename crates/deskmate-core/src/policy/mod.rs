@@ -19,6 +19,7 @@ pub mod draft;
 mod hidden;
 mod index;
 mod model;
+mod opaque;
 mod operations;
 mod problem;
 mod projection;

@@ -210,6 +210,46 @@ fn w11_a_change_that_cannot_be_looked_into_is_not_done_alone() {
     assert_eq!(answer(&rulebook("authority: { high_risk_fields: [] }"), "a", &act).mode, Mode::Act, "where no rule and no list is about fields, none is blind");
 }
 
+/// Words stay words beside a decoy, in a list, in a further text, and under whatever key speaks of the change itself.
+#[test]
+fn w11_words_do_not_hide_behind_other_fields_or_in_lists() {
+    let rules = rulebook(AMOUNT);
+    for words in [
+        json!({ "raw": "set the amount to 750000", "x": 1 }),
+        json!({ "name": "x", "Raw ": "set the amount to 750000" }),
+        json!({ "deal": { "raw": "set the amount to 750000", "name": "x" } }),
+        json!({ "raw": ["set the amount to 750000"], "name": "x" }),
+        json!(["set the amount to 750000", "then set the owner to bo"]),
+        json!([{ "name": "x" }, "and set the owner to bo"]),
+        json!([["set the owner to bo"]]),
+        json!({ "changes": ["set the owner to bo"], "name": "x" }),
+        json!({ "changes": [{ "name": "x" }, "and set the owner to bo"] }),
+        json!({ "": "set the owner to bo" }),
+        json!("[\"set the owner to bo\"]"),
+        json!({ "raw": "[\"set the owner to bo\"]" }),
+        json!({ "payload": "{\"raw\": \"set the owner to bo\", \"x\": 1}" }),
+        json!({ "payload": "{\"amount\": 750000, \"amount\": 1}" }),
+    ] {
+        let decision = answer(&rules, "a", &propose("d", words.clone()));
+        assert_eq!((decision.mode, ids(&decision)), (Mode::Suggest, vec!["opaque_change", "global_high_risk_opaque"]), "{words}");
+        assert!(decision.high_risk_field, "{words}");
+    }
+    for plain in [
+        json!({ "raw": 1, "x": 1 }),
+        json!({ "raw": "{\"name\": 1}", "x": "1" }),
+        json!({ "tags": ["red", "very red"], "name": "two words" }),
+        json!({ "changes": [{ "name": "two words" }] }),
+        json!({ "field": "name", "value": "two words" }),
+        json!({ "payload": "[\"a\", \"b\"]" }),
+        json!([1, true, null]),
+    ] {
+        let decision = answer(&rules, "a", &propose("d", plain.clone()));
+        assert_eq!((decision.mode, ids(&decision)), (Mode::Act, vec![]), "{plain}");
+    }
+    let deep = json!({ "payload": format!("{}{{\"amount\": 750000}}{}", "[".repeat(130), "]".repeat(130)) });
+    assert_eq!(mode_of(deep, None), Mode::Deny, "what nests too deep to be read is too much to look at");
+}
+
 /// There text that was a number met no range, and what was no text met neither enum nor regex.
 #[test]
 fn w12_types_do_not_evade_rules() {
