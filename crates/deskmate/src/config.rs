@@ -67,6 +67,9 @@ pub(crate) struct File {
     /// Rules for every agent in every domain.
     #[schemars(with = "Vec<policy::Rule>")]
     rules: Option<IgnoredAny>,
+    /// Cases of the rules for every agent: acts with the answer that must come out. `deskmate policy test` runs them.
+    #[schemars(with = "Vec<policy::Case>")]
+    tests: Option<IgnoredAny>,
     /// Which policy holds for which agent in which domain.
     #[schemars(with = "Vec<MappingEntry>")]
     mappings: Option<IgnoredAny>,
@@ -469,7 +472,7 @@ mod tests {
     /// A key that nobody reads would be a setting without effect, and one that is read twice would have two meanings.
     #[test]
     fn every_key_of_the_file_belongs_to_somebody() {
-        let sections = ["policies", "rules", "mappings", "trust", "authority", "feedback", "handoff", "governance", "domains", "policy_mode"];
+        let sections = ["policies", "rules", "tests", "mappings", "trust", "authority", "feedback", "handoff", "governance", "domains", "policy_mode"];
         let schema = schema();
         let keys: std::collections::BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(keys, sections.into_iter().chain(FILE_KEYS.iter().copied()).collect());

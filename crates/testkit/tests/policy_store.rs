@@ -263,6 +263,24 @@ mappings:");
         assert_eq!(desk.call(&owner, "desk_policy_test", json!({ "policy": "crm-write" })).unwrap()["failed"], 1);
         assert_eq!(desk.call(&owner, "desk_policy_test", json!({ "policy": "other" })).unwrap()["passed"], 0);
     }
+
+    fn cases_kept_beside_the_rules_for_everybody_are_run(desk: &TestDesk) {
+        let owner = desk.claim();
+        let rules = "rules: [{ name: no_web, when: \"'web' in act.taint\", effect: deny }]\n";
+        let tests = "tests:
+  - { name: from the web, act: { taint: [web] }, mode: deny, hits: [no_web] }
+  - { name: from here, act: {}, mode: act }
+";
+        apply(desk, &owner, rules);
+        apply(desk, &owner, &format!("{rules}{tests}"));
+        let tested = desk.call(&owner, "desk_policy_test", json!({ "policy": "global" })).unwrap();
+        assert_eq!((&tested["passed"], &tested["failed"]), (&json!(2), &json!(0)), "{tested}");
+        apply(desk, &owner, CRM);
+        assert_eq!(desk.call(&owner, "desk_policy_test", json!({})).unwrap()["passed"], 2, "what a file does not name stays");
+        apply(desk, &owner, rules);
+        assert_eq!(desk.call(&owner, "desk_policy_test", json!({})).unwrap()["passed"], 0, "rules that are written without cases have none");
+        sound(desk);
+    }
 }
 
 #[test]
@@ -295,6 +313,7 @@ fn differences_that_cannot_be_told_loosen() {
         (&format!("{CRM}policy_mode: permissive\n"), CRM, false),
         (&format!("{}policy_mode: permissive\n", CRM.replace("mappings:", "  - { id: default, rules: [{ name: no, effect: deny }] }\nmappings:")), CRM, true),
         ("", "rules: [{ name: none, effect: deny }]", false),
+        ("rules: [{ name: none, effect: deny }]", "rules: [{ name: none, effect: deny }]\ntests: [{ name: a, act: {}, mode: deny }]", false),
         ("rules: [{ name: none, effect: deny }]", "", true),
         ("", "rules: [{ name: all, effect: allow, waive_trust: true }]", true),
         ("", "rules: [{ name: ask, effect: require_approval, quorum: 2 }]", false),

@@ -17,7 +17,7 @@ use crate::limits::{CONDITION_CHARS_MAX, MAPPINGS_MAX, NAME_CHARS_MAX, POLICIES_
 pub struct Document {
     /// `policies`, without the rules for everybody.
     pub policies: Option<BTreeMap<String, Policy>>,
-    /// `rules`: those for everybody, as the policy `global`.
+    /// `rules`: those for everybody, as the policy `global`, with their cases in `tests`.
     pub global: Option<Policy>,
     /// `mappings`.
     pub mappings: Option<Vec<Mapping>>,
@@ -101,11 +101,7 @@ impl Reader<'_> {
         if let Some(node) = table.get("policies") {
             document.policies = Some(self.policies(node));
         }
-        if let Some(node) = table.get("rules") {
-            let rules = self.rules(node, "rules");
-            let description = "The rules for everybody.".to_owned();
-            document.global = Some(Policy { id: GLOBAL_POLICY.to_owned(), description, rules, ..Policy::default() });
-        }
+        document.global = self.global(&mut table);
         if let Some(node) = table.get("mappings") {
             document.mappings = Some(self.mappings(node, document.policies.as_ref()));
         }
@@ -118,6 +114,19 @@ impl Reader<'_> {
         }
         self.finish_but(&table, others);
         Some(document)
+    }
+
+    /// The rules for everybody and the cases beside them. Cases alone would test rules that somebody else wrote.
+    fn global(&mut self, table: &mut Table<'_>) -> Option<Policy> {
+        let (rules, tests) = (table.get("rules"), table.get("tests"));
+        if let Some(node) = tests
+            && rules.is_none_or(|rules| matches!(&rules.value, Yaml::List(list) if list.is_empty()))
+        {
+            self.problem(node.at, "tests", "cases here are for the rules for everybody: write those under `rules`, or the cases beside their policy");
+        }
+        let tests = tests.map(|node| self.cases(node, "tests")).unwrap_or_default();
+        let rules = self.rules(rules?, "rules");
+        Some(Policy { id: GLOBAL_POLICY.to_owned(), description: "The rules for everybody.".to_owned(), rules, tests, ..Policy::default() })
     }
 
     fn policies(&mut self, node: &Node) -> BTreeMap<String, Policy> {

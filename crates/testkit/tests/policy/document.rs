@@ -1,8 +1,8 @@
 //! The text that people write.
 
-use deskmate_core::policy::{Document, Parts, PolicyMode, Rule, Section};
+use deskmate_core::policy::{Document, Parts, PolicyMode, Rule, Section, draft, run_cases};
 
-use crate::support::{REFERENCE, problems};
+use crate::support::{REFERENCE, compile, problems};
 
 fn one(text: &str) -> String {
     let all = problems(text);
@@ -150,6 +150,41 @@ fn words_such_as_no_and_off_stay_words() {
     let document = Document::parse("rules:\n  - { field: a, constraint: enum, values: [no, off, y, true, 1, 1.5, null] }\n").unwrap();
     let Rule::Field(rule) = &document.global.unwrap().rules[0] else { panic!("a rule about a field") };
     assert_eq!(serde_json::to_string(&rule.values).unwrap(), r#"["no","off","y",true,1,1.5,null]"#);
+}
+
+/// Cases of the rules for everybody are read as strictly as those of a policy, each problem with its place.
+#[test]
+fn cases_stand_beside_the_rules_for_everybody() {
+    let text = "
+rules:
+  - { name: no_night, when: time.hour < 6, effect: deny }
+tests:
+  - { name: by day, act: { arguments: { a: 1 } }, mode: act, hits: [] }
+  - { name: at night, act: {}, now: '2026-01-01T03:00:00Z', mode: deny, hits: [no_night] }
+  - { name: wrong, act: {}, mode: deny }
+";
+    let document = Document::parse(text).unwrap();
+    let parts = document.over(&Parts::default());
+    let cases = run_cases(&compile(parts.clone()), None);
+    let came: Vec<(&str, &str, bool)> = cases.iter().map(|case| (case.policy.as_str(), case.name.as_str(), case.passed)).collect();
+    assert_eq!(came, [("global", "by day", true), ("global", "at night", true), ("global", "wrong", false)]);
+    assert_eq!(run_cases(&compile(parts.clone()), Some("other")), []);
+    let written = draft::to_document(&parts).unwrap().to_string();
+    assert_eq!(Document::parse(&written).unwrap().over(&Parts::default()), parts, "what is in force can be written down and applied again");
+    let with = |tests: &str| one(&format!("rules: [{{ name: a, effect: log }}]\ntests:\n  - {tests}\n"));
+    for (wrong, place, says) in [
+        ("{ name: a, act: {}, mode: perhaps }", "3:31: tests[0].mode", "perhaps"),
+        ("{ name: a, act: {}, mode: act, frob: 1 }", "3:36: tests[0].frob", "frob"),
+        ("{ name: a, act: { frob: 1 }, mode: act }", "3:5: tests[0].act", "frob"),
+        ("{ name: a, act: {} }", "3:5: tests[0]", "expects nothing"),
+        ("{ act: {}, mode: act }", "3:5: tests[0]", "name"),
+    ] {
+        let problem = with(wrong);
+        assert!(problem.starts_with(place) && problem.contains(says), "{wrong}: {problem}");
+    }
+    for alone in ["tests: [{ name: a, act: {}, mode: act }]", "rules: []\ntests: [{ name: a, act: {}, mode: act }]"] {
+        assert!(one(alone).contains("write those under `rules`"), "{alone}");
+    }
 }
 
 #[test]

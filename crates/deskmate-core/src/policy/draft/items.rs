@@ -211,6 +211,9 @@ pub fn to_document(parts: &Parts) -> Result<Value> {
     for (name, policy) in &parts.policies {
         if name == GLOBAL_POLICY {
             document.insert("rules".to_owned(), value(&policy.rules)?);
+            if !policy.tests.is_empty() {
+                document.insert("tests".to_owned(), value(&policy.tests)?);
+            }
         } else {
             policies.push(value(policy)?);
         }
