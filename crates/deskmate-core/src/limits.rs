@@ -74,6 +74,8 @@ pub const JOB_PERIOD_MIN: Duration = Duration::from_secs(1);
 pub const JOB_BACKOFF_MIN: Duration = Duration::from_secs(2);
 /// The longest that a retry waits, before chance adds up to a quarter.
 pub const JOB_BACKOFF_MAX: Duration = Duration::from_hours(1);
+/// The longest that somebody outside can put the next attempt of a job off.
+pub const JOB_PUT_OFF_MAX: Duration = Duration::from_hours(24);
 /// Where a resumable job stands, as JSON. It is written with heartbeats, so it is small.
 pub const JOB_STEP_BYTES_MAX: usize = 64 * 1024;
 /// How much of an attempt's error is kept.

@@ -94,6 +94,25 @@ fn time_of(value: &Value) -> i64 {
 }
 
 both! {
+    fn a_job_that_was_put_off_waits_at_least_so_long(desk: &TestDesk) {
+        for (by, least, most) in [(Duration::from_secs(600), 600, 600), (Duration::ZERO, 2, 3), (Duration::MAX, 86_400, 86_400)] {
+            let id = add(desk, new("work"));
+            let claimed = take_one(desk, "w1");
+            let ended = end(desk, "w1", &claimed, Outcome::PutOff { error: "busy".to_owned(), by }).unwrap();
+            assert_eq!(ended, State::Waiting);
+            let job = get(desk, &id);
+            let waits = (time_of(&job["run_at"]) - time_of(&job["updated_at"])) / SECOND;
+            assert!((least..=most).contains(&waits), "{by:?}: {waits}");
+            assert_eq!((&job["error"], &job["attempts"][0]["outcome"]), (&json!("busy"), &json!("failed")));
+            desk.call(&Caller::System, "desk_job_cancel", json!({ "job": id })).unwrap();
+        }
+        let id = add(desk, NewJob { attempts_max: 1, ..new("work") });
+        let claimed = take_one(desk, "w1");
+        assert_eq!(end(desk, "w1", &claimed, Outcome::PutOff { error: "busy".to_owned(), by: Duration::ZERO }).unwrap(), State::Failed);
+        assert_eq!(get(desk, &id)["state"], "failed", "the last attempt is the last");
+        sound(desk);
+    }
+
     fn a_job_runs_and_its_result_is_kept(desk: &TestDesk) {
         let id = add(desk, new("work"));
         let claimed = take_one(desk, "w1");

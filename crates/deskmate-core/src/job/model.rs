@@ -237,6 +237,13 @@ pub enum Outcome {
         /// Whether trying again can help.
         retry: bool,
     },
+    /// With an error, and somebody outside asked not to be tried again too soon.
+    PutOff {
+        /// What went wrong.
+        error: String,
+        /// How long to wait at least. Of a longer time only the bound is kept.
+        by: std::time::Duration,
+    },
     /// It stopped because somebody asked for it.
     Cancelled,
     /// It is not known whether the work was done.

@@ -2,6 +2,8 @@
 //!
 //! Whoever reports shows the fence of the lease; after the lease was lost, nothing of that worker is written.
 
+use std::time::Duration;
+
 use deskmate_db::args;
 
 use super::events::{FINISHED, RESCUED, RETRIED, tell};
@@ -9,7 +11,7 @@ use super::model::{Beat, IfLost, Outcome, Progress, Rescued, State};
 use super::queue::micros;
 use super::rows::{self, JobRow, close_attempt, error_text, find, to_text};
 use crate::call::Cx;
-use crate::limits::{INPUT_BYTES_MAX, JOB_BACKOFF_MAX, JOB_BACKOFF_MIN, JOB_SLICE_MAX, JOB_STEP_BYTES_MAX, TITLE_CHARS_MAX};
+use crate::limits::{INPUT_BYTES_MAX, JOB_BACKOFF_MAX, JOB_BACKOFF_MIN, JOB_PUT_OFF_MAX, JOB_SLICE_MAX, JOB_STEP_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::{Error, Result, check_text, lease};
 
 /// Gives a sign of life: the lease starts anew, and progress and step are kept where they are given. It answers whether
@@ -59,17 +61,8 @@ pub fn finish(cx: &mut Cx<'_, '_>, job: &str, worker: &str, fence: i64, outcome:
             close_attempt(cx, &row, "done", None)?;
             end(cx, &row, State::Done, Some(&result), None)
         }
-        Outcome::Failed { error, retry } => {
-            let error = error_text(&error);
-            close_attempt(cx, &row, "failed", Some(&error))?;
-            if !retry || row.attempt >= row.attempts_max {
-                end(cx, &row, State::Failed, None, Some(&error))
-            } else if row.cancel_requested {
-                end(cx, &row, State::Cancelled, None, Some(&error))
-            } else {
-                wait_again(cx, &row, &error)
-            }
-        }
+        Outcome::Failed { error, retry } => failed(cx, &row, &error, retry, Duration::ZERO),
+        Outcome::PutOff { error, by } => failed(cx, &row, &error, true, by.min(JOB_PUT_OFF_MAX)),
         Outcome::Cancelled => {
             close_attempt(cx, &row, "cancelled", None)?;
             end(cx, &row, State::Cancelled, None, None)
@@ -79,6 +72,19 @@ pub fn finish(cx: &mut Cx<'_, '_>, job: &str, worker: &str, fence: i64, outcome:
             close_attempt(cx, &row, "ambiguous", Some(&what))?;
             end(cx, &row, State::Ambiguous, None, Some(&what))
         }
+    }
+}
+
+/// Ends an attempt that failed. The next one, if there is any, comes after `least` at the earliest.
+fn failed(cx: &mut Cx<'_, '_>, row: &JobRow, error: &str, retry: bool, least: Duration) -> Result<State> {
+    let error = error_text(error);
+    close_attempt(cx, row, "failed", Some(&error))?;
+    if !retry || row.attempt >= row.attempts_max {
+        end(cx, row, State::Failed, None, Some(&error))
+    } else if row.cancel_requested {
+        end(cx, row, State::Cancelled, None, Some(&error))
+    } else {
+        wait_again(cx, row, &error, least)
     }
 }
 
@@ -95,15 +101,15 @@ fn end(cx: &mut Cx<'_, '_>, job: &JobRow, state: State, result: Option<&str>, er
 }
 
 /// Puts a running job back after a failure, to be tried again later.
-fn wait_again(cx: &mut Cx<'_, '_>, job: &JobRow, error: &str) -> Result<State> {
-    let run_at = put_back(cx, job, error)?;
+fn wait_again(cx: &mut Cx<'_, '_>, job: &JobRow, error: &str, least: Duration) -> Result<State> {
+    let run_at = put_back(cx, job, error, least)?;
     tell(cx, RETRIED, job, State::Waiting, |event| event.fact("run_at", run_at))?;
     Ok(State::Waiting)
 }
 
-fn put_back(cx: &mut Cx<'_, '_>, job: &JobRow, error: &str) -> Result<i64> {
+fn put_back(cx: &mut Cx<'_, '_>, job: &JobRow, error: &str, least: Duration) -> Result<i64> {
     let now = cx.now();
-    let run_at = now.saturating_add(backoff(job.attempt, chance(cx)));
+    let run_at = now.saturating_add(backoff(job.attempt, chance(cx)).max(micros(least)));
     lease::release(cx.tx, &job.subject(), now)?;
     cx.tx.execute(
         "update job set state = 'waiting', run_at = $2, error = $3, updated_at = $4 where id = $1 and state = 'running'",
@@ -168,7 +174,7 @@ fn give_up(cx: &mut Cx<'_, '_>, job: &str) -> Result<Rescued> {
         State::Waiting
     };
     if state == State::Waiting {
-        let run_at = put_back(cx, &row, LOST)?;
+        let run_at = put_back(cx, &row, LOST, Duration::ZERO)?;
         tell(cx, RESCUED, &row, state, |event| event.fact("run_at", run_at))?;
     } else {
         tell(cx, RESCUED, &row, state, |event| event)?;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::config::{Endpoint, Retention};
-use crate::effects::notify::webhook::{self, Post};
+use crate::effects::notify::webhook::{self, Post, Refused};
 
 const SWEEP: Duration = Duration::from_secs(5);
 /// Every so many sweeps, which is each minute, data is deleted and a checkpoint copied.
@@ -40,7 +40,7 @@ pub(super) async fn run(app: App, retention: Retention, to: Copies, stop: Cancel
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut count = 0_u32;
-    let (mut copied, mut sent) = (String::new(), String::new());
+    let (mut copied, mut sent) = (String::new(), Sent::default());
     let mut rounds = Rounds::default();
     loop {
         tokio::select! {
@@ -57,7 +57,7 @@ pub(super) async fn run(app: App, retention: Retention, to: Copies, stop: Cancel
                 copied = copy_checkpoint(&app, path, copied).await;
             }
             if let Some(endpoint) = &to.webhook {
-                sent = send_checkpoint(&app, endpoint, sent).await;
+                send_checkpoint(&app, endpoint, &mut sent).await;
             }
         }
         if count.is_multiple_of(SWEEPS_PER_METERS) {
@@ -178,23 +178,38 @@ async fn newer_checkpoint(app: &App, copied: &str) -> Option<String> {
     }
 }
 
+/// What became of sending checkpoints elsewhere.
+#[derive(Default)]
+struct Sent {
+    /// The last one that arrived.
+    newest: String,
+    /// Until when the receiver does not want another one, in microseconds.
+    not_before: i64,
+}
+
+/// The longest that a receiver can put checkpoints off: what is newer than the last copy is not protected.
+const PUT_OFF_MAX: Duration = Duration::from_hours(1);
+
 /// Sends the newest checkpoint to a receiver elsewhere. This is no job: only the newest one matters, it is sent again
 /// each minute until it arrived, and events about it would make a new one each time.
-async fn send_checkpoint(app: &App, endpoint: &Endpoint, sent: String) -> String {
-    let Some(newest) = newer_checkpoint(app, &sent).await else { return sent };
+async fn send_checkpoint(app: &App, endpoint: &Endpoint, sent: &mut Sent) {
     let now = app.desk.world.now();
-    let id = match deskmate_core::digest(&newest) {
-        Ok(digest) => format!("checkpoint_{}", hex(&digest)),
-        Err(_) => return sent,
-    };
+    if now < sent.not_before {
+        return;
+    }
+    let Some(newest) = newer_checkpoint(app, &sent.newest).await else { return };
+    let Ok(digest) = deskmate_core::digest(&newest) else { return };
+    let id = format!("checkpoint_{}", hex(&digest));
     let data = json!({ "checkpoint": newest, "keys": app.desk.keys.keys() });
     let body = json!({ "type": "record.checkpoint", "timestamp": format_time(now), "data": data }).to_string();
     match webhook::post(endpoint, Post { id: &id, at: now / 1_000_000, body: &body }).await {
-        Ok(()) => newest,
+        Ok(()) => sent.newest = newest,
         Err(error) => {
+            if let Refused::Later { by, .. } = &error {
+                sent.not_before = now.saturating_add(i64::try_from((*by).min(PUT_OFF_MAX).as_micros()).unwrap_or(i64::MAX));
+            }
             let host = endpoint.url.host().unwrap_or_default();
             tracing::error!(host, ?error, "the checkpoint could not be sent; what is newer than the last copy is not protected");
-            sent
         }
     }
 }

@@ -49,16 +49,20 @@ pub(super) async fn stopped(job: &Running) -> Result<()> {
 }
 
 async fn not_sent(job: &Running, id: &str, outlet: &Outlet, refused: Refused) -> Result<Outcome> {
-    let (error, gone) = match refused {
-        Refused::Gone => ("the receiver answered 410: it is gone for good, and the channel is off".to_owned(), true),
-        Refused::Other(error) => (error, false),
+    let (error, gone, later) = match refused {
+        Refused::Gone => ("the receiver answered 410: it is gone for good, and the channel is off".to_owned(), true, None),
+        Refused::Later { error, by } => (error, false, Some(by)),
+        Refused::Other(error) => (error, false, None),
     };
     let last = job.claimed.attempt >= job.claimed.attempts_max;
     if last || gone {
         tracing::error!(channel = %outlet.channel.name, notification = %id, error, attempts = job.claimed.attempt, "a notification was given up");
     }
     report(job, id, Failure { error: error.clone(), last, gone }).await?;
-    Ok(Outcome::Failed { error, retry: !gone })
+    Ok(match later {
+        Some(by) => Outcome::PutOff { error, by },
+        None => Outcome::Failed { error, retry: !gone },
+    })
 }
 
 async fn report(job: &Running, id: &str, failure: Failure) -> Result<()> {

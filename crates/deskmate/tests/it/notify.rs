@@ -60,7 +60,8 @@ impl Got {
     }
 }
 
-/// Answers with the statuses that it is given, and then with 200. A status of 0 does not answer at all.
+/// Answers with the statuses that it is given, and then with 200. A status of 0 does not answer at all; with 503 it asks to
+/// be left alone for two hours.
 struct Receiver {
     url: String,
     got: Arc<Mutex<Vec<Got>>>,
@@ -82,7 +83,10 @@ impl Receiver {
                 kept.lock().unwrap().push(one);
                 match statuses.pop_front().unwrap_or(200) {
                     0 => hanging.push(stream),
-                    status => drop((&stream).write_all(format!("HTTP/1.1 {status} X\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n").as_bytes())),
+                    status => {
+                        let more = if status == 503 { "Retry-After: 7200\r\n" } else { "" };
+                        drop((&stream).write_all(format!("HTTP/1.1 {status} X\r\nLocation: /elsewhere\r\n{more}Content-Length: 0\r\n\r\n").as_bytes()));
+                    }
                 }
             }
         });
@@ -194,6 +198,24 @@ fn a_receiver_that_fails_three_times_gets_the_same_again() {
         Some(listed["notifications"][0].clone()).filter(|one| one["state"] == "delivered")
     });
     assert_eq!(one["attempt"], 4);
+}
+
+#[test]
+fn a_receiver_that_asks_for_time_gets_it() {
+    let (desk, receiver) = (Desk::new(), Receiver::new(&[503]));
+    let (url, session) = claimed(&desk, &webhook(&receiver, ""));
+    lock_out(&url);
+    let one = until("it was put off", || {
+        let listed = call(&url, &session, "desk_notification_list", &json!({}));
+        Some(listed["notifications"][0].clone()).filter(|one| one["error"] == "the receiver answered 503")
+    });
+    let job = until("the job waits", || {
+        let jobs = call(&url, &session, "desk_job_list", &json!({ "kind": "notification.deliver" }));
+        Some(jobs["jobs"][0].clone()).filter(|job| job["state"] == "waiting")
+    });
+    let at = |name: &str| deskmate_core::parse_time(name, job[name].as_str().unwrap()).unwrap();
+    assert!(at("run_at") - at("updated_at") >= 7_200_000_000, "{job} for {one}");
+    assert_eq!(receiver.got().len(), 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use data_encoding::BASE64;
 use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
@@ -38,6 +38,13 @@ pub(crate) struct Post<'a> {
 pub(crate) enum Refused {
     /// The receiver says that it is gone for good.
     Gone,
+    /// The receiver has too much to do, and says how long not to come back.
+    Later {
+        /// What it answered, in our words.
+        error: String,
+        /// How long to wait.
+        by: Duration,
+    },
     /// Anything else, in our words: what the receiver wrote is not repeated.
     Other(String),
 }
@@ -55,18 +62,37 @@ pub(crate) fn signature(keys: &[Key], post: &Post<'_>) -> String {
 
 /// Sends a request and waits for the answer's first line.
 pub(crate) async fn post(endpoint: &Endpoint, post: Post<'_>) -> Result<(), Refused> {
-    let status = match tokio::time::timeout(TIMEOUT, exchange(endpoint, &post)).await {
-        Ok(status) => status.map_err(Refused::Other)?,
+    let answer = match tokio::time::timeout(TIMEOUT, exchange(endpoint, &post)).await {
+        Ok(answer) => answer.map_err(Refused::Other)?,
         Err(_) => return Err(Refused::Other(format!("the receiver did not answer within {} s", TIMEOUT.as_secs()))),
     };
-    match status {
-        status if status.is_success() => Ok(()),
-        StatusCode::GONE => Err(Refused::Gone),
-        status => Err(Refused::Other(format!("the receiver answered {}", status.as_u16()))),
+    let error = |status: StatusCode| format!("the receiver answered {}", status.as_u16());
+    match (answer.status, answer.retry_after.and_then(|text| wait(&text, post.at))) {
+        (status, _) if status.is_success() => Ok(()),
+        (StatusCode::GONE, _) => Err(Refused::Gone),
+        (status @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE), Some(by)) => Err(Refused::Later { error: error(status), by }),
+        (status, _) => Err(Refused::Other(error(status))),
     }
 }
 
-async fn exchange(endpoint: &Endpoint, post: &Post<'_>) -> Result<StatusCode, String> {
+/// What a receiver answers, as far as anybody looks at it.
+struct Answer {
+    status: StatusCode,
+    retry_after: Option<String>,
+}
+
+/// How long `Retry-After` asks to wait, from a time in seconds on: it is a number of seconds or a date. `None` if it is
+/// neither, and nothing for a date that has passed.
+fn wait(text: &str, now: i64) -> Option<Duration> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let date = httpdate::parse_http_date(text).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(date.saturating_sub(Duration::from_secs(u64::try_from(now).unwrap_or(0))))
+}
+
+async fn exchange(endpoint: &Endpoint, post: &Post<'_>) -> Result<Answer, String> {
     let url = &endpoint.url;
     let host = url.host().ok_or_else(|| "the address has no host".to_owned())?;
     let secure = url.scheme_str() == Some("https");
@@ -111,7 +137,7 @@ fn tls(endpoint: &Endpoint) -> Result<rustls::ClientConfig, String> {
     Ok(config)
 }
 
-async fn send<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, url: &Uri, endpoint: &Endpoint, post: &Post<'_>) -> Result<StatusCode, String> {
+async fn send<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, url: &Uri, endpoint: &Endpoint, post: &Post<'_>) -> Result<Answer, String> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.map_err(|error| format!("HTTP: {error}"))?;
     // It ends with the sender, and with the time that the whole exchange has.
@@ -128,7 +154,8 @@ async fn send<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, url
         .map_err(|error| format!("HTTP: {error}"))?;
     let answer = sender.send_request(request).await.map_err(|error| format!("HTTP: {error}"))?;
     drop(connection);
-    Ok(answer.status())
+    let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    Ok(Answer { status: answer.status(), retry_after })
 }
 
 #[cfg(test)]
@@ -148,6 +175,26 @@ mod tests {
         assert_eq!(signature(std::slice::from_ref(&second), &ping), "v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=");
         let both = signature(&[first, second], &post);
         assert!(both.starts_with("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE= v1,"), "{both}");
+    }
+
+    #[test]
+    fn how_long_to_wait_is_read_in_both_forms() {
+        let now = 784_111_700;
+        for (text, seconds) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("99999999999999999999999", Some(u64::MAX)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(77)),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", Some(77)),
+            ("Sun Nov  6 08:49:37 1994", Some(77)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("", None),
+            ("-1", None),
+            ("1.5", None),
+            ("soon", None),
+        ] {
+            assert_eq!(wait(text, now), seconds.map(Duration::from_secs), "{text}");
+        }
     }
 
     #[test]
