@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deskmate_core::bridge::file::{self, Columns, FileMessage, FileRow, FileTask, Settled, Shown, Table};
+use deskmate_core::bridge::file::{self, Columns, Differing, FileMessage, FileRow, FileTask, Settled, Shown, Table};
 use deskmate_core::bridge::{prune_messages, prune_tasks};
 use deskmate_core::record;
 use serde_json::{Value, json};
@@ -30,10 +30,15 @@ fn task(id: &str, sender: &str, recipient: &str, status: &str, result: Option<&s
 
 /// Settles rows with a file that shows all of the record.
 fn settle(desk: &TestDesk, rows: &[FileRow]) -> Vec<Settled> {
-    let (rows, size) = (rows.to_vec(), size(desk));
+    settle_behind(desk, rows, size(desk), true)
+}
+
+/// Settles rows with a file that shows the record up to an event.
+fn settle_behind(desk: &TestDesk, rows: &[FileRow], mirrored: u64, by_hand: bool) -> Vec<Settled> {
+    let rows: Vec<Differing> = rows.iter().map(|row| Differing { row: row.clone(), by_hand }).collect();
     desk.act(move |cx| {
         cx.surface = deskmate_core::call::Surface::File;
-        file::settle(cx, &rows, size)
+        file::settle(cx, &rows, mirrored)
     })
     .unwrap()
 }
@@ -198,10 +203,36 @@ both! {
         assert!(kept(&settle(desk, &[task(ID, "cowork", "code", "pending", None)])));
         let mirrored = size(desk);
         desk.agent("code", "bridge_claim_task", json!({ "task_id": ID })).unwrap();
-        let rows = [task(ID, "cowork", "code", "pending", None)];
-        let settled = desk.act(move |cx| file::settle(cx, &rows, mirrored)).unwrap();
+        let settled = settle_behind(desk, &[task(ID, "cowork", "code", "pending", None)], mirrored, false);
         assert!(matches!(&put(&settled).columns, Columns::Task(task) if task.status == "in_progress"), "the file is behind; nobody gave the task back");
         assert!(events(desk, "bridge_file.reverted").is_empty());
+    }
+
+    fn a_change_by_hand_that_news_of_the_desk_undo_is_reported(desk: &TestDesk) {
+        let given = task(ID, "cowork", "code", "pending", None);
+        assert!(kept(&settle(desk, &[given.clone(), message("m", "cowork", "code", "hello")])));
+        let mirrored = size(desk);
+        desk.agent("code", "bridge_claim_task", json!({ "task_id": ID })).unwrap();
+        let mut renamed = given;
+        if let Columns::Task(columns) = &mut renamed.columns {
+            columns.title = "another task".into();
+        }
+        for (row, reports) in [(task(ID, "cowork", "code", "cancelled", None), 1), (renamed, 2)] {
+            let settled = settle_behind(desk, std::slice::from_ref(&row), mirrored, true);
+            assert!(matches!(&put(&settled).columns, Columns::Task(task) if task.status == "in_progress" && task.title == "a task"), "the desk is right");
+            let told = events(desk, "bridge_file.reverted");
+            assert_eq!(told.len(), reports, "and somebody's change is not lost without a word");
+            assert!(told[0]["payload"]["rows"][0]["why"].as_str().unwrap().contains("meanwhile"), "{told:?}");
+        }
+        let read = {
+            let mut row = message("m", "cowork", "code", "hello");
+            if let Columns::Message(columns) = &mut row.columns {
+                columns.read = true;
+            }
+            row
+        };
+        assert!(kept(&settle_behind(desk, &[read], mirrored, true)), "what counts by hand still does");
+        assert_eq!(events(desk, "bridge_file.reverted").len(), 2);
     }
 
     fn nobody_acts_by_hand_for_who_has_a_credential(desk: &TestDesk) {

@@ -175,7 +175,7 @@ both! {
             let size = desk.desk.db.read_blocking(deskmate_core::record::size).unwrap();
             let settled = desk.act(move |cx| {
                 cx.surface = deskmate_core::call::Surface::File;
-                file::settle(cx, std::slice::from_ref(&row), size)
+                file::settle(cx, &[file::Differing { row: row.clone(), by_hand: true }], size)
             });
             settled.unwrap().remove(0)
         };

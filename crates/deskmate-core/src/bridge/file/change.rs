@@ -21,6 +21,16 @@ use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX};
 use crate::record::{Event, Kind};
 use crate::{Code, Error, Result, check_text, hex};
 
+/// A row that nobody has looked at as it is now.
+#[derive(Clone, Debug)]
+pub struct Differing {
+    /// The row.
+    pub row: FileRow,
+    /// Whether it was otherwise when it was last seen or written, so that somebody changed it since. Without this it may
+    /// only be old.
+    pub by_hand: bool,
+}
+
 /// What the file should have in place of a row.
 #[derive(Clone, Debug)]
 pub enum Settled {
@@ -56,8 +66,8 @@ pub fn same(tx: &mut Tx<'_>, rows: &[FileRow]) -> Result<Vec<bool>> {
 }
 
 /// Deals with rows that differ from what the desk has, or that it does not know. `mirrored` is the first event that the
-/// file does not show yet: where there is one about a row, the desk is right.
-pub fn settle(cx: &mut Cx<'_, '_>, rows: &[FileRow], mirrored: u64) -> Result<Vec<Settled>> {
+/// file does not show yet: where there is one about a row, the desk is right, and what somebody changed is reported.
+pub fn settle(cx: &mut Cx<'_, '_>, rows: &[Differing], mirrored: u64) -> Result<Vec<Settled>> {
     let mut reports = Reports::default();
     let mut settled = Vec::with_capacity(rows.len());
     for row in rows {
@@ -96,7 +106,8 @@ fn named(row: &FileRow, why: &str) -> Value {
     json!({ "table": row.table().name(), "id": id, "why": why })
 }
 
-fn settle_one(cx: &mut Cx<'_, '_>, row: &FileRow, mirrored: u64, reports: &mut Reports) -> Result<Settled> {
+fn settle_one(cx: &mut Cx<'_, '_>, differing: &Differing, mirrored: u64, reports: &mut Reports) -> Result<Settled> {
+    let row = &differing.row;
     let known = match known_row(cx, row) {
         Ok(known) => known,
         Err(error) => return skip(cx, row, &error, reports),
@@ -111,7 +122,7 @@ fn settle_one(cx: &mut Cx<'_, '_>, row: &FileRow, mirrored: u64, reports: &mut R
     if fits(row, &before) {
         return Ok(Settled::Keep);
     }
-    let refused = apply(cx, row, &known, &before, mirrored)?;
+    let refused = apply(cx, differing, &known, &before, mirrored)?;
     let Some(after) = find_shown(cx.tx, row.table(), &known)? else { return Ok(Settled::Remove) };
     if fits(row, &after) {
         return Ok(Settled::Keep);
@@ -225,17 +236,19 @@ fn same_result(row: &FileRow, has: &FileTask, wanted: &FileTask) -> bool {
 }
 
 /// Takes over what somebody changed by hand where that is a step they may take. Answers why it is not.
-fn apply(cx: &mut Cx<'_, '_>, row: &FileRow, known: &Known, before: &Shown, mirrored: u64) -> Result<Option<String>> {
+fn apply(cx: &mut Cx<'_, '_>, differing: &Differing, known: &Known, before: &Shown, mirrored: u64) -> Result<Option<String>> {
+    let row = &differing.row;
     let behind = has_news(cx.tx, row.table(), &known.id, mirrored)?;
+    let too_late = || differing.by_hand.then(|| "the desk had changed it meanwhile, which the file did not show yet".to_owned());
     let done = match (&row.columns, &before.row.columns) {
         (Columns::Message(has), Columns::Message(wanted)) if has.read && !wanted.read => acknowledge(cx, known),
         (Columns::Task(has), Columns::Task(wanted)) if has.status != wanted.status || !same_result(row, has, wanted) => {
             if behind {
-                return Ok(None);
+                return Ok(too_late());
             }
             step(cx, &known.id, has)
         }
-        _ if behind => return Ok(None),
+        _ if behind => return Ok(too_late()),
         (Columns::Task(has), Columns::Task(wanted)) if has.title != wanted.title || has.description != wanted.description => {
             return edit(cx, &known.id, has, wanted);
         }

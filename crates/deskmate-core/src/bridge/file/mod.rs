@@ -22,7 +22,7 @@ use crate::Result;
 use crate::call::Cx;
 use crate::record::Kind;
 
-pub use change::{Settled, same, settle};
+pub use change::{Differing, Settled, same, settle};
 pub use known::{Gone, are_known, forget, gone};
 pub use mirror::{Shown, Touched, name, page, shown, touched};
 

@@ -35,8 +35,17 @@ struct Ends {
 
 /// What a slice of the file has that was not there before, and how many rows it lacks.
 pub(super) struct Compared {
-    pub(super) changed: Vec<(i64, FileRow)>,
+    pub(super) changed: Vec<Changed>,
     pub(super) missing: u64,
+}
+
+/// A row that is not as it was last seen.
+#[derive(Clone)]
+pub(super) struct Changed {
+    pub(super) number: i64,
+    pub(super) row: FileRow,
+    /// Whether it was seen before, so that somebody changed it since.
+    pub(super) by_hand: bool,
 }
 
 impl Marks {
@@ -144,16 +153,18 @@ impl Marks {
                 mark = next(&mut marks)?;
             }
             let seen = mark.filter(|mark| mark.0 == number);
+            let mut by_hand = false;
             if let Some((_, id, print)) = seen {
                 mark = next(&mut marks)?;
                 if print == self.print(&row) {
                     continue;
                 }
-                if id != self.print(&row.id) {
+                by_hand = id == self.print(&row.id);
+                if !by_hand {
                     gone.push(number);
                 }
             }
-            changed.push((number, row));
+            changed.push(Changed { number, row, by_hand });
         }
         while let Some(passed) = mark {
             gone.push(passed.0);
@@ -202,7 +213,8 @@ mod tests {
         }
         let slice = vec![(1, row(1, "as it was")), (3, row(3, "changed")), (5, row(6, "another row in its place")), (7, row(7, "new"))];
         let compared = marks.compare(Table::Messages, 0, 7, slice).expect("compared");
-        assert_eq!(compared.changed.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 5, 7]);
+        let changed: Vec<(i64, bool)> = compared.changed.iter().map(|one| (one.number, one.by_hand)).collect();
+        assert_eq!(changed, [(3, true), (5, false), (7, false)], "only a row that was seen otherwise was changed by somebody");
         assert_eq!(compared.missing, 2, "2 was deleted, and 5 made place for another one");
         let rest = marks.compare(Table::Messages, 7, i64::MAX, Vec::new()).expect("compared");
         assert_eq!((rest.changed.len(), rest.missing), (0, 1), "8 was deleted");

@@ -6,13 +6,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use deskmate_core::bridge::file::{self, FileRow, Settled, Shown, Table};
+use deskmate_core::bridge::file::{self, Differing, FileRow, Settled, Shown, Table};
 use deskmate_core::hex;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::file::{File, Put};
-use super::marks::{Compared, Marks};
+use super::marks::{Changed, Compared, Marks};
 use super::{Trouble, act, read};
 use crate::app::App;
 
@@ -283,19 +283,16 @@ impl Sync {
     }
 
     /// Deals with rows that nobody has looked at as they are now.
-    fn settle(&mut self, table: Table, changed: &[(i64, FileRow)]) -> Result<(), Trouble> {
+    fn settle(&mut self, table: Table, changed: &[Changed]) -> Result<(), Trouble> {
         for part in changed.chunks(SETTLE_ROWS) {
-            let rows: Vec<FileRow> = part.iter().map(|(_, row)| row.clone()).collect();
-            let same = read(&self.app, {
-                let rows = rows.clone();
-                move |tx| file::same(tx, &rows)
-            })?;
+            let rows: Vec<FileRow> = part.iter().map(|one| one.row.clone()).collect();
+            let same = read(&self.app, move |tx| file::same(tx, &rows))?;
             let mut differ = Vec::new();
-            for ((number, row), same) in part.iter().zip(same) {
+            for (one, same) in part.iter().zip(same) {
                 if same {
-                    self.marks.note(table, *number, row)?;
+                    self.marks.note(table, one.number, &one.row)?;
                 } else {
-                    differ.push((*number, row.clone()));
+                    differ.push(one.clone());
                 }
             }
             if !differ.is_empty() {
@@ -305,12 +302,12 @@ impl Sync {
         Ok(())
     }
 
-    fn settle_differing(&mut self, table: Table, rows: Vec<(i64, FileRow)>) -> Result<(), Trouble> {
+    fn settle_differing(&mut self, table: Table, rows: Vec<Changed>) -> Result<(), Trouble> {
         let mirrored = self.stale_from.unwrap_or(self.next);
-        let only: Vec<FileRow> = rows.iter().map(|(_, row)| row.clone()).collect();
+        let only: Vec<Differing> = rows.iter().map(|one| Differing { row: one.row.clone(), by_hand: one.by_hand }).collect();
         let settled = act(&self.app, move |cx| file::settle(cx, &only, mirrored))?;
         let (mut put, mut remove) = (Vec::new(), Vec::new());
-        for ((number, row), settled) in rows.into_iter().zip(settled) {
+        for (Changed { number, row, .. }, settled) in rows.into_iter().zip(settled) {
             match settled {
                 Settled::Keep => self.counts.imported_or_changed += 1,
                 Settled::Put(wanted) => put.push(*wanted),
@@ -390,7 +387,7 @@ impl Sync {
             if let Some((number, found)) = self.file.find(table, &row.id)?
                 && !self.marks.has(table, number)?
             {
-                unseen.push((number, found));
+                unseen.push(Changed { number, row: found, by_hand: false });
             }
         }
         self.settle(table, &unseen)
@@ -483,5 +480,76 @@ impl Sync {
         act(&self.app, move |cx| file::set_cursor(cx, &follower, next))?;
         self.kept = next;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deskmate_core::call::{Call, Credential, Outcome, Registry, Surface};
+    use deskmate_core::record::SigningKey;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A desk and its file, where nothing happens unless the test looks.
+    struct Kept {
+        app: App,
+        sync: Sync,
+        hand: rusqlite::Connection,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Kept {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            let at = |name: &str| folder.path().join(name);
+            let key = SigningKey::parse(&SigningKey::generate("deskmate/test", &[7; 32])).expect("a key");
+            let app = App::open(&format!("sqlite:{}", at("desk.db").display()), key, Registry::new(), true).expect("a desk");
+            let sync = Sync::open(&app, &at("messages.db"), &at("marks")).expect("a file");
+            let hand = rusqlite::Connection::open(at("messages.db")).expect("the file again");
+            Self { app, sync, hand, _folder: folder }
+        }
+
+        fn call(&self, credential: Credential, operation: &str, input: Value) -> Value {
+            let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            match runtime.block_on(self.app.desk.call(call)).expect("an answer").outcome {
+                Outcome::Done(answer) | Outcome::NotYet(answer) => answer,
+            }
+        }
+
+        fn agent(&self, name: &str, operation: &str, input: Value) -> Value {
+            self.call(Credential::Named(Some(name.to_owned())), operation, input)
+        }
+
+        /// Looks until there is nothing left to do at once.
+        fn look(&mut self) {
+            self.sync.look().expect("a look");
+            while self.sync.is_busy() {
+                self.sync.look().expect("a look");
+            }
+        }
+
+        fn status(&self) -> String {
+            self.hand.query_row("select status from tasks", [], |row| row.get(0)).expect("a task")
+        }
+
+        fn reports(&self) -> usize {
+            let told = self.call(Credential::System, "desk_record_list", json!({ "kind": "bridge_file.reverted" }));
+            told["events"].as_array().expect("events").len()
+        }
+    }
+
+    /// The mark tells a row that somebody changed from one that is only behind.
+    #[test]
+    fn a_change_by_hand_before_the_file_shows_a_step_is_reported() {
+        let mut kept = Kept::new();
+        let task = kept.agent("cowork", "bridge_create_task", json!({ "to": "code", "title": "t" }));
+        kept.look();
+        assert_eq!((kept.status().as_str(), kept.reports()), ("pending", 0));
+        kept.agent("code", "bridge_claim_task", json!({ "task_id": task["task_id"] }));
+        kept.hand.execute("update tasks set status = 'cancelled'", []).expect("a change by hand");
+        kept.look();
+        assert_eq!((kept.status().as_str(), kept.reports()), ("in_progress", 1));
     }
 }
