@@ -5,7 +5,7 @@ use deskmate_db::{Row, args};
 use super::window::{Meter, Time, until_tomorrow};
 use crate::call::Cx;
 use crate::policy::settings::AuthoritySettings;
-use crate::policy::{self, Counters};
+use crate::policy::{self, Counters, StillIn};
 use crate::{Error, Result};
 
 /// Every so many uses of an agent, uses that count no longer are deleted ...
@@ -103,6 +103,14 @@ impl Gauge {
     pub fn count_minute(&mut self, cx: &mut Cx<'_, '_>) -> Result<()> {
         self.counters.calls_minute = self.one.used_after(cx, &self.agent, self.time.at.saturating_sub(MINUTE))?;
         Ok(())
+    }
+
+    /// Which counters the use that was taken at a moment of the clock is still in. Where no use has exactly that time, as
+    /// when the clock was set back since, nothing is let off that may be another act's.
+    pub fn still_in(&self, cx: &mut Cx<'_, '_>, taken_at: i64) -> Result<StillIn> {
+        let at = taken_at.saturating_add(self.time.ahead);
+        let hour = self.one.has_use_at(cx, &self.agent, at)?;
+        Ok(StillIn { minute: hour && at > self.time.at.saturating_sub(MINUTE), hour, day: self.one.is_day_of(taken_at) })
     }
 }
 

@@ -89,6 +89,19 @@ impl Meter {
         Ok(self.next - self.first_after(cx, agent, cut)?.0)
     }
 
+    /// Whether a use in the window was at exactly this time.
+    pub(super) fn has_use_at(&self, cx: &mut Cx<'_, '_>, agent: &str, at: i64) -> Result<bool> {
+        if self.used() == 0 || at <= self.first_at || at > self.last_at {
+            return Ok(self.used() > 0 && at == self.first_at);
+        }
+        Ok(self.first_after(cx, agent, at - 1)?.1 == at)
+    }
+
+    /// Whether what was used up at a moment of the clock is among what counts for the day.
+    pub(super) fn is_day_of(&self, moment: i64) -> bool {
+        moment.div_euclid(DAY) == self.day
+    }
+
     /// The number and the time of the first use after a time; `first` is known to be no later than it. Times never fall
     /// as numbers grow, so the steps double until one is past it, and then halve.
     fn first_after(&self, cx: &mut Cx<'_, '_>, agent: &str, cut: i64) -> Result<(i64, i64)> {

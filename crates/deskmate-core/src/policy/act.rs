@@ -108,14 +108,33 @@ pub struct Counters {
     pub pending: i64,
 }
 
+/// Which counters the use of an act is still in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StillIn {
+    /// Those of the last minute.
+    pub minute: bool,
+    /// Those of the last hour.
+    pub hour: bool,
+    /// Those of this day.
+    pub day: bool,
+}
+
 impl Counters {
-    /// Without the use of an act that was already taken, so that its execution does not count it twice.
+    /// Without the use of an act that was already taken, so that its execution does not count it twice. What it has left
+    /// since is not taken off: that would be another act's use.
     #[must_use]
-    pub fn without(mut self, cost: i64) -> Self {
-        for count in [&mut self.calls_minute, &mut self.calls_hour, &mut self.calls_day, &mut self.calls_hour_all, &mut self.calls_day_all] {
-            *count = (*count - 1).max(0);
+    pub fn without(mut self, still: StillIn, cost: i64) -> Self {
+        let take = |count: &mut i64, is_in: bool| *count = (*count - i64::from(is_in)).max(0);
+        take(&mut self.calls_minute, still.minute);
+        for count in [&mut self.calls_hour, &mut self.calls_hour_all] {
+            take(count, still.hour);
         }
-        self.cost_day = self.cost_day.saturating_sub(cost).max(0);
+        for count in [&mut self.calls_day, &mut self.calls_day_all] {
+            take(count, still.day);
+        }
+        if still.day {
+            self.cost_day = self.cost_day.saturating_sub(cost).max(0);
+        }
         self
     }
 }

@@ -33,7 +33,7 @@ mod yaml;
 use crate::call::Op;
 use crate::record::Kind;
 
-pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing};
+pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing, StillIn};
 pub use cases::{CaseResult, run_case, run_cases};
 pub use criteria::Criterion;
 pub use decide::{HIGH_RISK_LIST, decide, decide_under, mode_of_trust};

@@ -149,7 +149,8 @@ fn again(cx: &mut Cx<'_, '_>, request: &mut Request) -> Result<Decision> {
         return Ok(before);
     }
     let act = request.act()?;
-    let mut today = weigh_as(cx, &act, &request.requester, false, Use::Taken)?.decision;
+    let uses = Use::of(request, &act);
+    let mut today = weigh_as(cx, &act, &request.requester, false, uses)?.decision;
     if let Some(why) = forbids(&today) {
         return Err(Error::conflict(format!("policy forbids it: {why}")).hint("reject it, edit it, or change the policy first"));
     }

@@ -35,7 +35,7 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str, target: Option<&Value>) -> Result<Be
         return stop(cx, known, StopReason::TargetChanged, message.to_owned(), None);
     }
     let then = request.decided()?;
-    let today = weigh_as(cx, &bound.act, &request.requester, false, Use::Taken)?.decision;
+    let today = weigh_as(cx, &bound.act, &request.requester, false, Use::of(request, &bound.act))?.decision;
     let why = then.as_ref().map_or(Some(StopReason::Stricter), |then| stricter(request, then, &today));
     if let Some(why) = why {
         let message = in_words(why, &today);

@@ -1,6 +1,6 @@
 //! The one way in which every capability asks what an intended act may do.
 
-use super::model::Requester;
+use super::model::{Request, Requester};
 use super::{rows, standing};
 use crate::Result;
 use crate::call::{ActorKind, Cx};
@@ -30,11 +30,18 @@ pub fn weigh(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_persons_edi
     weigh_as(cx, act, who, over_a_persons_edit, Use::New)
 }
 
-/// Whether an act's own use is still to be taken from the meters.
+/// Whether an act's own use is in the meters: still to be taken, or taken at a moment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     New,
-    Taken,
+    Taken(i64),
+}
+
+impl Use {
+    /// That of a request's act. Only what was proposed here took any: what came from another server did not.
+    pub(super) fn of(request: &Request, act: &Act) -> Self {
+        if act.criteria.is_some() { Self::Taken(request.created_at) } else { Self::New }
+    }
 }
 
 pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_persons_edit: bool, uses: Use) -> Result<Judged> {
@@ -60,8 +67,8 @@ pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_p
     }
     let mut counters = gauge.counters;
     counters.pending = rows::pending_of(cx.tx, &who.id)?;
-    if uses == Use::Taken {
-        counters = counters.without(act.cost);
+    if let Use::Taken(at) = uses {
+        counters = counters.without(gauge.still_in(cx, at)?, act.cost);
     }
     let standing = Standing {
         agent: who.id.clone(),

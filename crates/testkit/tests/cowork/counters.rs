@@ -1,5 +1,7 @@
 //! Rules about what an agent used up: every counter that the page of policies names really counts what it says.
 
+use deskmate_core::policy::Act;
+use deskmate_core::request::{self, New, RequestKind, Requester};
 use serde_json::json;
 use testkit::{Caller, both};
 
@@ -16,6 +18,10 @@ const COUNTERS: [(&str, Caller, f64, Option<u64>); 8] = [
     ("denied_day", Caller::Agent("g"), 0.0, Some(86_400)),
     ("pending", Caller::Agent("h"), 0.0, None),
 ];
+
+/// A counter, the seconds from the proposal until its act begins, after which its own use counts no longer.
+const LATER: [(&str, u64); 6] =
+    [("calls_minute", 90), ("calls_hour", 4_000), ("calls_hour_all", 4_000), ("calls_day", 90_000), ("calls_day_all", 90_000), ("cost_day", 90_000)];
 
 const RULES: &str = "
 rules:
@@ -76,6 +82,50 @@ both! {
         assert_eq!(answer["mode"], "act", "{answer}");
         assert_eq!(ok(desk, &sales, "begin", json!({ "proposal_id": answer["proposal_id"] }))["go"], true);
         assert_eq!(propose(desk, &sales, "crm", json!({ "name": "x" }))["violations"][0]["rule_id"], "slowly");
+    }
+
+    fn an_act_that_begins_later_lets_nothing_off(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        in_force(desk, RULES);
+        in_force(desk, "authority: { request_seconds: 1000000, grant_seconds: 1000000 }");
+        for (counter, seconds) in LATER {
+            let ask = || {
+                let mut input = proposal(counter, json!({ "name": "x" }));
+                input["cost"] = json!(1.0);
+                text(&ok(desk, &sales, "propose", input), "proposal_id")
+            };
+            // Two others while its own use counts: two are too many, its own does not matter.
+            let (early, late) = (ask(), ask());
+            let owner = signed_in(desk);
+            approve(desk, &owner, &early);
+            approve(desk, &owner, &late);
+            assert_eq!(ok(desk, &sales, "begin", json!({ "proposal_id": early }))["go"], true, "{counter}: itself and one more");
+            pass(desk, seconds);
+            ask();
+            ask();
+            let begun = ok(desk, &sales, "begin", json!({ "proposal_id": late }));
+            assert_eq!((&begun["go"], &begun["stopped"]), (&json!(false), &json!("forbidden")), "{counter}: two others, and its own is past: {begun}");
+            pass(desk, 90_000);
+        }
+        sound(desk);
+    }
+
+    fn an_act_that_took_no_room_lets_nothing_off(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        in_force(desk, RULES);
+        let id = desk.act(|cx| {
+            let act = Act { kind: "propose".to_owned(), tool: "cowork_propose".to_owned(), domain: "calls_day".to_owned(), action: "a".to_owned(), arguments: json!({ "name": "x" }), ..Act::default() };
+            let decision = request::for_people(cx, "calls_day", "medium", "it came from elsewhere")?;
+            let new = New { requester: Some(Requester::agent("sales", true)), ..New::new(RequestKind::Proposal, "a", act, decision) };
+            Ok(request::submit(cx, new)?.id)
+        }).unwrap();
+        approve(desk, &owner, &id);
+        for _ in 0..2 {
+            propose(desk, &sales, "calls_day", json!({ "name": "x" }));
+        }
+        assert_eq!(ok(desk, &sales, "begin", json!({ "proposal_id": id }))["go"], false, "two others were counted");
     }
 }
 

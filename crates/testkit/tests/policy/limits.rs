@@ -1,6 +1,6 @@
 //! Caps, budgets and bounds.
 
-use deskmate_core::policy::{Act, Counters, Mode, decide};
+use deskmate_core::policy::{Act, Counters, Mode, StillIn, decide};
 use serde_json::{Map, Value, json};
 
 use crate::support::{NOW, answer, ids, propose, rulebook, trusted};
@@ -17,7 +17,7 @@ fn what_is_used_up_is_denied() {
     assert_eq!(mode(used, 500_000).0, Mode::Act);
     for full in [Counters { calls_hour: 5, ..used }, Counters { calls_hour_all: 8, ..used }, Counters { calls_day_all: 20, ..used }] {
         assert_eq!(mode(full, 0), (Mode::Deny, "limit".to_owned()));
-        assert_eq!(mode(full.without(0), 0).0, Mode::Act, "what was taken for this very act does not count");
+        assert_eq!(mode(full.without(StillIn { minute: true, hour: true, day: true }, 0), 0).0, Mode::Act, "what was taken for this very act does not count");
     }
     assert_eq!(mode(used, 500_001), (Mode::Deny, "limit".to_owned()));
 }
