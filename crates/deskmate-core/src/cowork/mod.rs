@@ -44,7 +44,7 @@ pub(crate) fn operations() -> Vec<Op> {
     let operations = vec![
         Op::write(cowork, "cowork_propose", propose::propose).untold_when(propose::is_untold),
         Op::read(cowork, "cowork_check_trust", standing::check_trust),
-        Op::read(cowork, "cowork_validate_policy", standing::validate),
+        Op::write(cowork, "cowork_validate_policy", standing::validate).untold_when(standing::is_untold),
         Op::write(cowork, "cowork_handoff", handoff::hand_off),
         Op::write(cowork, "cowork_log", log::log),
         Op::write(cowork, "cowork_override", decide::override_act).access(decides).destructive().untold_when(decide::is_untold),

@@ -11,7 +11,7 @@ use crate::call::Cx;
 use crate::identity::check_name;
 use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX};
 use crate::policy::{self, Act, Mode};
-use crate::request::{self, Requester};
+use crate::request::{self, Judged, Requester};
 use crate::trust;
 use crate::{Error, Result, check_text};
 
@@ -124,7 +124,8 @@ pub(super) fn check_trust(cx: &mut Cx<'_, '_>, input: CheckTrust) -> Result<Trus
 }
 
 /// See whether policy would let a field have a value, without proposing anything. A proposal is judged with its whole
-/// change, so this tells about one field only.
+/// change, so this tells about one field only. Asking now and then is free; asking again and again for what policy forbids
+/// counts like attempts that were denied, and puts you off.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ValidatePolicy {
@@ -165,6 +166,13 @@ pub(super) struct Validated {
     mapping_found: bool,
     /// The mode that a proposal of only this would get.
     mode: Mode,
+    /// Whether this was counted, because you asked for what policy forbids.
+    counted: bool,
+}
+
+/// Answers that changed nothing: what is not counted.
+pub(super) fn is_untold(answer: &Value) -> bool {
+    answer.get("counted") != Some(&Value::Bool(true))
 }
 
 pub(super) fn validate(cx: &mut Cx<'_, '_>, input: ValidatePolicy) -> Result<Validated> {
@@ -185,13 +193,21 @@ pub(super) fn validate(cx: &mut Cx<'_, '_>, input: ValidatePolicy) -> Result<Val
         arguments: Value::Object(arguments),
         ..Act::default()
     };
-    let decision = request::judge(cx, &act, &who, false)?;
+    let Judged { decision, gauge, .. } = request::weigh(cx, &act, &who, false)?;
+    let own = cx.actor.is_agent();
+    if let Some(held) = gauge.and_then(|gauge| gauge.held).filter(|_| own) {
+        return Err(held.error());
+    }
+    let hard_stop = decision.hard_stops().next().is_some();
+    if own && hard_stop {
+        request::questioned(cx, &who, &act, &decision)?;
+    }
     let rulebook = policy::current(cx)?;
     let applied = decision.policies.first();
     let violations: Vec<Violation> = decision.hard_stops().chain(decision.warnings()).map(Violation::of).collect();
     Ok(Validated {
         valid: violations.is_empty(),
-        hard_stop: decision.hard_stops().next().is_some(),
+        hard_stop,
         violations,
         policy_id: applied.map(|applied| applied.policy.clone()),
         policy_description: applied.and_then(|applied| rulebook.policy(&applied.policy)).map(|(policy, _)| policy.description.clone()),
@@ -199,5 +215,6 @@ pub(super) fn validate(cx: &mut Cx<'_, '_>, input: ValidatePolicy) -> Result<Val
         policy_rules_checked: decision.rules_checked,
         mapping_found: decision.mapping_found,
         mode: decision.mode,
+        counted: own && hard_stop,
     })
 }

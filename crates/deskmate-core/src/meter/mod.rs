@@ -1,8 +1,8 @@
 //! How much an agent may do: rolling windows that are exact under concurrency, budgets for a day, and the kill switch.
 //!
 //! [`gauge`] reads all that a decision needs in two small queries; [`take`] uses up room in the transaction of the act;
-//! [`charge`] adds what it cost beyond that; [`denied`] counts what was not allowed. An agent's meters are rows of its
-//! own, so that only its own calls wait for each other.
+//! [`charge`] adds what it cost beyond that; [`denied`] counts what was not allowed, and [`asked`] the questions about such
+//! acts. An agent's meters are rows of its own, so that only its own calls wait for each other.
 //!
 //! Tables: `meter`, `meter_use`, `probe`, `pause`.
 
@@ -17,7 +17,7 @@ use crate::record::Kind;
 
 pub use limit::{Full, Gauge, Room, Taken, Why, charge, counters, gauge, paused, prune_idle, take, take_from};
 pub use pause::PauseProjection;
-pub use probe::denied;
+pub use probe::{asked, denied};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[pause::SET, pause::LIFTED];

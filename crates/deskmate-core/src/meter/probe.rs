@@ -1,4 +1,5 @@
-//! Attempts that were denied: counted, and slowed down when there are many.
+//! Attempts that were denied: counted, and slowed down when there are many. Asking what would be denied is free up to the
+//! same number; beyond it each question counts as an attempt, because it tells a prober as much.
 
 use deskmate_db::args;
 
@@ -16,11 +17,13 @@ const HOLD_MAX: i64 = 3_600_000_000;
 const FORGIVEN: i64 = 86_400_000_000;
 /// How many times are kept, whatever the setting says.
 const TIMES_MAX: i64 = 1_000;
+/// Marks the time of a question among those of attempts.
+const QUESTION: char = '?';
 
 /// Counts an attempt that was denied. Many in a short time put the agent's further attempts off, each time for longer;
 /// the answer says so. It uses up nothing else.
 pub fn denied(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Option<Full>> {
-    let limit = i64::from(authority(cx, domain)?.probe_limit).clamp(1, TIMES_MAX);
+    let limit = limit(cx, domain)?;
     let mut all = meters(cx, agent, domain)?.0;
     let now = cx.now();
     let time = all.time(now);
@@ -32,34 +35,80 @@ pub fn denied(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Option<F
         write(cx, agent, &all)?;
         return Ok(None);
     }
-    let (mut times, mut level) = seen(cx, agent, time.at)?;
-    times.push(time.at);
-    let extra = times.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
-    times.drain(..extra);
-    let count = i64::try_from(times.len()).unwrap_or(i64::MAX);
+    let mut seen = seen(cx, agent, time.at)?;
+    let count = add(&mut seen.times, time.at, limit);
     let held = if count >= limit {
-        let hold = HOLD_MIN.saturating_mul(1 << level.clamp(0, 20)).min(HOLD_MAX);
+        let hold = HOLD_MIN.saturating_mul(1 << seen.level.clamp(0, 20)).min(HOLD_MAX);
         all.held_until = all.held_until.max(time.at + hold);
-        level += 1;
+        seen.level += 1;
         Some(Full { why: Why::Probing, cap: limit, used: count, retry_after_ms: milliseconds(all.held_until - time.at) })
     } else {
         None
     };
-    let text = times.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
-    cx.tx.execute(
-        "insert into probe (agent, times, level, last_at) values ($1, $2, $3, $4) \
-         on conflict (agent) do update set times = excluded.times, level = excluded.level, last_at = excluded.last_at",
-        args![agent, text, level, time.at],
-    )?;
+    seen.last_at = time.at;
+    keep(cx, agent, &seen)?;
     write(cx, agent, &all)?;
     Ok(held)
 }
 
-/// The times of denied attempts that still count, and how often attempts were put off.
-fn seen(cx: &mut Cx<'_, '_>, agent: &str, at: i64) -> Result<(Vec<i64>, i64)> {
-    let Some(row) = cx.tx.optional("select times, level, last_at from probe where agent = $1", args![agent])? else { return Ok((Vec::new(), 0)) };
-    let times: String = row.get(0)?;
-    let times = times.split(',').filter_map(|time| time.parse().ok()).filter(|time| *time > at - PROBE_WINDOW).collect();
-    let level = if row.get::<i64>(2)? <= at - FORGIVEN { 0 } else { row.get(1)? };
-    Ok((times, level))
+/// Counts a question about an act that would be denied. Answers whether there were so many in a short time that it counts
+/// as an attempt: then [`denied`] is called for it.
+pub fn asked(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<bool> {
+    let limit = limit(cx, domain)?;
+    let at = meters(cx, agent, domain)?.0.time(cx.now()).at;
+    let mut seen = seen(cx, agent, at)?;
+    let often = i64::try_from(seen.questions.len()).unwrap_or(i64::MAX) >= limit;
+    add(&mut seen.questions, at, limit);
+    keep(cx, agent, &seen)?;
+    Ok(often)
+}
+
+fn limit(cx: &mut Cx<'_, '_>, domain: &str) -> Result<i64> {
+    Ok(i64::from(authority(cx, domain)?.probe_limit).clamp(1, TIMES_MAX))
+}
+
+/// What is kept of an agent that was denied something.
+#[derive(Default)]
+struct Seen {
+    /// When it was denied something, as far as that still counts.
+    times: Vec<i64>,
+    /// When it asked what would be denied, likewise.
+    questions: Vec<i64>,
+    /// How often its attempts were put off.
+    level: i64,
+    /// When it was last denied something.
+    last_at: i64,
+}
+
+/// Adds a time and answers how many there are, of the newest `most`.
+fn add(times: &mut Vec<i64>, at: i64, most: i64) -> i64 {
+    times.push(at);
+    let extra = times.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
+    times.drain(..extra);
+    i64::try_from(times.len()).unwrap_or(i64::MAX)
+}
+
+fn keep(cx: &mut Cx<'_, '_>, agent: &str, seen: &Seen) -> Result<()> {
+    let times = seen.times.iter().map(i64::to_string);
+    let text = times.chain(seen.questions.iter().map(|at| format!("{QUESTION}{at}"))).collect::<Vec<_>>().join(",");
+    cx.tx.execute(
+        "insert into probe (agent, times, level, last_at) values ($1, $2, $3, $4) \
+         on conflict (agent) do update set times = excluded.times, level = excluded.level, last_at = excluded.last_at",
+        args![agent, text, seen.level, seen.last_at],
+    )?;
+    Ok(())
+}
+
+fn seen(cx: &mut Cx<'_, '_>, agent: &str, at: i64) -> Result<Seen> {
+    let Some(row) = cx.tx.optional("select times, level, last_at from probe where agent = $1", args![agent])? else { return Ok(Seen::default()) };
+    let (text, last_at): (String, i64) = (row.get(0)?, row.get(2)?);
+    let mut seen = Seen { level: if last_at <= at - FORGIVEN { 0 } else { row.get(1)? }, last_at, ..Seen::default() };
+    for entry in text.split(',') {
+        let (times, time) = match entry.strip_prefix(QUESTION) {
+            Some(time) => (&mut seen.questions, time),
+            None => (&mut seen.times, entry),
+        };
+        times.extend(time.parse::<i64>().ok().filter(|time| *time > at - PROBE_WINDOW));
+    }
+    Ok(seen)
 }

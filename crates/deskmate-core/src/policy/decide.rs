@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
             effect,
             severity: if high_risk { "warning" } else { "hard_stop" }.to_owned(),
             reason,
-            alternative: expected,
+            alternative: hint(rule.constraint).map(str::to_owned),
             failed: false,
         });
     }
@@ -389,7 +389,19 @@ impl Asked {
     }
 }
 
-/// What a rule expects instead of a value, if it is violated: what to write, where that can be said.
+/// What an agent could write instead. Bounds, values and patterns are for people: who learns them from a refusal has only
+/// to probe. A rule whose author wants them known says them in its reason.
+fn hint(constraint: Constraint) -> Option<&'static str> {
+    match constraint {
+        Constraint::HighRisk => None,
+        Constraint::Readonly => Some("leave this field as it is"),
+        Constraint::ValueRange => Some("a number that the rule allows; people know which"),
+        Constraint::Enum => Some("a value that the rule allows; people know which"),
+        Constraint::Regex => Some("a text of the form that the rule asks for; people know which"),
+    }
+}
+
+/// What a rule expects instead of a value, if it is violated: what to write, where that can be said. For people.
 #[expect(clippy::option_option, reason = "violated or not, and what to write or nothing to say")]
 fn violated(ready: &FieldReady, held: &Held<'_>) -> Option<Option<String>> {
     let rule = &ready.rule;

@@ -27,6 +27,7 @@ pub(super) const STOPPED: Kind = Kind { name: "request.stopped", says: "An appro
 pub(super) const STARTED: Kind = Kind { name: "request.started", says: "What was approved is being done." };
 pub(super) const FINISHED: Kind = Kind { name: "request.finished", says: "What was approved was done, failed, or has an outcome that is not known." };
 pub(super) const DENIED: Kind = Kind { name: "act.denied", says: "An intended act was denied." };
+pub(super) const QUESTIONED: Kind = Kind { name: "act.questioned", says: "An agent asked about an act that policy forbids, without proposing it." };
 pub(super) const GRANTED: Kind = Kind { name: "grant.issued", says: "A single-use permission for exactly what was approved was given." };
 pub(super) const USED: Kind = Kind { name: "grant.used", says: "A grant was used up." };
 pub(super) const REVOKED: Kind = Kind { name: "grant.revoked", says: "A grant was revoked before it was used." };

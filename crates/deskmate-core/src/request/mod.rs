@@ -47,7 +47,7 @@ pub use list::of_requester;
 pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, RequestKind, Requester, State, Stop, StopReason};
 pub use projection::RequestProjection;
 pub use standing::waived_by;
-pub use submit::{cancel, denied, find, submit, supersede, withdraw};
+pub use submit::{cancel, denied, find, questioned, submit, supersede, withdraw};
 pub use talk::{answer, ask, delegate, snooze};
 pub(crate) use view::{NoteOut, notes_of};
 
@@ -71,6 +71,7 @@ pub const EVENTS: &[Kind] = &[
     events::STARTED,
     events::FINISHED,
     events::DENIED,
+    events::QUESTIONED,
     events::GRANTED,
     events::USED,
     events::REVOKED,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::decide::Further;
 use super::digest::Bound;
-use super::events::{CANCELLED, CREATED, DENIED, Known, SUPERSEDED, about};
+use super::events::{CANCELLED, CREATED, DENIED, Known, QUESTIONED, SUPERSEDED, about};
 use super::hidden::{shown_act, shown_packet};
 use super::model::{New, Request, RequestKind, Requester, State};
 use super::rows;
@@ -12,7 +12,7 @@ use super::{grant, outcome};
 use crate::call::{ActorKind, Cx};
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX};
 use crate::policy::{self, Act, Decision, Mode};
-use crate::record::Event;
+use crate::record::{Event, Kind};
 use crate::trust::{self, Points};
 use crate::{Error, Result, check_text, hex, meter};
 
@@ -135,10 +135,25 @@ fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request) -> Result<()>
 
 /// Tells the record of an act that was denied, and counts it.
 pub fn denied(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act, decision: &Decision) -> Result<Option<meter::Full>> {
+    cx.emit(against(DENIED, who, act, decision))?;
+    if who.is_agent() { meter::denied(cx, &who.id, &act.domain) } else { Ok(None) }
+}
+
+/// Tells the record that an agent asked about an act that policy forbids, and counts it: beyond a rate such a question is
+/// an attempt like any other.
+pub fn questioned(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act, decision: &Decision) -> Result<()> {
+    if meter::asked(cx, &who.id, &act.domain)? {
+        return denied(cx, who, act, decision).map(drop);
+    }
+    cx.emit(against(QUESTIONED, who, act, decision))
+}
+
+/// What stands against an act, as it is told.
+fn against(kind: Kind, who: &Requester, act: &Act, decision: &Decision) -> Event {
     let rules: Vec<Value> =
         decision.hard_stops().map(|hit| json!({ "rule": hit.rule_id, "policy": hit.policy, "version": hit.version, "severity": hit.severity })).collect();
     let sources: Vec<&str> = decision.reasons.iter().filter(|reason| reason.mode == Mode::Deny).map(|reason| reason.source.as_str()).collect();
-    let event = Event::new(DENIED, format!("agent:{}", who.id))
+    Event::new(kind, format!("agent:{}", who.id))
         .fact("requester_kind", who.kind.name())
         .fact("requester", who.id.as_str())
         .fact("domain", act.domain.as_str())
@@ -147,9 +162,7 @@ pub fn denied(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act, decision: &Decisi
         .fact("sources", sources)
         .fact("risk", decision.risk.as_str())
         .payload(json!({ "act": shown_act(act, decision), "hits": decision.hits, "waived_by": decision.waived_by }))
-        .audience([who.id.as_str()]);
-    cx.emit(event)?;
-    if who.is_agent() { meter::denied(cx, &who.id, &act.domain) } else { Ok(None) }
+        .audience([who.id.as_str()])
 }
 
 /// A request by its id, if the caller may see it: people see all, an agent its own.

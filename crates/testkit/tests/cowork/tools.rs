@@ -57,7 +57,7 @@ fn every_tool_and_parameter_of_existing_clients_is_there() {
         let required: Vec<&str> = op.input()["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         assert!(required.iter().all(|field| parameters.split(' ').any(|known| known == *field)), "{name} requires {required:?}");
     }
-    for name in ["check_trust", "status", "validate_policy", "audit_trail", "governance_report", "check_handoff"] {
+    for name in ["check_trust", "status", "audit_trail", "governance_report", "check_handoff"] {
         assert_eq!(registry.get(&format!("cowork_{name}")).expect(name).effect, Effect::Read, "{name}");
     }
 }

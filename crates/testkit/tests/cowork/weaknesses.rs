@@ -224,6 +224,48 @@ authority: { probe_limit: 3 }
         sound(desk);
     }
 
+    fn w15_asking_what_would_pass_is_no_free_way_to_probe(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "
+policies:
+  - id: strict
+    rules:
+      - { field: amount, constraint: value_range, min: 1717171, max: 4242424 }
+      - { field: stage, constraint: enum, values: [secretly, won] }
+      - { field: code, constraint: regex, pattern: '^ZX-[0-9]+$' }
+mappings: [{ agent_id: '*', domain: '*', policy_id: strict }]
+authority: { probe_limit: 3 }
+");
+        let asks = |caller: &Caller, field: &str, value: Value| ok(desk, caller, "validate_policy", json!({ "agent_id": "sales", "domain": "crm", "field": field, "proposed_value": value }));
+        // What passes is never counted, and neither is what a person asks.
+        for _ in 0..10 {
+            assert_eq!(asks(&SALES, "amount", json!(2_000_000))["counted"], false);
+            assert_eq!(asks(&owner, "amount", json!(9_999_999))["counted"], false);
+        }
+        assert!(told(desk, &owner, "act.questioned").is_empty() && told(desk, &owner, "act.denied").is_empty());
+        // Three questions are free, three more count as attempts, and then the agent is put off.
+        let mut told_it = String::new();
+        for (field, value) in [("amount", json!(9_999_999)), ("stage", json!("x")), ("code", json!("x")), ("amount", json!(1)), ("amount", json!(2)), ("amount", json!(3))] {
+            let answer = asks(&SALES, field, value);
+            assert_eq!((&answer["hard_stop"], &answer["counted"]), (&json!(true), &json!(true)), "{answer}");
+            told_it.push_str(&answer.to_string());
+        }
+        assert_eq!((told(desk, &owner, "act.questioned").len(), told(desk, &owner, "act.denied").len()), (3, 3));
+        let refusal = no(desk, &SALES, "validate_policy", json!({ "domain": "crm", "field": "amount", "proposed_value": 2_000_000 }));
+        assert!(refusal.code == Code::Limited && refusal.retry_after_ms.is_some(), "{refusal}");
+        assert_eq!(propose(desk, &SALES, "crm", json!({ "name": "x" }))["volume_cap_error"], true, "and so is whatever it proposes");
+        assert_eq!(asks(&owner, "amount", json!(9_999_999))["hard_stop"], true, "people go on asking");
+        pass(desk, 3_600);
+        told_it.push_str(&asks(&SALES, "amount", json!(9_999_999)).to_string());
+        told_it.push_str(&propose(desk, &SALES, "crm", json!({ "amount": 9_999_999, "stage": "x", "code": "x" })).to_string());
+        told_it.push_str(&desk.call(&SALES, "cowork_status", json!({})).unwrap().to_string());
+        // Thresholds, values and patterns are for people.
+        for secret in ["1717171", "4242424", "secretly", "ZX-"] {
+            assert!(!told_it.contains(secret), "{secret}: {told_it}");
+        }
+        sound(desk);
+    }
+
     fn w16_what_policy_said_is_kept_and_asked_again(desk: &TestDesk) {
         let owner = desk.claim();
         in_force(desk, "

@@ -65,7 +65,9 @@ fn case_21_and_22_a_range_holds_at_its_bounds() {
         let decision = answer(&book, "crm-agent", &field("crm.deals", "commission", beyond.clone()));
         let stop = decision.hard_stops().next().unwrap_or_else(|| panic!("{beyond} passes"));
         assert_eq!((stop.rule_id.as_str(), stop.severity.as_str()), ("value_range_commission", "hard_stop"));
-        assert_eq!(stop.alternative.as_deref(), Some("a number from 0 to 50"));
+        assert_eq!(stop.alternative.as_deref(), Some("a number that the rule allows; people know which"), "bounds are not for agents");
+        let would_change = decision.reasons[0].would_change.as_deref().unwrap();
+        assert!(would_change.starts_with("a number from 0 to 50, or"), "{would_change}");
     }
 }
 
