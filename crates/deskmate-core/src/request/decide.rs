@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::access::{self, check_decider, check_fresh, check_named};
 use super::digest::Bound;
 use super::events::{APPROVED, EDITED, Known, REJECTED, SUPERSEDED, UNDONE, VOTED};
-use super::hidden::{hide, restore};
+use super::hidden::{hide, hide_in_packet, restore, shown_proposed};
 use super::judge::{Use, forbids, weigh_as};
 use super::model::{Request, RequestKind, State, grade};
 use super::rows;
@@ -119,7 +119,8 @@ fn edited(cx: &Cx<'_, '_>, request: &mut Request, mut arguments: Value) -> Resul
         return Err(Error::invalid("edits", format!("a {} is approved or rejected as it is", request.kind.name())));
     }
     let mut bound = Bound::read(request)?;
-    if let Some(decision) = request.decided()? {
+    let decision = request.decided()?;
+    if let Some(decision) = &decision {
         restore(&mut arguments, &bound.act.arguments, &decision.redact)?;
     }
     if arguments.is_object() != bound.act.arguments.is_object() {
@@ -129,8 +130,8 @@ fn edited(cx: &Cx<'_, '_>, request: &mut Request, mut arguments: Value) -> Resul
         return Err(Error::invalid("edits", "are the same as what was proposed; approve without them"));
     }
     let mut packet = request.told()?;
-    let proposed = std::mem::replace(&mut bound.act.arguments, arguments.clone());
-    packet.proposed.get_or_insert(proposed);
+    packet.proposed.get_or_insert_with(|| shown_proposed(&bound.act, decision.as_ref()));
+    bound.act.arguments = arguments.clone();
     bound.nonce = hex(&cx.secret());
     let (text, digest) = bound.seal()?;
     check_text("edits", &text, 2 * CONTENT_BYTES_MAX)?;
@@ -170,6 +171,7 @@ fn again(cx: &mut Cx<'_, '_>, request: &mut Request) -> Result<Decision> {
     request.risk.clone_from(&today.risk);
     request.rulebook.clone_from(&today.rulebook);
     request.decision = Some(rows::text("decision", &today)?);
+    hide_in_packet(request, &today)?;
     Ok(today)
 }
 

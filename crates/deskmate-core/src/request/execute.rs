@@ -6,6 +6,7 @@ use super::decide::{reopen, stricter};
 use super::digest::Bound;
 use super::events::{FINISHED, Known, STARTED, STOPPED, differs};
 use super::grant::{self, Checked, GrantRow};
+use super::hidden::hide_in_packet;
 use super::judge::{Use, weigh_as};
 use super::model::{Begun, Outcome, Permit, Request, State, Stop, StopReason};
 use super::rows;
@@ -35,7 +36,11 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str, target: Option<&Value>) -> Result<Be
         return stop(cx, known, StopReason::TargetChanged, message.to_owned(), None);
     }
     let then = request.decided()?;
-    let today = weigh_as(cx, &bound.act, &request.requester, false, Use::of(request, &bound.act))?.decision;
+    let mut today = weigh_as(cx, &bound.act, &request.requester, false, Use::of(request, &bound.act))?.decision;
+    // If it goes back to people, what was hidden from them stays so.
+    if let Some(then) = then.as_ref().filter(|then| !then.hides.is_empty()) {
+        today.hide(&bound.act, &then.hides);
+    }
     let why = then.as_ref().map_or(Some(StopReason::Stricter), |then| stricter(request, then, &today));
     if let Some(why) = why {
         let message = in_words(why, &today);
@@ -115,6 +120,7 @@ fn stop(cx: &mut Cx<'_, '_>, mut known: Known, why: StopReason, message: String,
     if let Some(today) = decision.as_ref().filter(|_| next == State::Pending) {
         known.request.quorum = known.request.quorum.max(i64::from(today.needs.quorum));
         known.request.decision = Some(rows::text("decision", today)?);
+        hide_in_packet(&mut known.request, today)?;
         known.request.risk.clone_from(&today.risk);
         known.request.rulebook.clone_from(&today.rulebook);
     }

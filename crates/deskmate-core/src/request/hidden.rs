@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::judge::judge;
 use super::model::{Packet, Request, Requester};
+use super::rows;
 use crate::call::Cx;
 use crate::policy::{Act, Decision, hidden_in};
 use crate::{Error, Result};
@@ -33,6 +34,31 @@ pub(crate) fn shown_packet(packet: &Packet, field: Option<&str>, decision: &Deci
     }
     hide_fields(&mut shown.more, None, &decision.hides);
     shown
+}
+
+/// Hides in a request's packet what its decision hides by now. The packet is only ever shown, so hidden values have no
+/// business in it; the act itself keeps them, because whoever does it needs them.
+pub(super) fn hide_in_packet(request: &mut Request, decision: &Decision) -> Result<()> {
+    if decision.hides.is_empty() || request.packet.is_none() {
+        return Ok(());
+    }
+    let (mut packet, field) = (request.told()?, request.act().ok().and_then(|act| act.field));
+    for value in packet.old.iter_mut().chain(packet.proposed.iter_mut()) {
+        hide_fields(value, field.as_deref(), &decision.hides);
+    }
+    hide_fields(&mut packet.more, None, &decision.hides);
+    request.packet = Some(rows::text("packet", &packet)?);
+    Ok(())
+}
+
+/// What an agent had proposed before a person edited it, as it is kept beside the edited act.
+pub(super) fn shown_proposed(act: &Act, decision: Option<&Decision>) -> Value {
+    let mut proposed = act.arguments.clone();
+    if let Some(decision) = decision {
+        hide(&mut proposed, &decision.redact);
+        hide_fields(&mut proposed, act.field.as_deref(), &decision.hides);
+    }
+    proposed
 }
 
 /// A change that was carried out, as it is kept and told. What is not exactly what was approved is looked at as if it had

@@ -74,7 +74,7 @@ fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> 
     let (now, needs) = (cx.now(), &new.decision.needs);
     let bound = Bound::new(new.act.clone(), &requester, hex(&cx.secret()), new.schema.clone(), new.target.clone());
     let (bound, digest) = bound.seal()?;
-    let packet = rows::text("packet", &new.packet)?;
+    let packet = rows::text("packet", &shown_packet(&new.packet, new.act.field.as_deref(), &new.decision))?;
     for (field, text) in [("arguments", &bound), ("packet", &packet)] {
         check_text(field, text, 2 * CONTENT_BYTES_MAX)?;
     }

@@ -32,6 +32,31 @@ fn unseen(desk: &TestDesk, person: &Caller, id: &str, what: &str) {
     assert!(!seen.contains(SECRET), "{what}: {seen}");
 }
 
+/// The columns of requests, events, kept answers and reports in which a text stands.
+fn rows_with(desk: &TestDesk, what: &str) -> Vec<String> {
+    const PLACES: [(&str, &str); 8] = [
+        ("request.act", "select act from request where act is not null order by id"),
+        ("request.packet", "select packet from request where packet is not null order by id"),
+        ("request.decision", "select decision from request where decision is not null order by id"),
+        ("request.title", "select title from request where title is not null order by id"),
+        ("event.payload", "select payload from event_payload where payload is not null order by seq"),
+        ("idempotency.answer", "select answer from idempotency order by key"),
+        ("execution.body", "select body from execution where body is not null order by id"),
+        ("standing_approval.pattern", "select pattern from standing_approval order by id"),
+    ];
+    let mut found = Vec::new();
+    for (name, sql) in PLACES {
+        let rows = desk.desk.db.read_blocking(move |tx| Ok::<_, deskmate_core::Error>(tx.query(sql, &[])?)).unwrap();
+        found.extend(rows.iter().filter(|row| row.get::<String>(0).unwrap().contains(what)).map(|_| name.to_owned()));
+    }
+    found
+}
+
+/// The hidden value is in the act of the one request, and nowhere else.
+fn only_in_the_act(desk: &TestDesk, when: &str) {
+    assert_eq!(rows_with(desk, SECRET), ["request.act"], "{when}");
+}
+
 both! {
     fn what_is_hidden_comes_back_into_what_a_person_edits(desk: &TestDesk) {
         let owner = desk.claim();
@@ -70,6 +95,37 @@ both! {
             let refused = approve(&id, edits.clone()).expect_err("it is refused");
             assert_eq!((refused.code, refused.field.as_deref()), (Code::Invalid, Some("edits")), "{edits}: {refused}");
         }
+        sound(desk);
+    }
+
+    fn a_hidden_value_is_kept_only_where_the_act_needs_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        hiding(desk);
+        let change = json!({ "ssn": SECRET, "note": "a" });
+        let mut input = proposal("crm", change.clone());
+        input["target_state"] = json!({ "ssn": SECRET, "note": "b" }).to_string().into();
+        input["criteria"] = json!([{ "name": "ssn", "value": SECRET, "source": "crm", "at": "2026-01-01T00:00:00Z" }]);
+        let id = text(&ok(desk, &SALES, "propose", input), "proposal_id");
+        only_in_the_act(desk, "proposed");
+        // A person edits it, and a rule that hides more comes meanwhile.
+        let mut edits = shown(desk, &owner, &id);
+        edits["note"] = json!("c");
+        in_force(desk, "rules: [{ name: hide, effect: redact, paths: [ssn] }, { name: more, effect: redact, paths: [note] }]");
+        desk.call(&owner, "desk_request_approve", json!({ "request": id, "edits": edits })).unwrap();
+        only_in_the_act(desk, "edited");
+        let told = rows_with(desk, "\"note\":\"a\"");
+        assert_eq!(told, ["event.payload"], "a later rule hides it in the request; what the record told before stays told");
+        // Stopped under other rules, it goes back to people, who still do not see it.
+        in_force(desk, "rules: [{ name: look, effect: require_approval }]");
+        let begun = ok(desk, &SALES, "begin", json!({ "proposal_id": id, "target_state": json!({ "ssn": SECRET, "note": "b" }).to_string() }));
+        assert_eq!((&begun["go"], &begun["stopped"]), (&json!(false), &json!("stricter")), "{begun}");
+        unseen(desk, &owner, &id, "stopped");
+        only_in_the_act(desk, "stopped");
+        approve(desk, &owner, &id);
+        assert_eq!(ok(desk, &SALES, "begin", json!({ "proposal_id": id }))["change"], json!({ "ssn": SECRET, "note": "c" }), "whoever does it gets it");
+        only_in_the_act(desk, "begun");
+        log(desk, &SALES, &id, json!({ "ssn": SECRET, "note": "c" }));
+        only_in_the_act(desk, "done");
         sound(desk);
     }
 
