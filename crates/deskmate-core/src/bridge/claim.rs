@@ -4,7 +4,7 @@ use deskmate_db::{Tx, args};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::party::{self, addresses_of, check_timeout, lease_time, me};
+use super::party::{self, addresses_of, called, check_timeout, lease_time, me};
 use super::rows::{self, TaskRow};
 use super::state::State;
 use super::task_out::{TaskOut, find_visible, is_recipient, parties};
@@ -48,10 +48,11 @@ pub(super) fn claim(cx: &mut Cx<'_, '_>, input: ClaimTask) -> Result<TaskOut> {
 pub(super) fn take(cx: &mut Cx<'_, '_>, mut task: TaskRow, me: &str, ttl: i64) -> Result<TaskRow> {
     let now = cx.now();
     if !is_recipient(cx, &task, me)? {
-        return Err(Error::forbidden(format!("this task was given to {}, and only its recipient may claim it", task.recipient)));
+        let recipient = called(cx, &task.recipient)?;
+        return Err(Error::forbidden(format!("this task was given to {recipient}, and only its recipient may claim it")));
     }
     if let Some((holder, _, expires_at)) = task.held(now) {
-        return Err(held_by(holder, *expires_at));
+        return Err(held_by(cx, holder, *expires_at)?);
     }
     task.state(now).check_next(State::InProgress)?;
     if task.open_blockers > 0 {
@@ -83,8 +84,9 @@ pub(super) fn take(cx: &mut Cx<'_, '_>, mut task: TaskRow, me: &str, ttl: i64) -
 }
 
 /// The refusal of who comes second.
-pub(super) fn held_by(holder: &str, expires_at: i64) -> Error {
-    Error::conflict(format!("{holder} holds this task until {}", format_time(expires_at))).hint("take another one, or wait with wait_for_task")
+pub(super) fn held_by(cx: &mut Cx<'_, '_>, holder: &str, expires_at: i64) -> Result<Error> {
+    let refusal = format!("{} holds this task until {}", called(cx, holder)?, format_time(expires_at));
+    Ok(Error::conflict(refusal).hint("take another one, or wait with wait_for_task"))
 }
 
 /// The most urgent task that can be claimed now under any of the caller's addresses.

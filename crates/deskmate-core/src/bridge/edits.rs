@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::party::{Addressee, GROUP_PREFIX, Priority, check_said, find_addressee, sees_all};
+use super::party::{Addressee, GROUP_PREFIX, Priority, called, check_said, find_addressee, sees_all};
 use super::rows::{self, TaskRow};
 use super::task_out::parties;
 use crate::call::Cx;
@@ -98,6 +98,7 @@ fn put(cx: &mut Cx<'_, '_>, task: &mut TaskRow, change: &Change) -> Result<()> {
         "recipient" => {
             let recipient = resolve(cx, "to", &text(&change.to)?)?;
             if let Some((holder, _, _)) = task.held(cx.now()).filter(|_| recipient != task.recipient) {
+                let holder = called(cx, holder)?;
                 return Err(Error::conflict(format!("{holder} works on this task; it cannot be given to somebody else now")));
             }
             task.recipient = recipient;

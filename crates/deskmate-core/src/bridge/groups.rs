@@ -4,7 +4,7 @@ use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::party::{GROUP_PREFIX, find_actor, me, members_of};
+use super::party::{GROUP_PREFIX, called, find_actor, me, members_of};
 use super::rows::{fitting, size_of_all};
 use crate::call::{Cx, Page, PageIn};
 use crate::edit::{self, Change, EDITED, Held, Target};
@@ -59,7 +59,8 @@ pub(super) fn set(cx: &mut Cx<'_, '_>, input: SetGroup) -> Result<GroupOut> {
     let found = find(cx, &input.name)?;
     match found.as_ref().map(|(owner, _)| owner) {
         Some(owner) if *owner != me && cx.actor.is_agent() => {
-            return Err(Error::forbidden(format!("the group {} was made by {owner}; only {owner} or a person may change it", input.name)));
+            let owner = called(cx, owner)?;
+            return Err(Error::forbidden(format!("the group {} was made by {owner}; only who made it or a person may change it", input.name)));
         }
         Some(_) => {}
         None => check_free(cx, &input.name)?,
@@ -146,6 +147,7 @@ fn check_room(cx: &mut Cx<'_, '_>, before: &[String], after: &[String]) -> Resul
     for new in after.iter().filter(|member| !before.contains(member)) {
         let full = cx.tx.optional("select name from member where member = $1 order by name limit 1 offset $2", args![new, bound - 1])?;
         if full.is_some() {
+            let new = called(cx, new)?;
             return Err(Error::invalid("members", format!("{new} is in {GROUPS_OF_MEMBER_MAX} groups already")));
         }
     }

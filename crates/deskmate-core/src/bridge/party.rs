@@ -35,6 +35,18 @@ pub(super) fn me(cx: &mut Cx<'_, '_>) -> Result<String> {
     Ok(id)
 }
 
+/// How a refusal names somebody. A person's id says nothing to anybody: people read the name, and an agent only that it is
+/// a person, because it may not know who is here.
+pub(super) fn called(cx: &mut Cx<'_, '_>, id: &str) -> Result<String> {
+    let name = cx.tx.optional("select name from person where id = $1", args![id])?;
+    let name: Option<String> = name.map(|row| row.get(0)).transpose()?;
+    Ok(match name {
+        Some(name) if sees_all(cx) => name,
+        Some(_) => "a person".to_owned(),
+        None => id.to_owned(),
+    })
+}
+
 /// Whether the caller may see everything: people and the desk itself.
 pub(super) fn sees_all(cx: &Cx<'_, '_>) -> bool {
     !cx.actor.is_agent()

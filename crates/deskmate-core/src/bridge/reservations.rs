@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::party::{self, check_said, lease_time, me, sees_all, trust};
+use super::party::{self, called, check_said, lease_time, me, sees_all, trust};
 use super::paths::{Pattern, normalise};
 use super::rows::{fitting, size_of_all};
 use crate::call::{Cx, Page, PageIn};
@@ -187,7 +187,7 @@ pub(super) fn reserve(cx: &mut Cx<'_, '_>, input: ReservePaths) -> Result<Reserv
     let wanted: Vec<Pattern> = paths.iter().map(|path| Pattern::new(path)).collect();
     for other in standing.iter().filter(|other| other.holder != me && (mode == Mode::Exclusive || other.mode == Mode::Exclusive)) {
         if let Some(path) = other.meets(&wanted) {
-            let refusal = format!("{} holds {path} ({}) until {}", other.holder, other.mode.name(), format_time(other.expires_at));
+            let refusal = format!("{} holds {path} ({}) until {}", called(cx, &other.holder)?, other.mode.name(), format_time(other.expires_at));
             return Err(Error::conflict(refusal).hint("wait until then, ask the holder, or take other files"));
         }
     }
@@ -296,7 +296,7 @@ fn find_held(cx: &mut Cx<'_, '_>, id: &str, me: &str) -> Result<Held> {
     let none = || Error { field: Some("reservation_id".to_owned()), ..Error::not_found(format!("no reservation {id} stands")) };
     let held = held.ok_or_else(none)?;
     if held.holder != me && !sees_all(cx) {
-        return Err(Error::forbidden(format!("{} holds this reservation", held.holder)));
+        return Err(Error::forbidden(format!("{} holds this reservation", called(cx, &held.holder)?)));
     }
     Ok(held)
 }

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::messages::find_visible;
-use super::party::{self, Addressee, GROUP_PREFIX, Priority, check_said, find_addressee, me};
+use super::party::{self, Addressee, GROUP_PREFIX, Priority, called, check_said, find_addressee, me};
 use super::rows::{self, MessageRow};
 use crate::call::Cx;
 use crate::identity::check_name;
-use crate::limits::CONTENT_BYTES_MAX;
+use crate::limits::{CONTENT_BYTES_MAX, UNREAD_MAX};
 use crate::record::{Event, Kind};
 use crate::{Error, Result, format_time};
 
@@ -101,7 +101,11 @@ pub(super) fn send(cx: &mut Cx<'_, '_>, input: SendMessage) -> Result<Sent> {
 pub(super) fn post(cx: &mut Cx<'_, '_>, mut message: MessageRow, recipients: Vec<String>) -> Result<Sent> {
     let mut entered = Vec::with_capacity(recipients.len());
     for recipient in &recipients {
-        message.created_at = rows::enter_mailbox(cx.tx, recipient, message.created_at)?;
+        let Some(at) = rows::enter_mailbox(cx.tx, recipient, message.created_at)? else {
+            let full = format!("{} has {UNREAD_MAX} messages that it did not acknowledge", called(cx, recipient)?);
+            return Err(Error::limited(full, 60_000).hint("wait until it reads its messages"));
+        };
+        message.created_at = at;
         entered.push(message.created_at);
     }
     for (recipient, _) in recipients.iter().zip(entered).filter(|(_, entered)| *entered < message.created_at) {

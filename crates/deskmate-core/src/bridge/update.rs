@@ -8,7 +8,7 @@ use serde_json::json;
 use super::claim::{held_by, take};
 use super::edits::{Edits, edit_task};
 use super::notes::keep;
-use super::party::{self, GROUP_PREFIX, Priority, lease_time, me, sees_all};
+use super::party::{self, GROUP_PREFIX, Priority, called, lease_time, me, sees_all};
 use super::rows::{self, TaskRow, subject};
 use super::state::State;
 use super::task_out::{TaskOut, concerned, find_visible, is_recipient, parties};
@@ -139,7 +139,8 @@ pub(super) fn check_may(cx: &mut Cx<'_, '_>, task: &TaskRow, me: &str, to: State
         State::Cancelled => return from.check_next(to),
         State::Pending if task.stored == State::InputNeeded && (gave || recipient) => return Ok(()),
         _ if !recipient && task.worker.as_deref() != Some(me) => {
-            return Err(Error::forbidden(format!("this task was given to {}; you may only cancel it or add notes", task.recipient)));
+            let recipient = called(cx, &task.recipient)?;
+            return Err(Error::forbidden(format!("this task was given to {recipient}; you may only cancel it or add notes")));
         }
         State::Rejected if task.recipient.starts_with(GROUP_PREFIX) => {
             return Err(Error::forbidden("one member cannot reject a task for all of its group").hint("leave it to the others; its sender may cancel it"));
@@ -157,7 +158,7 @@ pub(super) fn check_may(cx: &mut Cx<'_, '_>, task: &TaskRow, me: &str, to: State
 fn check_holder(cx: &mut Cx<'_, '_>, task: &TaskRow, me: &str, fence: Option<i64>) -> Result<()> {
     let now = cx.now();
     match task.held(now) {
-        Some((holder, _, expires_at)) if holder != me && fence.is_none() => Err(held_by(holder, *expires_at)),
+        Some((holder, _, expires_at)) if holder != me && fence.is_none() => Err(held_by(cx, holder, *expires_at)?),
         _ => lease::check(cx.tx, &task.subject(), me, fence, now).map(|_| ()),
     }
 }

@@ -3,6 +3,7 @@
 mod gaps;
 mod groups;
 mod messages;
+mod names;
 mod reservations;
 mod tasks;
 mod threads;
