@@ -6,6 +6,7 @@ use std::time::Duration;
 use deskmate_core::call::{Answer, Away, Call, Desk, Outcome, Registry, Surface};
 use deskmate_core::desk::STARTED;
 use deskmate_core::limits::WAIT_MAX;
+use deskmate_core::policy::Mode;
 use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, Stager};
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World, lease};
 use deskmate_db::{Db, Engine, Options, Seal, Tx};
@@ -109,10 +110,13 @@ impl App {
     pub(crate) async fn call(&self, call: Call) -> Result<Answer> {
         let started = Instant::now();
         let answer = self.hold(&call).await;
-        let micros = started.elapsed().as_micros();
+        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (operation, surface) = (call.operation.as_str(), call.surface.name());
         match &answer {
-            Ok(answer) => tracing::debug!(actor = %answer.actor.id, verified = answer.actor.verified, operation, surface, micros, "done"),
+            Ok(answer) => {
+                let decision = answer.decision.map(Mode::name);
+                tracing::debug!(actor = %answer.actor.id, verified = answer.actor.verified, operation, surface, decision, micros, "done");
+            }
             Err(error) => {
                 // What is wrong with an input is told by its field: the message may repeat what was given.
                 let message = if error.code == Code::Invalid { error.field.as_deref().unwrap_or_default() } else { &error.message };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use deskmate_db::Tx;
 
 use super::actor::{Actor, Signed, Surface};
-use crate::policy::{Cache, Rulebook};
+use crate::policy::{self, Cache, Rulebook};
 use crate::record::{Event, Keyring};
 use crate::{Result, World};
 
@@ -25,6 +25,8 @@ pub struct Cx<'t, 'c> {
     pub(crate) rulebook: Option<Arc<Rulebook>>,
     /// What the caller's browser signed. Every event of the call keeps it.
     pub(crate) signed: Option<Signed>,
+    /// What the desk answered to the act that this call intends, if it intends one; of several the most restrictive.
+    pub(crate) decision: Option<policy::Mode>,
     world: Arc<dyn World>,
     now: i64,
 }
@@ -33,7 +35,7 @@ impl<'t, 'c> Cx<'t, 'c> {
     /// A context over an open transaction. The whole call happens at one moment.
     pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>, rulebooks: Cache) -> Self {
         let now = world.now();
-        Self { tx, actor, surface, keys, rulebooks, rulebook: None, signed: None, world, now }
+        Self { tx, actor, surface, keys, rulebooks, rulebook: None, signed: None, decision: None, world, now }
     }
 
     /// The moment of the call: microseconds since 1970 in UTC.
@@ -49,6 +51,11 @@ impl<'t, 'c> Cx<'t, 'c> {
     /// 256 unguessable bits.
     pub fn secret(&self) -> [u8; 32] {
         self.world.secret()
+    }
+
+    /// Notes what the desk answered to an intended act, for whoever counts and logs calls.
+    pub(crate) fn decided(&mut self, mode: policy::Mode) {
+        self.decision = Some(self.decision.map_or(mode, |earlier| earlier.min(mode)));
     }
 
     /// Tells the record what happened. It is sealed with the changes of this call, or neither is.

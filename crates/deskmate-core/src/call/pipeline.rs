@@ -14,7 +14,7 @@ use super::decode::{check_size, check_value};
 use super::idempotency::Key;
 use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
-use crate::policy::Cache;
+use crate::policy::{self, Cache};
 use crate::record::Keyring;
 use crate::{Code, Error, Result, World, identity};
 
@@ -38,6 +38,8 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Who acted.
     pub actor: Actor,
+    /// What the desk answered to the act that the call intends, if it intends one.
+    pub decision: Option<policy::Mode>,
 }
 
 /// The things outside the desk that are away now, by name. Whoever speaks to them keeps this current.
@@ -187,13 +189,14 @@ impl Desk {
         let key = if op.takes_key() { Key::take(&mut input)? } else { None };
         if effect == Effect::Read {
             let outcome = op.run(&mut cx, input, None)?;
-            return Ok(Answer { outcome, actor: cx.actor });
+            return Ok(Answer { outcome, actor: cx.actor, decision: cx.decision });
         }
         let name = op.full_name();
         if let Some(key) = &key
             && let Some(answer) = key.answered(&mut cx, &name)?
         {
-            return Ok(Answer { outcome: Outcome::Done(answer), actor: cx.actor });
+            // What was decided then is not decided again.
+            return Ok(Answer { outcome: Outcome::Done(answer), actor: cx.actor, decision: None });
         }
         let before = cx.tx.staged();
         let outcome = op.run(&mut cx, input, prepared)?;
@@ -206,7 +209,7 @@ impl Desk {
                 key.keep(&mut cx, &name, &op.keepable(answer))?;
             }
         }
-        Ok(Answer { outcome, actor: cx.actor })
+        Ok(Answer { outcome, actor: cx.actor, decision: cx.decision })
     }
 }
 

@@ -49,6 +49,7 @@ pub fn submit(cx: &mut Cx<'_, '_>, new: New) -> Result<Request> {
     } else if passes {
         outcome::approved(cx, &request, None, &Further::default())?;
     }
+    cx.decided(new.decision.mode);
     Ok(request)
 }
 
@@ -136,6 +137,7 @@ fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request) -> Result<()>
 /// Tells the record of an act that was denied, and counts it.
 pub fn denied(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act, decision: &Decision) -> Result<Option<meter::Full>> {
     cx.emit(against(DENIED, who, act, decision))?;
+    cx.decided(Mode::Deny);
     if who.is_agent() { meter::denied(cx, &who.id, &act.domain) } else { Ok(None) }
 }
 

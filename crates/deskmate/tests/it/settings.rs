@@ -2,6 +2,8 @@
 
 use std::process::{Command, Output, Stdio};
 
+use serde_json::{Value, json};
+
 use super::desk::{Desk, until};
 
 fn stderr(output: &Output) -> String {
@@ -143,4 +145,22 @@ fn a_record_of_another_key_is_refused() {
     let output = desk.run(&["up"]);
     assert_ne!(output.status.code(), Some(0));
     assert!(stderr(&output).contains("record.key"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_log_names_the_decision_of_a_call() {
+    let desk = Desk::new();
+    std::fs::write(desk.path().join("deskmate.yaml"), "log:\n  level: debug\n  format: json\n").unwrap();
+    let url = desk.up();
+    let proposal =
+        json!({ "domain": "crm.deals", "action": "update", "target": "deal/1", "proposed_change": "{\"a\":1}", "confidence": 0.5, "reasoning": "x" });
+    assert_eq!(super::http::post(&url, "/api/cowork_propose", &[("X-Deskmate-Agent", "code")], &proposal.to_string()).status, 200);
+    let log = until("the line is there", || {
+        let log = std::fs::read_to_string(desk.path().join("server.log")).ok()?;
+        log.lines().find(|line| line.contains("\"operation\":\"cowork_propose\"")).map(str::to_owned)
+    });
+    let line: Value = serde_json::from_str(&log).unwrap();
+    let fields = &line["fields"];
+    assert_eq!((&fields["decision"], &fields["actor"], &fields["surface"]), (&json!("escalate"), &json!("code"), &json!("rest")));
+    assert!(fields["micros"].as_u64().is_some(), "{line}");
 }
