@@ -8,7 +8,7 @@ use deskmate_db::Engine;
 use crate::call::{Access, Cx, Mode, Op, Role, Toolset};
 use crate::limits::TITLE_CHARS_MAX;
 use crate::record::{self, EventRow, Kind, Proof};
-use crate::{Error, Result, check_text, format_time, identity, job};
+use crate::{Error, Result, backlog, check_text, format_time, identity, job};
 
 /// What the desk itself tells the record.
 pub(crate) const DESK_EVENTS: &[Kind] = &[record::ERASED, STARTED, REFUSED];
@@ -21,6 +21,7 @@ pub const REFUSED: Kind = Kind { name: "call.refused", says: "Calls of an actor 
 pub(crate) fn desk_operations() -> Vec<Op> {
     let record = vec![
         Op::read(Toolset::Desk, "status", status).access(Access::Public),
+        Op::read(Toolset::Desk, "backlog", backlog::backlog).access(Access::Person(Role::Viewer)),
         Op::write(Toolset::Desk, "new_claim_link", new_claim_link).access(Access::Local).shows_once(&["code"]),
         Op::read(Toolset::Desk, "record_list", record::list).access(Access::Anyone),
         Op::read(Toolset::Desk, "record_get", get).access(Access::Anyone),

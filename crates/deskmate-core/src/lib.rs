@@ -5,6 +5,7 @@
 //! A capability is one folder: `bridge`, `cowork`, `edit`, `identity`, `import`, `job`, `meter`, `notify`, `policy`, `record`,
 //! `request`, `trust`. What they share is in `call`.
 
+pub mod backlog;
 pub mod bridge;
 pub mod call;
 pub mod cowork;

@@ -28,7 +28,7 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    const ALL: [Self; 6] = [Self::Proposal, Self::Approval, Self::Handoff, Self::Edit, Self::Promotion, Self::Policy];
+    pub(crate) const ALL: [Self; 6] = [Self::Proposal, Self::Approval, Self::Handoff, Self::Edit, Self::Promotion, Self::Policy];
 
     /// The stable name.
     pub fn name(self) -> &'static str {
