@@ -279,18 +279,23 @@ fn address_digest(address: &str) -> std::result::Result<String, String> {
     digest(&address).map(|digest| hex(&digest)).map_err(|error| error.to_string())
 }
 
-fn endpoint(url: &str, secret: Option<Secret>, secret_file: Option<PathBuf>, ca_file: Option<PathBuf>, home: &Path) -> std::result::Result<Endpoint, String> {
-    let url: hyper::Uri = url.parse().map_err(|_| format!("url {url:?} is not an address: write for example https://example.org/hooks/desk"))?;
+/// An address that the desk may send something to.
+pub(super) fn address(url: &str) -> std::result::Result<hyper::Uri, String> {
+    let url: hyper::Uri = url.parse().map_err(|_| "url is not an address: write for example https://example.org/hooks/desk".to_owned())?;
     let authority = url.authority().map(hyper::http::uri::Authority::as_str).unwrap_or_default();
     if authority.contains('@') {
         return Err("url must not hold a name or a password".to_owned());
     }
     match url.scheme_str() {
-        Some("https") => {}
-        Some("http") if url.host().is_some_and(is_loopback) => {}
-        Some("http") => return Err("url must be https: only a receiver on this machine may be called without TLS".to_owned()),
-        _ => return Err("url must begin with https://".to_owned()),
+        Some("https") => Ok(url),
+        Some("http") if url.host().is_some_and(is_loopback) => Ok(url),
+        Some("http") => Err("url must be https: only a receiver on this machine may be called without TLS".to_owned()),
+        _ => Err("url must begin with https://".to_owned()),
     }
+}
+
+fn endpoint(url: &str, secret: Option<Secret>, secret_file: Option<PathBuf>, ca_file: Option<PathBuf>, home: &Path) -> std::result::Result<Endpoint, String> {
+    let url = address(url)?;
     let files = [&secret_file, &ca_file].into_iter().flatten().map(|file| home.join(file)).collect();
     let keys = match (secret, secret_file) {
         (Some(secret), None) => vec![Key::parse(&secret.0).ok_or_else(bad_secret)?],

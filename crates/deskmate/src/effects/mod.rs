@@ -4,9 +4,12 @@
 //! - `bridge_file`: the file that people write with `sqlite3`, kept in step with the desk.
 //! - `notify`: telling people outside that something waits.
 //! - `upkeep`: leases that ended, data whose time to be kept is over, copies of checkpoints.
+//!
+//! `outbound` is how they speak to other programs.
 
 mod bridge_file;
 pub(crate) mod notify;
+mod outbound;
 mod upkeep;
 
 use tokio_util::sync::CancellationToken;

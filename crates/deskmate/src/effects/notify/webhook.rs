@@ -1,27 +1,17 @@
 //! A signed request to another program, as Standard Webhooks describes it: an id that stays the same at every attempt, the
 //! time of the attempt, and an HMAC over both and the body. One request, no redirects; only 2xx counts.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::BASE64;
 use hmac::{Hmac, KeyInit, Mac};
-use http_body_util::Full;
+use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
-use hyper::{Request, StatusCode, Uri};
-use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
 use sha2::Sha256;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 
 use crate::config::{Endpoint, Key};
-
-/// How long a receiver may take, from the connection to its answer.
-const TIMEOUT: Duration = Duration::from_secs(15);
+use crate::effects::outbound::Receiver;
 
 /// What is sent.
 pub(crate) struct Post<'a> {
@@ -62,10 +52,9 @@ pub(crate) fn signature(keys: &[Key], post: &Post<'_>) -> String {
 
 /// Sends a request and waits for the answer's first line.
 pub(crate) async fn post(endpoint: &Endpoint, post: Post<'_>) -> Result<(), Refused> {
-    let answer = match tokio::time::timeout(TIMEOUT, exchange(endpoint, &post)).await {
-        Ok(answer) => answer.map_err(Refused::Other)?,
-        Err(_) => return Err(Refused::Other(format!("the receiver did not answer within {} s", TIMEOUT.as_secs()))),
-    };
+    let headers = headers(&endpoint.keys, &post).map_err(|error| Refused::Other(format!("HTTP: {error}")))?;
+    let receiver = Receiver::new(endpoint.url.clone(), endpoint.ca_file.clone());
+    let answer = receiver.post(headers, Bytes::copy_from_slice(post.body.as_bytes())).await.map_err(Refused::Other)?;
     let error = |status: StatusCode| format!("the receiver answered {}", status.as_u16());
     match (answer.status, answer.retry_after.and_then(|text| wait(&text, post.at))) {
         (status, _) if status.is_success() => Ok(()),
@@ -73,12 +62,6 @@ pub(crate) async fn post(endpoint: &Endpoint, post: Post<'_>) -> Result<(), Refu
         (status @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE), Some(by)) => Err(Refused::Later { error: error(status), by }),
         (status, _) => Err(Refused::Other(error(status))),
     }
-}
-
-/// What a receiver answers, as far as anybody looks at it.
-struct Answer {
-    status: StatusCode,
-    retry_after: Option<String>,
 }
 
 /// How long `Retry-After` asks to wait, from a time in seconds on: it is a number of seconds or a date. `None` if it is
@@ -92,70 +75,13 @@ fn wait(text: &str, now: i64) -> Option<Duration> {
     Some(date.saturating_sub(Duration::from_secs(u64::try_from(now).unwrap_or(0))))
 }
 
-async fn exchange(endpoint: &Endpoint, post: &Post<'_>) -> Result<Answer, String> {
-    let url = &endpoint.url;
-    let host = url.host().ok_or_else(|| "the address has no host".to_owned())?;
-    let secure = url.scheme_str() == Some("https");
-    let stream = connect(host, url.port_u16().unwrap_or(if secure { 443 } else { 80 }), !secure).await?;
-    if !secure {
-        return send(stream, url, endpoint, post).await;
-    }
-    let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let name = ServerName::try_from(bare).map_err(|_| "the address has no valid host".to_owned())?;
-    let tls = tokio_rustls::TlsConnector::from(Arc::new(tls(endpoint)?));
-    let stream = tls.connect(name, stream).await.map_err(|error| format!("TLS: {error}"))?;
-    send(stream, url, endpoint, post).await
-}
-
-/// Connects to the first address that answers. Without TLS only this machine is spoken to, whatever a name resolves to.
-async fn connect(host: &str, port: u16, local_only: bool) -> Result<TcpStream, String> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let found = tokio::net::lookup_host((bare, port)).await.map_err(|error| format!("{host}: {error}"))?;
-    let addresses: Vec<SocketAddr> = found.filter(|address| !local_only || address.ip().is_loopback()).collect();
-    let stream = TcpStream::connect(addresses.as_slice()).await.map_err(|error| format!("{host}:{port}: {error}"))?;
-    drop(stream.set_nodelay(true));
-    Ok(stream)
-}
-
-fn tls(endpoint: &Endpoint) -> Result<rustls::ClientConfig, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    match &endpoint.ca_file {
-        Some(file) => {
-            let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            let (_, unread) = roots.add_parsable_certificates(read.map_err(|error| format!("{}: {error}", file.display()))?);
-            if unread > 0 || roots.is_empty() {
-                return Err(format!("{} holds no certificates that can be used", file.display()));
-            }
-        }
-        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
-    }
-    let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
-}
-
-async fn send<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, url: &Uri, endpoint: &Endpoint, post: &Post<'_>) -> Result<Answer, String> {
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.map_err(|error| format!("HTTP: {error}"))?;
-    // It ends with the sender, and with the time that the whole exchange has.
-    let connection = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(connection));
-    let request = Request::post(url.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str))
-        .header(HOST, url.authority().map_or("", hyper::http::uri::Authority::as_str))
-        .header(USER_AGENT, concat!("deskmate/", env!("CARGO_PKG_VERSION")))
-        .header(CONTENT_TYPE, "application/json")
-        .header(CONNECTION, "close")
-        .header("webhook-id", post.id)
-        .header("webhook-timestamp", post.at.to_string())
-        .header("webhook-signature", signature(&endpoint.keys, post))
-        .body(Full::new(Bytes::copy_from_slice(post.body.as_bytes())))
-        .map_err(|error| format!("HTTP: {error}"))?;
-    let answer = sender.send_request(request).await.map_err(|error| format!("HTTP: {error}"))?;
-    drop(connection);
-    let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Ok(Answer { status: answer.status(), retry_after })
+fn headers(keys: &[Key], post: &Post<'_>) -> Result<HeaderMap, InvalidHeaderValue> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert("webhook-id", HeaderValue::from_str(post.id)?);
+    headers.insert("webhook-timestamp", HeaderValue::from(post.at));
+    headers.insert("webhook-signature", HeaderValue::from_str(&signature(keys, post))?);
+    Ok(headers)
 }
 
 #[cfg(test)]
