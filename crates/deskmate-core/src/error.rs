@@ -31,6 +31,22 @@ pub enum Code {
     Internal,
 }
 
+impl Code {
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::Limited => "limited",
+            Self::Unavailable => "unavailable",
+            Self::Internal => "internal",
+        }
+    }
+}
+
 /// A refusal or a failure.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Error {

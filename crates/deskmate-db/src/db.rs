@@ -150,6 +150,12 @@ impl Db {
         &self.inner.url
     }
 
+    /// How many commits there were since the store was opened, and how many writes were in them: what group commit
+    /// brings. `None` on PostgreSQL, where each write is a commit of its own.
+    pub fn commits(&self) -> Option<(u64, u64)> {
+        self.inner.one_writer.as_ref().map(OneWriter::counts)
+    }
+
     /// Runs a closure over one consistent state of the store.
     pub async fn read<T, E, F>(&self, closure: F) -> Result<T, E>
     where

@@ -99,9 +99,10 @@ pub(crate) fn start_writer(mut connection: Connection, path: &Path, queue_max: u
     let mut file = path.as_os_str().to_owned();
     file.push("-wal");
     let checkpointer = spawn("desk-checkpoint", move || run_errands(&copier, Path::new(&file), &due, &shared))?;
-    let writer = Writer { connection, seal, log, wake, copying: false, copied_at: 0, empty_at: None, small_batches: 0 };
+    let counts = Arc::new(Counts::default());
+    let writer = Writer { connection, seal, log, wake, copying: false, copied_at: 0, empty_at: None, small_batches: 0, counts: Arc::clone(&counts) };
     drop(writer.wake.try_send(Errand::WriteAhead));
-    let one = OneWriter { writer: Arc::new(Mutex::new(Some(writer))), calm: Arc::default() };
+    let one = OneWriter { writer: Arc::new(Mutex::new(Some(writer))), calm: Arc::default(), counts };
     let own = one.clone();
     let writer = spawn("desk-writer", move || own.run(&jobs))?;
     Ok((one, queue, vec![writer, checkpointer]))
@@ -169,6 +170,7 @@ struct Writer {
     empty_at: Option<Instant>,
     /// How many batches one after the other were small.
     small_batches: u32,
+    counts: Arc<Counts>,
 }
 
 /// Whether a write of a batch can be undone alone. A savepoint keeps a copy of every page that changes, and hardly any
@@ -195,6 +197,14 @@ pub(crate) struct OneWriter {
     writer: Arc<Mutex<Option<Writer>>>,
     /// Whether there was no crowd lately.
     calm: Arc<AtomicBool>,
+    counts: Arc<Counts>,
+}
+
+/// How many commits there were, and how many writes were in them.
+#[derive(Default)]
+struct Counts {
+    commits: AtomicU64,
+    writes: AtomicU64,
 }
 
 impl OneWriter {
@@ -206,6 +216,11 @@ impl OneWriter {
             self.calm.store(writer.small_batches >= CALM_BATCHES, Ordering::Relaxed);
         }
         drop(self.writer.lock().map(|mut writer| writer.take()));
+    }
+
+    /// How many commits there were, and how many writes were in them.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.counts.commits.load(Ordering::Relaxed), self.counts.writes.load(Ordering::Relaxed))
     }
 
     /// Does a write on this thread if nobody else writes; gives it back otherwise.
@@ -238,6 +253,10 @@ impl Writer {
             tracing::error!(writes = batch.len(), %error, "a batch of writes was lost; each caller is told");
         }
         self.small_batches = if batch.len() <= SMALL_WRITES { self.small_batches.saturating_add(1) } else { 0 };
+        if outcome.is_ok() {
+            self.counts.commits.fetch_add(1, Ordering::Relaxed);
+            self.counts.writes.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        }
         for work in batch {
             work.answer(outcome.clone());
         }

@@ -18,6 +18,7 @@ use crate::activity::Activity;
 use crate::live::Live;
 use crate::refusals::Refusals;
 use crate::streams::Streams;
+use crate::telemetry::Telemetry;
 use crate::world::Machine;
 
 /// How long the sealer waits when another node is at it.
@@ -32,6 +33,7 @@ pub(crate) struct App {
     pub(crate) live: Live,
     pub(crate) activity: Activity,
     pub(crate) streams: Streams,
+    pub(crate) telemetry: Telemetry,
     staged: Arc<Notify>,
     key: Arc<SigningKey>,
     refusals: Arc<Refusals>,
@@ -65,7 +67,22 @@ impl App {
         db.read_blocking(move |tx| record::check_end(tx, &own))?;
         let desk =
             Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed, rulebooks: deskmate_core::policy::Cache::default() };
-        Ok(Self { desk, live, activity: Activity::new(), streams: Streams::default(), staged, key, refusals: Arc::default(), url: Arc::default() })
+        Ok(Self {
+            desk,
+            live,
+            activity: Activity::new(),
+            streams: Streams::default(),
+            telemetry: Telemetry::default(),
+            staged,
+            key,
+            refusals: Arc::default(),
+            url: Arc::default(),
+        })
+    }
+
+    /// The same desk, watched.
+    pub(crate) fn watched(self, telemetry: Telemetry) -> Self {
+        Self { telemetry, ..self }
     }
 
     /// Says where people reach this desk's pages.
@@ -109,8 +126,12 @@ impl App {
     /// until it has an answer or its time is over.
     pub(crate) async fn call(&self, call: Call) -> Result<Answer> {
         let started = Instant::now();
+        let watch = self.telemetry.begin(&self.desk, &call);
         let answer = self.hold(&call).await;
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        if let Some(watch) = watch {
+            watch.end(&answer);
+        }
         let (operation, surface) = (call.operation.as_str(), call.surface.name());
         match &answer {
             Ok(answer) => {

@@ -2,6 +2,7 @@
 //! environment and of that file. A setting that cannot be understood stops the start; nothing is guessed.
 
 mod notifications;
+mod telemetry;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use serde::de::IgnoredAny;
 use serde_saphyr::{Location, Spanned};
 
 pub(crate) use notifications::{Endpoint, Key, Outlet, Way};
+pub(crate) use telemetry::{Collector, Telemetry};
 
 /// Where the desk listens unless told otherwise.
 pub(crate) const LISTEN: &str = "127.0.0.1:7373";
@@ -47,6 +49,7 @@ pub(crate) struct Settings {
     pub(crate) checkpoint_copy: Option<PathBuf>,
     pub(crate) checkpoint_webhook: Option<Endpoint>,
     pub(crate) notifications: Vec<Outlet>,
+    pub(crate) telemetry: Telemetry,
 }
 
 /// `deskmate.yaml`. Every key is optional.
@@ -111,6 +114,8 @@ pub(crate) struct File {
     checkpoints: Checkpoints,
     /// Whom the desk tells that something waits.
     notifications: notifications::Section,
+    /// What the desk tells the machines that watch it.
+    telemetry: telemetry::TelemetrySection,
 }
 
 /// Which policy holds for which agent in which domain, as it is written; a trailing `*` stands for any ending.
@@ -360,6 +365,7 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
     };
     let bridge_file = bridge_file(&home, file.bridge.file);
     let notifications = notifications::settle(file.notifications, &home, &at)?;
+    let telemetry = telemetry::settle(file.telemetry, &home, &at)?;
     let checkpoint_webhook = file.checkpoints.webhook.map(|webhook| notifications::settle_checkpoints(webhook, &home, &at)).transpose()?;
     Ok(Settings {
         listen: listen_at,
@@ -375,6 +381,7 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         checkpoint_copy: file.checkpoints.copy_to,
         checkpoint_webhook,
         notifications,
+        telemetry,
         home,
     })
 }
@@ -423,7 +430,9 @@ impl Settings {
             Way::Webhook(endpoint) => Some(endpoint),
             Way::Desktop(_) => None,
         });
-        tls.chain(webhooks.chain(&self.checkpoint_webhook).flat_map(|endpoint| endpoint.files.clone())).collect()
+        let receivers = webhooks.chain(&self.checkpoint_webhook).flat_map(|endpoint| endpoint.files.clone());
+        let collector = self.telemetry.collector.iter().flat_map(|collector| collector.files.clone());
+        tls.chain(receivers).chain(collector).collect()
     }
 
     /// Whether others than this machine can reach the desk: by its address, or through a proxy in front of it.

@@ -20,6 +20,7 @@ mod shim;
 mod snapshot;
 mod socket;
 mod streams;
+mod telemetry;
 mod until_sent;
 mod visible;
 mod worker;

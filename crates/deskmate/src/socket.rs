@@ -109,6 +109,7 @@ async fn attend(shelf: Shelf, mut read: BufReader<OwnedReadHalf>, mut write: Own
         Ok(Err(error)) => return refuse(&mut write, &error).await,
         Err(_) => return refuse(&mut write, &Error::invalid("hello", "did not come in time")).await,
     };
+    let _open = shelf.app().telemetry.session();
     let transport = Patient { inner: AsyncRwTransport::new_server(read, write).with_max_line_length(LINE_BYTES_MAX), opened: false };
     // A token of its own: rmcp cancels the one it was given when the connection ends.
     match serve_server_with_ct(server, transport, stop.child_token()).await {

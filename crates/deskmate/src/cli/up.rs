@@ -24,6 +24,7 @@ use crate::effects::Effects;
 use crate::effects::notify::{self, Outlets};
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound, Bounds};
+use crate::telemetry::Telemetry;
 use crate::{background, keep, mcp, socket};
 
 #[derive(Args)]
@@ -118,6 +119,10 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
 }
 
 async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standing: Standing, linger: Option<Duration>, json: bool) -> Result<(), Failure> {
+    let watching = &settings.telemetry;
+    let (telemetry, queue) =
+        Telemetry::new(&app.desk, watching.prometheus, watching.collector.is_some()).map_err(|error| Failure::Other(format!("telemetry: {error}")))?;
+    let app = app.watched(telemetry);
     let activity = standing.activity.clone();
     let background = standing.background;
     let (mode, agents, claimed) =
@@ -148,7 +153,7 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     doors.spawn(http::serve_unix(http_socket.open()?, router.clone(), Bounds::local(file_limit()), stop.clone()));
     doors.spawn(http::serve_tcp(bound, router, Bounds::network(file_limit()), stop.clone()));
     tokio::spawn(crate::worker::run(app.clone(), outlets.clone(), stop.clone()));
-    let effects = Effects::start(&app, &settings, outlets, begun, &stop);
+    let effects = Effects::start(&app, &settings, outlets, begun, queue, &stop);
     lock.listening(&url)?;
     if background {
         tracing::info!(%url, "listening, started by a program");

@@ -3,6 +3,7 @@
 //!
 //! - `bridge_file`: the file that people write with `sqlite3`, kept in step with the desk.
 //! - `notify`: telling people outside that something waits.
+//! - `spans`: sending spans to an OpenTelemetry collector.
 //! - `upkeep`: leases that ended, data whose time to be kept is over, copies of checkpoints.
 //!
 //! `outbound` is how they speak to other programs.
@@ -10,22 +11,26 @@
 mod bridge_file;
 pub(crate) mod notify;
 mod outbound;
+mod spans;
 mod upkeep;
 
+use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::config::{BridgeFile, Settings};
 use crate::effects::notify::Outlets;
+use crate::telemetry::Span;
 
 /// The effects of a running server.
 pub(crate) struct Effects {
     bridge_file: Option<bridge_file::Edge>,
+    exporter: Option<spans::Exporter>,
 }
 
 impl Effects {
-    /// Starts them all. Notifications go on where they have `begun`.
-    pub(crate) fn start(app: &App, settings: &Settings, outlets: Outlets, begun: u64, stop: &CancellationToken) -> Self {
+    /// Starts them all. Notifications go on where they have `begun`; spans come out of their queue, if they are on.
+    pub(crate) fn start(app: &App, settings: &Settings, outlets: Outlets, begun: u64, queue: Option<Receiver<Span>>, stop: &CancellationToken) -> Self {
         let copies = upkeep::Copies { file: settings.checkpoint_copy.clone(), webhook: settings.checkpoint_webhook.clone() };
         tokio::spawn(upkeep::run(app.clone(), settings.retention, copies, stop.clone()));
         tokio::spawn(notify::run(app.clone(), outlets, begun, stop.clone()));
@@ -33,13 +38,20 @@ impl Effects {
             BridgeFile::Off => None,
             BridgeFile::At(path) => bridge_file::Edge::start(app.clone(), path.clone(), &settings.home),
         };
-        Self { bridge_file }
+        let exporter = match (&settings.telemetry.collector, queue, &app.telemetry.spans) {
+            (Some(collector), Some(queue), Some(spans)) => Some(spans::Exporter::start(collector, queue, spans.clone(), app.desk.world.opaque_id())),
+            _ => None,
+        };
+        Self { bridge_file, exporter }
     }
 
     /// Lets what is under way come to its end.
     pub(crate) async fn finish(self) {
         if let Some(edge) = self.bridge_file {
             drop(tokio::task::spawn_blocking(move || edge.stop()).await);
+        }
+        if let Some(exporter) = self.exporter {
+            exporter.finish().await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP surface: REST and OpenAPI made from the registry, the live stream, health, the first pages, and MCP.
+//! The HTTP surface: REST and OpenAPI made from the registry, the live stream, health, figures, the pages, and MCP.
 //! It parses, finds the credential, calls, and renders; it holds no rules.
 
 mod connections;
@@ -11,6 +11,7 @@ mod receive;
 mod rest;
 mod serve;
 mod stream;
+mod telemetry;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -39,9 +40,11 @@ pub(crate) struct Shared {
 pub(crate) fn router(app: App, allowed: Allowed, standing: Standing, mcp: Router) -> Router {
     let shared = Shared { app, allowed: std::sync::Arc::new(allowed), signatures: credential::Seen::default(), standing };
     let activity = shared.standing.activity.clone();
-    Router::new()
+    let watching = shared.app.telemetry.clone();
+    let router = Router::new()
         .route("/healthz", get(rest::healthz))
         .route("/readyz", get(rest::readyz))
+        .route("/metrics", get(telemetry::serve))
         .route("/api/openapi.json", get(openapi::serve))
         .route("/api/stream", get(stream::serve))
         .route("/api/{operation}", get(rest::call_get).post(rest::call_post))
@@ -50,6 +53,6 @@ pub(crate) fn router(app: App, allowed: Allowed, standing: Standing, mcp: Router
         .with_state(shared.clone())
         .layer(DefaultBodyLimit::max(INPUT_BYTES_MAX))
         .merge(mcp)
-        .layer(middleware::from_fn_with_state(shared, guard::check))
-        .layer(middleware::from_fn_with_state(activity, activity::watch))
+        .layer(middleware::from_fn_with_state(shared, guard::check));
+    telemetry::watched(router, &watching).layer(middleware::from_fn_with_state(activity, activity::watch))
 }

@@ -6,6 +6,9 @@ use deskmate_core::call::Credential;
 use rmcp::RoleServer;
 use rmcp::model::Extensions;
 use rmcp::service::RequestContext;
+use serde_json::Value;
+
+use crate::telemetry::{Parent, TRACEPARENT};
 
 /// The header by which an agent names itself in open mode.
 pub(crate) const AGENT_HEADER: &str = "x-deskmate-agent";
@@ -38,6 +41,12 @@ fn of_request(extensions: &Extensions) -> Credential {
     }
     let header = parts.headers.get(AGENT_HEADER).and_then(|name| name.to_str().ok()).map(str::to_owned);
     Credential::Named(header.or_else(|| query(parts, "agent")))
+}
+
+/// The trace that a request belongs to: by its HTTP header, or by the metadata that MCP has for it.
+pub(super) fn parent(context: &RequestContext<RoleServer>) -> Option<Parent> {
+    let by_header = context.extensions.get::<Parts>().and_then(|parts| Parent::of(&parts.headers));
+    by_header.or_else(|| context.meta.get(TRACEPARENT).and_then(Value::as_str).and_then(Parent::parse))
 }
 
 /// The secret of an Authorization header.

@@ -23,6 +23,7 @@ use super::tasks;
 use super::tools::Tools;
 use crate::app::App;
 use crate::streams::Place;
+use crate::telemetry;
 
 /// How long a client may keep a list. Lists change only with the version of the server.
 pub(super) const LIST_FRESH_MS: u64 = 300_000;
@@ -137,7 +138,9 @@ impl ServerHandler for Server {
 
     async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
         let credential = self.caller.credential(&context);
-        self.endpoint.tools.call(&self.endpoint.app, credential, request, &context).await
+        let call = self.endpoint.tools.call(&self.endpoint.app, credential, request, &context);
+        let parent = self.endpoint.app.telemetry.spans.as_ref().and_then(|_| super::caller::parent(&context));
+        telemetry::within(parent, call).await
     }
 
     async fn list_resources(&self, request: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListResourcesResult, ErrorData> {

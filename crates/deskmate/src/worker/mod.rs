@@ -91,7 +91,10 @@ impl Running {
         let done =
             self.app.desk.act(Surface::System, move |cx| job::finish(cx, &running.claimed.job, &running.worker, running.claimed.fence, kept.clone())).await;
         match done {
-            Ok(state) => tracing::info!(job = %self.claimed.job, kind = %self.claimed.kind, state = state.name(), "a job ended"),
+            Ok(state) => {
+                tracing::info!(job = %self.claimed.job, kind = %self.claimed.kind, state = state.name(), "a job ended");
+                self.app.telemetry.job_ended(state);
+            }
             Err(error) => tracing::warn!(job = %self.claimed.job, %error, "the end of a job could not be reported; it will be taken again"),
         }
     }

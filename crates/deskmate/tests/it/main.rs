@@ -19,6 +19,8 @@ mod keep;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod notify;
 #[cfg(test)]
 mod policy;
@@ -32,6 +34,8 @@ mod service;
 mod settings;
 #[cfg(test)]
 mod shim;
+#[cfg(test)]
+mod spans;
 #[cfg(test)]
 mod streams;
 #[cfg(test)]

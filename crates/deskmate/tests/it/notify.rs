@@ -22,13 +22,13 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// What a receiver got.
 #[derive(Clone, Debug)]
-struct Got {
-    head: String,
-    body: String,
+pub(crate) struct Got {
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Got {
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         let line = self.head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
         line.and_then(|line| line.split_once(':')).map_or_else(|| panic!("no {name} in {}", self.head), |(_, value)| value.trim())
     }
@@ -62,17 +62,17 @@ impl Got {
 
 /// Answers with the statuses that it is given, and then with 200. A status of 0 does not answer at all; with 503 it asks to
 /// be left alone for two hours.
-struct Receiver {
-    url: String,
+pub(crate) struct Receiver {
+    pub(crate) url: String,
     got: Arc<Mutex<Vec<Got>>>,
 }
 
 impl Receiver {
-    fn new(statuses: &[u16]) -> Self {
+    pub(crate) fn new(statuses: &[u16]) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), statuses)
     }
 
-    fn on(listener: TcpListener, statuses: &[u16]) -> Self {
+    pub(crate) fn on(listener: TcpListener, statuses: &[u16]) -> Self {
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let got: Arc<Mutex<Vec<Got>>> = Arc::default();
         let (kept, mut statuses) = (Arc::clone(&got), statuses.iter().copied().collect::<VecDeque<_>>());
@@ -93,7 +93,7 @@ impl Receiver {
         Self { url, got }
     }
 
-    fn got(&self) -> Vec<Got> {
+    pub(crate) fn got(&self) -> Vec<Got> {
         self.got.lock().unwrap().clone()
     }
 
@@ -123,7 +123,7 @@ fn read(stream: impl Read) -> Option<Got> {
 }
 
 /// Writes the section and claims the desk; answers where it listens and the owner's session.
-fn claimed(desk: &Desk, section: &str) -> (String, String) {
+pub(crate) fn claimed(desk: &Desk, section: &str) -> (String, String) {
     std::fs::write(desk.path().join("deskmate.yaml"), section).unwrap();
     let mut server = desk.command(&["up"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -136,7 +136,7 @@ fn claimed(desk: &Desk, section: &str) -> (String, String) {
     (url, session)
 }
 
-fn call(url: &str, session: &str, operation: &str, input: &Value) -> Value {
+pub(crate) fn call(url: &str, session: &str, operation: &str, input: &Value) -> Value {
     let answer = post(url, &format!("/api/{operation}"), &[("Authorization", &format!("Bearer {session}"))], &input.to_string());
     assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
     serde_json::from_str(&answer.body).unwrap()
