@@ -38,7 +38,13 @@ function look() {
   if (document.querySelector("[data-again]")) later = setTimeout(refresh, LOOK_AGAIN);
 }
 
-document.addEventListener("submit", takeMoments, true);
+// What was asked for is shown already: the page that answers does not write over what somebody chose since.
+function sendMoments() {
+  takeMoments();
+  moments((field, sent) => shown.set(field, sent.value));
+}
+
+document.addEventListener("submit", sendMoments, true);
 document.addEventListener("change", takeMoments, true);
 document.addEventListener("shown", look);
 look();
