@@ -190,11 +190,22 @@ struct Sent {
 /// The longest that a receiver can put checkpoints off: what is newer than the last copy is not protected.
 const PUT_OFF_MAX: Duration = Duration::from_hours(1);
 
+impl Sent {
+    /// The receiver asks to be left alone.
+    fn put_off(&mut self, now: i64, by: Duration) {
+        self.not_before = now.saturating_add(i64::try_from(by.min(PUT_OFF_MAX).as_micros()).unwrap_or(i64::MAX));
+    }
+
+    fn is_put_off(&self, now: i64) -> bool {
+        now < self.not_before
+    }
+}
+
 /// Sends the newest checkpoint to a receiver elsewhere. This is no job: only the newest one matters, it is sent again
 /// each minute until it arrived, and events about it would make a new one each time.
 async fn send_checkpoint(app: &App, endpoint: &Endpoint, sent: &mut Sent) {
     let now = app.desk.world.now();
-    if now < sent.not_before {
+    if sent.is_put_off(now) {
         return;
     }
     let Some(newest) = newer_checkpoint(app, &sent.newest).await else { return };
@@ -206,7 +217,7 @@ async fn send_checkpoint(app: &App, endpoint: &Endpoint, sent: &mut Sent) {
         Ok(()) => sent.newest = newest,
         Err(error) => {
             if let Refused::Later { by, .. } = &error {
-                sent.not_before = now.saturating_add(i64::try_from((*by).min(PUT_OFF_MAX).as_micros()).unwrap_or(i64::MAX));
+                sent.put_off(now, *by);
             }
             let host = endpoint.url.host().unwrap_or_default();
             tracing::error!(host, ?error, "the checkpoint could not be sent; what is newer than the last copy is not protected");
@@ -239,6 +250,17 @@ fn append(path: &Path, checkpoint: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_receiver_puts_checkpoints_off_for_an_hour_at_most() {
+        let (now, minute) = (1_000_000_000, 60_000_000);
+        let mut sent = Sent::default();
+        assert!(!sent.is_put_off(now));
+        sent.put_off(now, Duration::from_mins(2));
+        assert!(sent.is_put_off(now + minute) && !sent.is_put_off(now + 2 * minute));
+        sent.put_off(now, Duration::MAX);
+        assert!(sent.is_put_off(now + 59 * minute) && !sent.is_put_off(now + 60 * minute));
+    }
 
     #[test]
     fn a_round_goes_on_where_the_last_one_ended() {
