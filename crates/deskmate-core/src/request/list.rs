@@ -1,5 +1,5 @@
-//! The inbox: what waits for people, what is most at stake first and of that the newest; and what became of the rest, newest first. Every
-//! list walks an index that is already in its order, so a page costs the same however much history there is.
+//! The inbox: what waits for people, what is most at stake first and of that the newest; and what became of the rest, newest
+//! first. Every list walks an index that is already in its order, so a page costs the same however much history there is.
 
 use deskmate_db::{Row, args};
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::find_person;
 use super::model::{OWNERS, Request, RequestKind, State};
-use super::rows::{self, select_request, select_request_key, select_request_short};
+use super::rows::{self, KEY_PLACE, SHORT_PLACE, select_request, select_request_key, select_request_short};
 use super::view::{RequestOut, WaitsFor};
 use crate::call::{Cx, Page, PageIn, Role};
 use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
@@ -55,9 +55,8 @@ impl Risk {
     }
 }
 
-/// List requests: by default the inbox, that is what waits for people now: what is most at stake (by
-/// its risk or its priority) first, and of that the newest. With `state` or `view: all` it shows what became of others,
-/// newest first.
+/// List requests: by default the inbox, that is what waits for people now: what is most at stake (by its risk or its
+/// priority) first, and of that the newest. With `state` or `view: all` it shows what became of others, newest first.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct List {
@@ -246,7 +245,7 @@ fn waiting(cx: &mut Cx<'_, '_>, input: &List, given_to: Option<&[String]>, after
     let mut walk = |way: &Way, owner: Option<&str>| -> Result<()> {
         let sql = of_view(input.view(), if narrow { way.keys } else { way.rows });
         for row in step(cx, input.view(), sql, owner, after, count)? {
-            keys.push(((row.get(if narrow { 1 } else { 34 })?, row.get(0)?), row));
+            keys.push(((row.get(if narrow { KEY_PLACE } else { SHORT_PLACE })?, row.get(0)?), row));
         }
         Ok(())
     };

@@ -34,6 +34,8 @@ macro_rules! select_request_short {
     };
 }
 pub(super) use select_request_short;
+/// Where the place stands in such a row.
+pub(super) const SHORT_PLACE: usize = 34;
 
 /// What a walk looks at before it reads whole rows.
 macro_rules! select_request_key {
@@ -42,6 +44,8 @@ macro_rules! select_request_key {
     };
 }
 pub(super) use select_request_key;
+/// Where the place stands in such a row.
+pub(super) const KEY_PLACE: usize = 1;
 
 impl Request {
     pub(super) fn read(row: &Row) -> Result<Self> {

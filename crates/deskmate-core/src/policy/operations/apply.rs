@@ -87,8 +87,9 @@ pub(super) struct Applied {
 
 pub(super) fn apply(cx: &mut Cx<'_, '_>, input: Apply) -> Result<Applied> {
     let document = read(&input.document)?;
-    let in_force = current(cx)?;
-    if input.expected_rulebook.is_some_and(|expected| expected != in_force.digest()) {
+    if let Some(expected) = &input.expected_rulebook
+        && *expected != current(cx)?.digest()
+    {
         return Err(Error::conflict("something else was put in force meanwhile").hint("look at what is in force now, and at what your draft changes of it"));
     }
     let done = draft::apply(cx, &document, input.file)?;
