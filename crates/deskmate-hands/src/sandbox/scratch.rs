@@ -32,10 +32,16 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let Some(directory) = self.directory.take() else { return };
         let path = directory.path().to_path_buf();
-        // A directory that a program closed against everybody must not stay behind.
-        if directory.close().is_err() && open_up(&path).is_ok() {
-            drop(fs::remove_dir_all(&path));
-        }
+        // From here on it is removed by hand, because a program may have made that hard.
+        drop(directory.keep());
+        remove(&path);
+    }
+}
+
+/// Removes everything, also directories that a program closed against everybody. Symbolic links are not followed.
+pub(super) fn remove(path: &Path) {
+    if fs::remove_dir_all(path).is_err() && open_up(path).is_ok() {
+        drop(fs::remove_dir_all(path));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the tests stand on: an ordinary account, a place of its own, programs inside and outside of the sandbox.
 
-use deskmate_hands::sandbox::{Ended, Namespaces, Outcome, Report, Spec, python_spec};
+use deskmate_hands::sandbox::{Ended, Namespaces, Network, Outcome, Report, Spec, python_spec};
 use serde::Deserialize;
 use serde_json::json;
 use std::fs;
@@ -8,12 +8,27 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// The account that has nothing, on every Linux.
 const NOBODY: u32 = 65534;
-/// Both ways to run: with namespaces and without.
-pub(crate) const WAYS: [Namespaces; 2] = [Namespaces::Required, Namespaces::Never];
+
+/// The ways to run: with namespaces and without, as far as this machine has them. There must be one.
+pub(crate) fn ways() -> impl Iterator<Item = Namespaces> {
+    static MISSING: OnceLock<Vec<(Namespaces, Vec<String>)>> = OnceLock::new();
+    let missing = MISSING.get_or_init(|| {
+        let bench = Bench::new();
+        let report = bench.respond(&bench.python(""), Namespaces::WhereAvailable).report.unwrap();
+        let found = [Namespaces::Required, Namespaces::Never].map(|way| (way, report.missing(way, Network::None)));
+        assert!(found.iter().any(|(_, missing)| missing.is_empty()), "nothing can be confined here: {found:?}");
+        found.into()
+    });
+    for (way, missing) in missing.iter().filter(|(_, missing)| !missing.is_empty()) {
+        eprintln!("not tried here, {way:?}: {missing:?}");
+    }
+    missing.iter().filter(|(_, missing)| missing.is_empty()).map(|(way, _)| *way)
+}
 
 /// A place with a secret, a directory that may be granted, and one for private directories.
 pub(crate) struct Bench {
@@ -43,13 +58,19 @@ pub(crate) fn ordinary(program: impl AsRef<Path>) -> Command {
     command
 }
 
+/// Copies a program in a process of its own: while this one has it open for writing, a child that another test starts just
+/// then has it too, and nobody can execute it.
+pub(crate) fn copy(from: &str, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
 impl Bench {
     pub(crate) fn new() -> Self {
         let place = tempfile::Builder::new().prefix("sandbox-test-").tempdir_in("/var/tmp").unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
         // The build may lie where an ordinary account cannot look.
         let probe = place.path().join("probe");
-        fs::copy(env!("CARGO_BIN_EXE_sandbox-probe"), &probe).unwrap();
+        copy(env!("CARGO_BIN_EXE_sandbox-probe"), &probe);
         let bench = Self { place, probe };
         for directory in ["home", "open", "scratch"] {
             fs::create_dir(bench.path(directory)).unwrap();
@@ -98,6 +119,17 @@ impl Bench {
         (command, serde_json::to_vec(&request).unwrap())
     }
 
+    /// The probe as root, or as what looks like root from within: in a user namespace whoever made it is. None where an
+    /// ordinary account cannot make one.
+    pub(crate) fn as_root(&self) -> Option<Command> {
+        if root() {
+            return Some(Command::new(&self.probe));
+        }
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--"]).arg(&self.probe);
+        ways().any(|way| way == Namespaces::Required).then_some(command)
+    }
+
     pub(crate) fn start(command: &mut Command, request: &[u8]) -> Child {
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(request).unwrap();
@@ -130,7 +162,7 @@ impl Bench {
 
     /// This code cannot do inside what it is after; it fails with an error of the operating system.
     pub(crate) fn never_inside(&self, code: &str) {
-        for way in WAYS {
+        for way in ways() {
             let outcome = self.run(&self.python(code), way);
             assert_eq!(text(&outcome.stdout.bytes), "", "{way:?}: it got through\n{code}");
             assert_eq!(outcome.ended, Ended::Exited { code: 1 }, "{way:?}: {}\n{code}", text(&outcome.stderr.bytes));

@@ -1,6 +1,6 @@
 //! Files that were not granted.
 
-use crate::bench::{Bench, WAYS, text};
+use crate::bench::{Bench, copy, text, ways};
 use deskmate_hands::sandbox::Ended;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -27,6 +27,7 @@ fn nothing_outside_can_be_changed() {
         "os.chmod(BENCH + '/home', 0o777)",
         "os.utime(BENCH + '/home/secret', (0, 0))",
         "os.setxattr(BENCH + '/home/secret', 'user.x', b'x')",
+        "os.listxattr(BENCH + '/home/secret')",
         "os.link(BENCH + '/home/secret', BENCH + '/home/linked')",
         "os.rename(BENCH + '/home/secret', BENCH + '/home/moved')",
     ] {
@@ -52,7 +53,7 @@ fn what_may_be_read_cannot_be_changed() {
     let bench = Bench::new();
     bench.put("open/note", "the note");
     for act in ["open(NOTE, 'a').write('x')", "os.remove(NOTE)", "os.chmod(NOTE, 0o777)", "os.utime(NOTE, (0, 0))", "os.truncate(NOTE, 1)"] {
-        for way in WAYS {
+        for way in ways() {
             let mut spec = bench.python(&format!("import os; NOTE = BENCH + '/open/note'; open(NOTE).read(); print('read'); {act}; print('changed')"));
             spec.read_only.push(bench.path("open"));
             let outcome = bench.run(&spec, way);
@@ -88,7 +89,7 @@ fn a_link_in_a_writable_directory_leads_nowhere() {
             let outside = bench.outside(&code);
             assert!(outside.status.success() && !outside.stdout.is_empty(), "outside: {act}: {}", text(&outside.stderr));
         }
-        for way in WAYS {
+        for way in ways() {
             afresh();
             let mut spec = bench.python(&code);
             spec.read_write.push(bench.path("open"));
@@ -109,7 +110,7 @@ fn what_it_leaves_is_removed_and_links_are_not_followed() {
     let code = "import os
 os.makedirs('a/b/c'); open('a/b/c/x', 'w').write('x'); os.symlink(BENCH + '/home', 'a/home'); os.symlink('/', 'root')
 os.mkfifo('pipe'); os.mkdir('closed', 0); os.mkdir('a/closed', 0)";
-    for way in WAYS {
+    for way in ways() {
         bench.run(&bench.python(code), way);
         assert_eq!(fs::read_to_string(bench.path("home/secret")).unwrap(), "the secret");
     }
@@ -129,17 +130,32 @@ fn it_makes_no_file_that_runs_as_its_owner() {
 }
 
 #[test]
+fn an_open_file_is_asked_only_what_is_harmless() {
+    let bench = Bench::new();
+    // The flags of a file (`FS_IOC_SETFLAGS`, here `nodump`) can be set through an open file that may only be read.
+    let code = "import fcntl; f = open(BENCH + '/open/note'); fcntl.ioctl(f, 0x40086602, (64).to_bytes(8, 'little')); print('done')";
+    let outside = bench.outside(code);
+    assert!(text(&outside.stdout) == "done\n" || text(&outside.stderr).contains("Errno 95"), "{}", text(&outside.stderr));
+    for way in ways() {
+        let mut spec = bench.python(code);
+        spec.read_only.push(bench.path("open"));
+        let outcome = bench.run(&spec, way);
+        assert!(outcome.stdout.bytes.is_empty() && text(&outcome.stderr.bytes).contains("Operation not permitted"), "{way:?}");
+    }
+}
+
+#[test]
 fn a_program_that_runs_as_its_owner_gives_nothing() {
     let bench = Bench::new();
     // As root the tests make a copy of `id` that runs as root; otherwise only the flag that forbids it is looked at.
-    fs::copy("/usr/bin/id", bench.path("open/id")).unwrap();
+    copy("/usr/bin/id", &bench.path("open/id"));
     fs::set_permissions(bench.path("open/id"), fs::Permissions::from_mode(0o4755)).unwrap();
     let path = bench.path("open/id");
     let outside = crate::bench::ordinary(&path).arg("-u").output().unwrap();
     let owner = fs::metadata(&path).unwrap().uid();
     assert_eq!(text(&outside.stdout).trim(), owner.to_string());
     let ordinary = crate::bench::ordinary("/usr/bin/id").arg("-u").output().unwrap();
-    for way in WAYS {
+    for way in ways() {
         let mut spec = bench.python("import os; os.execv(BENCH + '/open/id', ['id', '-u'])");
         spec.read_only.push(bench.path("open"));
         assert_eq!(bench.prints(&spec, way), text(&ordinary.stdout));

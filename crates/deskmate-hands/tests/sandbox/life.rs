@@ -1,7 +1,7 @@
 //! Nothing outlives its run, whoever ends it.
 
-use crate::bench::{Bench, WAYS, alive, text};
-use deskmate_hands::sandbox::Ended;
+use crate::bench::{Bench, alive, text, ways};
+use deskmate_hands::sandbox::{Ended, Namespaces};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -40,11 +40,11 @@ fn a_daemon_ends_with_the_program() {
     for id in found.filter(|id| std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| text(&line).contains(&free))) {
         rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), rustix::process::Signal::KILL).unwrap();
     }
-    for way in WAYS {
+    for way in ways() {
         let mut spec = bench.python(DAEMON);
         spec.args.extend([word("daemon", way).into(), "0.3".into()]);
         // With namespaces it may have a session of its own, which helps it nothing.
-        assert_eq!(bench.prints(&spec, way), if way == WAYS[0] { "free\n" } else { "held\n" });
+        assert_eq!(bench.prints(&spec, way), if way == Namespaces::Required { "free\n" } else { "held\n" });
         assert_eq!(alive(&word("daemon", way)), Vec::<String>::new(), "at the moment the answer is there");
     }
 }
@@ -52,7 +52,7 @@ fn a_daemon_ends_with_the_program() {
 #[test]
 fn stopping_ends_all_of_it() {
     let bench = Bench::new();
-    for way in WAYS {
+    for way in ways() {
         let mut spec = bench.python(DAEMON);
         spec.args.extend([word("stopped", way).into(), "300".into()]);
         let (mut command, request) = bench.request(&spec, way, b"", Some(1500));
@@ -67,7 +67,7 @@ fn stopping_ends_all_of_it() {
 #[test]
 fn stopped_before_it_began_it_never_runs_on() {
     let bench = Bench::new();
-    for way in WAYS {
+    for way in ways() {
         let (mut command, request) = bench.request(&bench.python("import time; time.sleep(60)"), way, b"", Some(0));
         let outcome = Bench::answer(Bench::start(&mut command, &request)).outcome.unwrap();
         assert_eq!(outcome.ended, Ended::Stopped);
@@ -77,7 +77,7 @@ fn stopped_before_it_began_it_never_runs_on() {
 #[test]
 fn when_the_desk_is_killed_all_of_it_ends() {
     let bench = Bench::new();
-    for way in WAYS {
+    for way in ways() {
         let word = word("orphan", way);
         let mut spec = bench.python(DAEMON);
         spec.args.extend([word.clone().into(), "300".into()]);
@@ -92,5 +92,9 @@ fn when_the_desk_is_killed_all_of_it_ends() {
         desk.kill().unwrap();
         desk.wait().unwrap();
         gone(&word);
+        while std::fs::read_dir(bench.path("scratch")).unwrap().next().is_some() {
+            assert!(begun.elapsed() < Duration::from_secs(40), "its private directory stays");
+            sleep(Duration::from_millis(20));
+        }
     }
 }

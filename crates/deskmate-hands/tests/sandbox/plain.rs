@@ -1,23 +1,55 @@
 //! What a program is given, it has.
 
-use crate::bench::{Bench, WAYS, text};
-use deskmate_hands::sandbox::{Captured, Ended, GivenFile, Network, Spec};
+use crate::bench::{Bench, text, ways};
+use deskmate_hands::sandbox::{Captured, Ended, GivenFile, Namespaces, Network, Report, Spec};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Stdio;
 
 #[test]
 fn this_machine_says_what_it_can_enforce() {
     let bench = Bench::new();
-    let report = bench.respond(&bench.python(""), WAYS[0]).report.unwrap();
-    assert!(report.landlock >= 6, "{report:?}");
-    assert!(report.seccomp && report.namespaces && !report.root, "{report:?}");
-    assert!(report.missing(WAYS[0], Network::None).is_empty());
+    let report = bench.respond(&bench.python(""), Namespaces::WhereAvailable).report.unwrap();
+    assert!(report.seccomp && report.landlock > 0 && !report.root, "{report:?}");
+    assert_eq!(report.namespaces, report.namespaces_why.is_none(), "{report:?}");
+    assert!(ways().next().is_some());
+}
+
+#[test]
+fn what_a_machine_lacks_is_refused_in_words() {
+    let whole = Report { machine: "a test".into(), landlock: 6, seccomp: true, namespaces: true, ..Report::default() };
+    let missing = |report: &Report, way| report.missing(way, Network::None).join("; ");
+    for way in [Namespaces::Required, Namespaces::Never, Namespaces::WhereAvailable] {
+        assert_eq!(missing(&whole, way), "");
+        assert!(missing(&Report { seccomp: false, ..whole.clone() }, way).contains("seccomp"));
+        assert!(missing(&Report { landlock: 0, ..whole.clone() }, way).contains("Landlock"));
+        assert!(missing(&Report { root: true, ..whole.clone() }, way).contains("root"));
+        let neither = Report { landlock: 5, namespaces: false, namespaces_why: Some("said no".into()), ..whole.clone() };
+        assert!(missing(&neither, way).contains("namespaces"), "{way:?}");
+    }
+    // An older Landlock is enough where a view of its own helps, and only there.
+    let older = Report { landlock: 2, ..whole.clone() };
+    assert_eq!(missing(&older, Namespaces::WhereAvailable), "");
+    assert!(missing(&older, Namespaces::Never).contains("Landlock version 6"));
+    let alone = Report { namespaces: false, namespaces_why: Some("said no".into()), ..whole };
+    assert_eq!(missing(&alone, Namespaces::WhereAvailable), "");
+    assert!(missing(&alone, Namespaces::Required).contains("said no"));
+}
+
+#[test]
+fn as_root_nothing_runs() {
+    let bench = Bench::new();
+    let (_, request) = bench.request(&bench.python("print('ran')"), Namespaces::WhereAvailable, b"", None);
+    let Some(mut command) = bench.as_root() else { return };
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let error = Bench::answer(Bench::start(&mut command, &request)).error.unwrap_or_default();
+    assert!(error.contains("runs as root"), "{error}");
 }
 
 #[test]
 fn python_runs_and_says_how_it_ended() {
     let bench = Bench::new();
-    for way in WAYS {
+    for way in ways() {
         let code = "import sys, json, datetime, subprocess, threading, socket, tempfile, asyncio
 a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1) == b'x'
 t = threading.Thread(target=lambda: print('thread')); t.start(); t.join()
@@ -31,7 +63,7 @@ print('é', file=sys.stderr); sys.exit(7)";
         assert_eq!(text(&outcome.stdout.bytes), "thread\nhere given\n");
         assert_eq!(text(&outcome.stderr.bytes), "é\n");
         assert!(!outcome.stdout.truncated && outcome.stdout.total == 18);
-        assert_eq!(outcome.namespaces, way == WAYS[0]);
+        assert_eq!(outcome.namespaces, way == Namespaces::Required);
         bench.nothing_left();
     }
 }
@@ -41,7 +73,7 @@ fn an_exit_a_signal_and_a_program_that_does_not_start_are_told_apart() {
     let bench = Bench::new();
     bench.put("open/not-a-program", "\x7fELF nothing");
     fs::set_permissions(bench.path("open/not-a-program"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    for way in WAYS {
+    for way in ways() {
         let outcome = bench.run(&bench.python("import os, signal; os.kill(os.getpid(), signal.SIGTERM)"), way);
         assert_eq!(outcome.ended, Ended::Signalled { signal: 15 });
         let mut spec = Spec::new(bench.path("open/not-a-program"));
@@ -56,7 +88,7 @@ fn an_exit_a_signal_and_a_program_that_does_not_start_are_told_apart() {
 fn granted_paths_are_there_and_a_link_leads_where_it_led() {
     let bench = Bench::new();
     symlink(bench.path("open"), bench.path("link")).unwrap();
-    for way in WAYS {
+    for way in ways() {
         let mut spec = bench.python("import os; print(open(BENCH + '/link/note').read(), os.getcwd() == BENCH + '/open'); open('kept', 'w').write('kept')");
         spec.read_write.push(bench.path("link"));
         spec.directory = Some(bench.path("link"));
@@ -69,7 +101,7 @@ fn granted_paths_are_there_and_a_link_leads_where_it_led() {
 #[test]
 fn the_environment_holds_only_what_was_named() {
     let bench = Bench::new();
-    for way in WAYS {
+    for way in ways() {
         let mut spec = bench.python("import os; print(sorted(os.environ)); print(os.environ['HOME'] == os.environ['TMPDIR'] == os.getcwd())");
         spec.environment.insert("NAMED".into(), "yes".into());
         let (mut command, request) = bench.request(&spec, way, b"", None);
@@ -83,7 +115,7 @@ fn the_environment_holds_only_what_was_named() {
 fn a_spec_that_cannot_be_meant_is_refused() {
     let bench = Bench::new();
     let refused = |spec: &Spec, word: &str| {
-        for way in WAYS {
+        for way in ways() {
             let response = bench.respond(spec, way);
             assert!(response.outcome.is_none());
             assert!(response.error.as_ref().is_some_and(|error| error.contains(word)), "{:?} does not speak of {word}", response.error);
@@ -114,7 +146,7 @@ fn a_spec_that_cannot_be_meant_is_refused() {
 #[test]
 fn output_beyond_its_bound_is_counted_and_dropped() {
     let bench = Bench::new();
-    for way in WAYS {
+    for way in ways() {
         let mut spec = bench.python("import sys\nfor _ in range(3000): print('x' * 999)\nsys.stderr.write('y' * 70000)");
         spec.limits.output = 1000;
         let outcome = bench.run(&spec, way);

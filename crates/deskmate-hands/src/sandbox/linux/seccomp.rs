@@ -22,8 +22,10 @@ const SET_ID: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
 /// The kinds of namespaces that `clone` makes.
 const NAMESPACES: [libc::c_int; 7] =
     [libc::CLONE_NEWNS, libc::CLONE_NEWCGROUP, libc::CLONE_NEWUTS, libc::CLONE_NEWIPC, libc::CLONE_NEWUSER, libc::CLONE_NEWPID, libc::CLONE_NEWNET];
-/// Asks a terminal to take something as typed: `TIOCSTI` and `TIOCLINUX`, whose type differs between C libraries.
-const TYPING: [u64; 2] = [0x5412, 0x541c];
+/// What may be asked of an open file besides reading and writing: whether it is a terminal and how wide, how much waits in
+/// it, whether it blocks, whether it stays open. Everything else could change a file that may only be read, or type into
+/// a terminal. In order: `TCGETS`, `TCGETS2`, `TIOCGWINSZ`, `TIOCGPGRP`, `FIONREAD`, `FIONBIO`, `FIONCLEX`, `FIOCLEX`.
+const REQUESTS: [u64; 8] = [0x5401, 0x802c_542a, 0x5413, 0x540f, 0x541b, 0x5421, 0x5450, 0x5451];
 /// The part of a socket's type that is not a flag.
 const TYPE: u64 = 0xf;
 
@@ -80,10 +82,13 @@ fn second(network: bool, view: bool) -> Done<BpfProgram> {
     for kind in NAMESPACES {
         add(&mut rules, libc::SYS_clone, &[(0, Dword, MaskedEq(word(kind)), word(kind))])?;
     }
-    // What is typed into a terminal is read by its owner's shell.
-    for request in TYPING {
-        add(&mut rules, libc::SYS_ioctl, &[(1, Dword, Eq, request)])?;
-    }
+    add(&mut rules, libc::SYS_ioctl, &REQUESTS.map(|request| (1, Dword, Ne, request)))?;
+    // The bounds, the priority and the processors of other processes of the same account, which Landlock does not know of.
+    // Which process is the first argument, and nought is oneself.
+    add(&mut rules, libc::SYS_prlimit64, &[(0, Dword, Ne, 0)])?;
+    add(&mut rules, libc::SYS_sched_setaffinity, &[(0, Dword, Ne, 0)])?;
+    add(&mut rules, libc::SYS_setpriority, &[(0, Dword, Ne, 0)])?;
+    add(&mut rules, libc::SYS_setpriority, &[(1, Dword, Ne, 0)])?;
     set_id(&mut rules)?;
     if !view {
         // Landlock does not know of these: without a view of its own they would reach any file, and a session of its own

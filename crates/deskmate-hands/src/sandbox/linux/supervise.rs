@@ -3,6 +3,7 @@
 
 use super::program::{FAILED, READY};
 use super::{Done, Input, told, tree};
+use crate::sandbox::scratch;
 use crate::sandbox::wire::{self, Answer, Job};
 use crate::sandbox::{Ended, Limits, SUB_COMMAND};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, set_child_subreaper, waitid, waitpid};
@@ -68,6 +69,12 @@ pub(super) fn supervise(inside: bool) -> Done {
         Err(Failed::Before(why)) => (Answer::NotRun { why }, Vec::new(), Vec::new()),
         Err(Failed::Meanwhile(why)) => return Err(why),
     };
+    if let Answer::Ran { ended: Ended::Stopped, .. } = answer
+        && let Some(directory) = job.private.parent()
+    {
+        // Perhaps the desk is no more, and nobody else would.
+        scratch::remove(directory);
+    }
     let mut desk = io::stdout().lock();
     wire::send(&mut desk, &answer)
         .and_then(|()| wire::send_bytes(&mut desk, &stdout))
@@ -232,6 +239,7 @@ fn how(status: WaitStatus, cpu_seconds: u64) -> Ended {
     let Some(signal) = status.terminating_signal() else {
         return Ended::Exited { code: status.exit_status().unwrap_or(-1) };
     };
-    let used = tree::cpu_ms() / 1000 >= cpu_seconds;
+    // The kernel's bound goes by ticks and this sum by measured time, which can be a good deal less.
+    let used = tree::cpu_ms() / 700 >= cpu_seconds;
     if signal == Signal::XCPU.as_raw() || (signal == Signal::KILL.as_raw() && used) { Ended::CpuTime } else { Ended::Signalled { signal } }
 }

@@ -16,8 +16,8 @@ pub(super) const ALLOWED: &[i64] = &[
     SYS_faccessat, SYS_faccessat2, SYS_getdents64, SYS_getcwd, SYS_chdir, SYS_fchdir, SYS_mkdirat, SYS_unlinkat,
     SYS_renameat2, SYS_linkat, SYS_symlinkat, SYS_readlinkat, SYS_mknodat, SYS_truncate, SYS_ftruncate, SYS_fallocate,
     SYS_fadvise64, SYS_readahead, SYS_fsync, SYS_fdatasync, SYS_flock, SYS_fcntl, SYS_ioctl, SYS_dup,
-    SYS_dup3, SYS_pipe2, SYS_sendfile, SYS_copy_file_range, SYS_splice, SYS_tee, SYS_vmsplice, SYS_umask, SYS_getxattr,
-    SYS_lgetxattr, SYS_fgetxattr, SYS_listxattr, SYS_llistxattr, SYS_flistxattr,
+    SYS_dup3, SYS_pipe2, SYS_sendfile, SYS_copy_file_range, SYS_splice, SYS_tee, SYS_vmsplice, SYS_umask, SYS_fgetxattr,
+    SYS_flistxattr,
     // Memory.
     SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_msync, SYS_mincore, SYS_madvise, SYS_brk, SYS_mlock, SYS_mlock2,
     SYS_munlock, SYS_mlockall, SYS_munlockall, SYS_membarrier,
@@ -27,7 +27,7 @@ pub(super) const ALLOWED: &[i64] = &[
     SYS_prctl, SYS_prlimit64, SYS_getrusage, SYS_getpriority, SYS_setpriority, SYS_sched_yield,
     SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_sched_getparam, SYS_sched_getscheduler, SYS_sched_getattr,
     SYS_sched_get_priority_max, SYS_sched_get_priority_min, SYS_sched_rr_get_interval, SYS_set_tid_address, SYS_set_robust_list,
-    SYS_get_robust_list, SYS_futex, SYS_rseq, SYS_restart_syscall, SYS_pidfd_open, SYS_getcpu,
+    SYS_futex, SYS_rseq, SYS_restart_syscall, SYS_pidfd_open, SYS_getcpu,
     // Signals: to whom, Landlock or the namespace says.
     SYS_kill, SYS_tkill, SYS_tgkill, SYS_pidfd_send_signal, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn,
     SYS_rt_sigpending, SYS_rt_sigtimedwait, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_rt_sigsuspend, SYS_sigaltstack,
@@ -61,11 +61,12 @@ pub(super) const ALLOWED: &[i64] = &[
     #[cfg(target_arch = "x86_64")] SYS_eventfd, #[cfg(target_arch = "x86_64")] SYS_signalfd, #[cfg(target_arch = "x86_64")] SYS_arch_prctl,
 ];
 
-/// What changes the mode, owner, times or attributes of files, by path or by an open file.
+/// What changes the mode, owner, times or attributes of files, by path or by an open file, or reads attributes by path.
 #[rustfmt::skip]
 pub(super) const METADATA: &[i64] = &[
     SYS_fchmod, SYS_fchmodat, FCHMODAT2, SYS_fchown, SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr,
-    SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr,
+    SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_getxattr, SYS_lgetxattr, SYS_listxattr,
+    SYS_llistxattr,
     #[cfg(target_arch = "x86_64")] SYS_chmod, #[cfg(target_arch = "x86_64")] SYS_chown, #[cfg(target_arch = "x86_64")] SYS_lchown,
     #[cfg(target_arch = "x86_64")] SYS_utime, #[cfg(target_arch = "x86_64")] SYS_utimes, #[cfg(target_arch = "x86_64")] SYS_futimesat,
 ];
