@@ -132,8 +132,13 @@ impl Runner {
         let answer = answer.recv_timeout(wait);
         stop.let_go();
         if answer.is_err() {
-            // The lifeline is cut: the supervisor has a moment to end what it started before it is ended itself.
-            thread::sleep(Duration::from_secs(1));
+            // The lifeline is cut: the supervisor has a while to end what it started before it is ended itself.
+            for _ in 0..50 {
+                if started.try_wait()?.is_some() {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(100));
+            }
             drop(started.kill());
         }
         started.wait()?;
