@@ -3,3 +3,4 @@
 //! names.
 
 pub mod sandbox;
+pub mod files;

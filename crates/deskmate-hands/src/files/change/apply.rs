@@ -1,0 +1,233 @@
+//! Doing a step.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::{AtFlags, Mode};
+use rustix::io::Errno;
+
+use super::super::fault::{Code, Fault};
+use super::super::identity::{Identity, Kind};
+use super::super::path;
+use super::super::root::Root;
+use super::super::{digest, sys};
+use super::copy;
+use super::spot::{Made, Spot, carries_nothing_withheld, make_folders, relocate};
+use super::step::{Blob, Done, Step, check};
+use super::trash::{Info, Trash};
+
+/// Does a step. When it fails, everything is as it was; when it answers, what was done is on the disk (but see
+/// [`Root::in_bulk`]).
+pub fn apply(root: &Root, step: &Step) -> Result<Done, Fault> {
+    root.for_writing()?;
+    let tag = step.tag();
+    match step {
+        Step::Move { from, to, identity } => move_to(root, from, to, identity, &tag),
+        Step::Copy { from, to, identity } => copy_to(root, from, to, identity, &tag),
+        Step::Write { to, content, mode } => write_new(root, to, content, *mode, &tag),
+        Step::Replace { path, identity, content, kept, at_us } => replace(root, path, identity, content, (kept, *at_us), &tag),
+        Step::MakeFolder { path } => make_folder(root, path),
+        Step::RemoveEmptyFolder { path, identity } => remove_empty_folder(root, path, identity),
+        Step::Trash { from, id, at_us, identity } => trash(root, from, identity, (id, *at_us), &tag),
+        Step::Restore { id, to, identity } => restore(root, id, to, identity, &tag),
+        Step::Purge { id, identity } => purge(root, id, identity, &tag),
+    }
+}
+
+fn move_to(root: &Root, from: &str, to: &str, identity: &Identity, tag: &str) -> Result<Done, Fault> {
+    let (from, to) = (root.changeable(from)?, root.changeable(to)?);
+    if identity.kind == Kind::Folder && path::lies_in(to.as_str(), from.as_str()) {
+        return Err(root.fault(Code::Invalid, to.as_str(), "a folder can't be moved into itself"));
+    }
+    let source = Spot::find(root, &from)?;
+    let found = check(root, &source, identity)?;
+    carries_nothing_withheld(root, &source, found.kind)?;
+    let (target, made) = Spot::make(root, &to)?;
+    // Making folders takes a moment: the last look is right before the effect.
+    let moved = check(root, &source, &Identity { sha256: None, ..*identity }).and_then(|_| relocate(root, &source, &target, identity, tag));
+    let moved = moved.inspect_err(|_| made.take_back(root))?;
+    let identity = Identity { sha256: identity.sha256, ..moved };
+    Ok(Done::Moved { from: source.path, to: target.path, identity, made: made.0 })
+}
+
+fn copy_to(root: &Root, from: &str, to: &str, identity: &Identity, tag: &str) -> Result<Done, Fault> {
+    let (from, to) = (root.changeable(from)?, root.changeable(to)?);
+    let source = Spot::find(root, &from)?;
+    check(root, &source, identity)?;
+    let (target, made) = Spot::make(root, &to)?;
+    let placed = target.temporary(root, tag).and_then(|arriving| {
+        let copied = copy::copy_one(root, &source, &arriving, identity)?;
+        place(root, &arriving, &target)?;
+        Ok(copied)
+    });
+    let identity = placed.inspect_err(|_| made.take_back(root))?;
+    Ok(Done::Copied { to: target.path, identity, made: made.0 })
+}
+
+/// Gives a finished temporary file its name.
+fn place(root: &Root, arriving: &Spot, target: &Spot) -> Result<(), Fault> {
+    let placed = sys::rename_new(arriving.folder(), &arriving.name, target.folder(), &target.name);
+    placed.map_err(|errno| root.errno(&target.path, errno)).inspect_err(|_| {
+        let _ = arriving.unlink(root);
+    })?;
+    target.sync(root)
+}
+
+fn write_new(root: &Root, to: &str, content: &Blob, bits: Option<u32>, tag: &str) -> Result<Done, Fault> {
+    let to = root.changeable(to)?;
+    let (target, made) = Spot::make(root, &to)?;
+    let placed = target.temporary(root, tag).and_then(|arriving| {
+        let file = copy::write_file(root, &arriving, &content.0, bits)?;
+        place(root, &arriving, &target)?;
+        sys::look_at(file.as_fd()).map_err(|errno| root.errno(&target.path, errno))
+    });
+    let written = placed.inspect_err(|_| made.take_back(root))?;
+    Ok(Done::Written { to: target.path, identity: Identity { sha256: Some(content.digest()), ..written }, made: made.0 })
+}
+
+fn replace(root: &Root, path: &str, identity: &Identity, content: &Blob, kept: (&str, i64), tag: &str) -> Result<Done, Fault> {
+    let path = root.changeable(path)?;
+    if identity.kind != Kind::File || identity.sha256.is_none() {
+        return Err(root.fault(Code::Invalid, path.as_str(), "what is replaced must be a file whose digest is known"));
+    }
+    let place = Spot::find(root, &path)?;
+    check(root, &place, identity)?;
+    let trash = Trash::make(root)?;
+    let keep = trash.spot(root, kept.0)?;
+    trash.note(root, kept.0, &Info { from: path.as_str().to_owned(), at_us: Some(kept.1) })?;
+    let done = place.temporary(root, tag).and_then(|aside| {
+        let file = copy::write_file(root, &aside, &content.0, Some(identity.mode))?;
+        swap(root, &place, &aside, identity, &keep, tag)?;
+        sys::look_at(file.as_fd()).map_err(|errno| root.errno(&place.path, errno))
+    });
+    let new = done.inspect_err(|_| {
+        if keep.look().is_err() {
+            trash.forget(kept.0);
+        }
+    })?;
+    let new = Identity { sha256: Some(content.digest()), ..new };
+    Ok(Done::Replaced { path: place.path, kept: kept.0.to_owned(), old: *identity, new })
+}
+
+/// Exchanges the new file for the old one in one call, looks whether that was the one that was meant, and keeps it.
+fn swap(root: &Root, place: &Spot, aside: &Spot, identity: &Identity, keep: &Spot, tag: &str) -> Result<(), Fault> {
+    let exchanged = sys::exchange(place.folder(), &place.name, aside.folder(), &aside.name);
+    if matches!(exchanged, Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)) {
+        return swap_in_two(root, place, aside, identity, keep, tag);
+    }
+    exchanged.map_err(|errno| root.errno(&place.path, errno)).inspect_err(|_| {
+        let _ = aside.unlink(root);
+    })?;
+    let kept = check(root, &aside_as(root, aside, place)?, identity).and_then(|_| relocate(root, aside, keep, identity, tag));
+    if let Err(fault) = kept {
+        if sys::exchange(place.folder(), &place.name, aside.folder(), &aside.name).is_ok() {
+            let _ = aside.unlink(root);
+        }
+        return Err(fault);
+    }
+    place.sync(root)
+}
+
+/// The same thing under its temporary name, told by the path that people know.
+fn aside_as(root: &Root, aside: &Spot, place: &Spot) -> Result<Spot, Fault> {
+    let mut spot = aside.beside(root, &aside.name)?;
+    spot.path.clone_from(&place.path);
+    Ok(spot)
+}
+
+/// Where two names can't be exchanged: first the old one goes, then the new one comes. Nothing is lost in between, but for
+/// that moment nothing is there.
+fn swap_in_two(root: &Root, place: &Spot, aside: &Spot, identity: &Identity, keep: &Spot, tag: &str) -> Result<(), Fault> {
+    relocate(root, place, keep, identity, tag).inspect_err(|_| {
+        let _ = aside.unlink(root);
+    })?;
+    let placed = check(root, keep, identity)
+        .and_then(|_| sys::rename_new(aside.folder(), &aside.name, place.folder(), &place.name).map_err(|errno| root.errno(&place.path, errno)));
+    placed.inspect_err(|_| {
+        let _ = sys::rename_new(keep.folder(), &keep.name, place.folder(), &place.name);
+        let _ = aside.unlink(root);
+    })?;
+    place.sync(root)
+}
+
+fn make_folder(root: &Root, path: &str) -> Result<Done, Fault> {
+    let path = root.changeable(path)?;
+    let mut made = Made::default();
+    let opened = make_folders(root, path.as_str(), &mut made).inspect_err(|_| made.take_back(root));
+    drop(opened?);
+    if made.0.is_empty() {
+        return Err(root.errno(path.as_str(), Errno::EXIST));
+    }
+    Ok(Done::FolderMade { path: path.as_str().to_owned(), made: made.0 })
+}
+
+fn remove_empty_folder(root: &Root, path: &str, identity: &Identity) -> Result<Done, Fault> {
+    let path = root.changeable(path)?;
+    let spot = Spot::find(root, &path)?;
+    if identity.kind != Kind::Folder {
+        return Err(root.fault(Code::NotAFolder, path.as_str(), "not a folder"));
+    }
+    let found = check(root, &spot, identity)?;
+    // Should another empty folder stand here by now, an empty folder is removed all the same: nothing is lost.
+    rustix::fs::unlinkat(spot.folder(), spot.name.as_str(), AtFlags::REMOVEDIR).map_err(|errno| root.errno(path.as_str(), errno))?;
+    spot.sync(root)?;
+    Ok(Done::FolderRemoved { path: spot.path, identity: found })
+}
+
+fn trash(root: &Root, from: &str, identity: &Identity, into: (&str, i64), tag: &str) -> Result<Done, Fault> {
+    let from = root.changeable(from)?;
+    let source = Spot::find(root, &from)?;
+    let found = check(root, &source, identity)?;
+    carries_nothing_withheld(root, &source, found.kind)?;
+    let (id, at_us) = into;
+    let trash = Trash::make(root)?;
+    let target = trash.spot(root, id)?;
+    trash.note(root, id, &Info { from: from.as_str().to_owned(), at_us: Some(at_us) })?;
+    let moved = relocate(root, &source, &target, identity, tag).inspect_err(|_| trash.forget(id))?;
+    let identity = Identity { sha256: identity.sha256, ..moved };
+    Ok(Done::Trashed { from: source.path, id: id.to_owned(), at_us, identity })
+}
+
+fn restore(root: &Root, id: &str, to: &str, identity: &Identity, tag: &str) -> Result<Done, Fault> {
+    let to = root.changeable(to)?;
+    let trash = Trash::open(root)?;
+    let source = trash.spot(root, id)?;
+    check(root, &source, identity)?;
+    let info = trash.info(id);
+    let (target, made) = Spot::make(root, &to)?;
+    let moved = relocate(root, &source, &target, identity, tag).inspect_err(|_| made.take_back(root))?;
+    trash.forget(id);
+    let (from, at_us) = info.map_or((None, None), |info| (Some(info.from), info.at_us));
+    let identity = Identity { sha256: identity.sha256, ..moved };
+    Ok(Done::Restored { id: id.to_owned(), to: target.path, identity, from, at_us, made: made.0 })
+}
+
+fn purge(root: &Root, id: &str, identity: &Identity, tag: &str) -> Result<Done, Fault> {
+    let trash = Trash::open(root)?;
+    let spot = trash.spot(root, id)?;
+    check(root, &spot, identity)?;
+    let leaving = spot.temporary(root, tag)?;
+    relocate(root, &spot, &leaving, identity, tag)?;
+    trash.forget(id);
+    copy::remove_all(root, &leaving)?;
+    Ok(Done::Purged { id: id.to_owned() })
+}
+
+/// Brings back an empty folder with its mode and time.
+pub(super) fn remake_folder(root: &Root, path: &str, identity: &Identity) -> Result<(), Fault> {
+    let path = root.changeable(path)?;
+    let (spot, made) = Spot::make(root, &path)?;
+    let told = |errno| root.errno(path.as_str(), errno);
+    let put = rustix::fs::mkdirat(spot.folder(), spot.name.as_str(), Mode::RWXU).and_then(|()| {
+        let folder = sys::open_beneath(spot.folder(), &spot.name, sys::FOLDER)?;
+        rustix::fs::fchmod(folder.as_fd(), Mode::from_raw_mode(identity.mode))?;
+        rustix::fs::futimens(folder.as_fd(), &copy::times(identity))
+    });
+    put.map_err(told).inspect_err(|_| made.take_back(root))?;
+    spot.sync(root)
+}
+
+/// What is at a place, with the digest if it is a file.
+pub(super) fn look_closely(root: &Root, spot: &Spot) -> Result<Identity, Fault> {
+    let found = spot.look().map_err(|errno| root.errno(&spot.path, errno))?;
+    if found.kind == Kind::File { digest::identify(root, spot.folder(), &spot.name, &spot.path) } else { Ok(found) }
+}

@@ -1,0 +1,122 @@
+//! Whether a step happened whose outcome is not known, because the process ended between doing it and saying so.
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::super::fault::{Code, Fault};
+use super::super::identity::{Identity, Kind};
+use super::super::path;
+use super::super::root::Root;
+use super::apply::look_closely;
+use super::spot::Spot;
+use super::step::{Done, Step, tag_of};
+use super::trash::Trash;
+
+/// What can be said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "probe", content = "told", rename_all = "snake_case")]
+pub enum Probe {
+    /// It did not happen; it can be done again.
+    NotDone,
+    /// It happened. Folders that were made on the way are not known any more, so undoing leaves them.
+    Done(Done),
+    /// It can't be told, and why.
+    Unclear(String),
+}
+
+/// Looks whether a step happened, without changing anything. For what keeps its inode (moves, trash, restore and replace on
+/// one device) the answer is exact; where it can't be, it says so.
+pub fn probe(root: &Root, step: &Step) -> Result<Probe, Fault> {
+    match step {
+        Step::Move { from, to, identity } => {
+            let moved = |identity| Done::Moved { from: from.clone(), to: to.clone(), identity, made: Vec::new() };
+            Ok(between(at(root, from)?, at(root, to)?, identity, moved))
+        }
+        Step::Trash { from, id, at_us, identity } => {
+            let trashed = |identity| Done::Trashed { from: from.clone(), id: id.clone(), at_us: *at_us, identity };
+            Ok(between(at(root, from)?, in_trash(root, id), identity, trashed))
+        }
+        Step::Restore { id, to, identity } => {
+            let info = Trash::open(root).ok().and_then(|trash| trash.info(id));
+            let (from, at_us) = info.map_or((None, None), |info| (Some(info.from), info.at_us));
+            let restored = |identity| Done::Restored { id: id.clone(), to: to.clone(), identity, from, at_us, made: Vec::new() };
+            Ok(between(in_trash(root, id), at(root, to)?, identity, restored))
+        }
+        Step::Replace { path, identity, content, kept, .. } => replaced(root, path, identity, &content.digest(), kept),
+        Step::Copy { to, .. } => Ok(written(at(root, to)?, "a copy")),
+        Step::Write { to, .. } => Ok(written(at(root, to)?, "a file")),
+        Step::MakeFolder { path } => Ok(written(at(root, path)?, "a folder")),
+        Step::RemoveEmptyFolder { path, identity } => Ok(match at(root, path)? {
+            Some(found) if found.is_same_thing(identity) => Probe::NotDone,
+            Some(_) => Probe::Unclear("something else is there now".to_owned()),
+            None => Probe::Unclear("the folder is gone, which others may have done".to_owned()),
+        }),
+        Step::Purge { id, identity } => Ok(match in_trash(root, id) {
+            Some(found) if found.is_same_thing(identity) => Probe::NotDone,
+            Some(_) => Probe::Unclear("something else is in the trash under this id".to_owned()),
+            None if aside_in_trash(root, step).is_some_and(|found| found.is_same_thing(identity)) => Probe::Done(Done::Purged { id: id.clone() }),
+            None => Probe::Unclear("it is not in the trash any more, which others may have done".to_owned()),
+        }),
+    }
+}
+
+/// The thing is at one of two places, or that is not clear.
+fn between(from: Option<Identity>, to: Option<Identity>, meant: &Identity, done: impl FnOnce(Identity) -> Done) -> Probe {
+    let is_it = |found: &Option<Identity>| found.as_ref().is_some_and(|found| found.is_same_thing(meant));
+    match (is_it(&from), is_it(&to)) {
+        (true, false) => Probe::NotDone,
+        (false, true) => Probe::Done(done(Identity { sha256: meant.sha256, ..to.unwrap_or(*meant) })),
+        (true, true) => Probe::Unclear("it is at both places: two links to one file".to_owned()),
+        (false, false) => Probe::Unclear("it is at neither place".to_owned()),
+    }
+}
+
+fn written(found: Option<Identity>, what: &str) -> Probe {
+    match found {
+        None => Probe::NotDone,
+        Some(_) => Probe::Unclear(format!("{what} is there, which others may have made")),
+    }
+}
+
+fn replaced(root: &Root, path: &str, old: &Identity, new: &super::super::identity::Digest, kept: &str) -> Result<Probe, Fault> {
+    let path = root.changeable(path)?;
+    let Ok(place) = Spot::find(root, &path) else { return Ok(Probe::Unclear("its folder is gone".to_owned())) };
+    let is_old = |found: Option<Identity>| found.is_some_and(|found| found.is_same_thing(old));
+    if is_old(place.look().ok()) {
+        return Ok(Probe::NotDone);
+    }
+    let aside = place.beside(root, &path::temporary(&tag_of(kept.as_bytes())))?;
+    if !is_old(in_trash(root, kept)) && !is_old(aside.look().ok()) {
+        return Ok(Probe::Unclear("the old file is neither in its place nor kept".to_owned()));
+    }
+    match look_closely(root, &place) {
+        Ok(found) if found.kind == Kind::File && found.sha256 == Some(*new) => {
+            Ok(Probe::Done(Done::Replaced { path: place.path, kept: kept.to_owned(), old: *old, new: found }))
+        }
+        Ok(_) => Ok(Probe::Unclear("the old file is kept, and something else is in its place".to_owned())),
+        Err(_) => Ok(Probe::Unclear("the old file is kept, and nothing is in its place".to_owned())),
+    }
+}
+
+/// What is at a path; nothing if a folder on the way is missing. What can't be looked at is not taken for missing.
+fn at(root: &Root, path: &str) -> Result<Option<Identity>, Fault> {
+    let path = root.changeable(path)?;
+    match Spot::find(root, &path) {
+        Ok(spot) => match spot.look() {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(root.errno(path.as_str(), errno)),
+        },
+        Err(fault) if matches!(fault.code, Code::NotFound | Code::NotAFolder | Code::ThroughLink) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn in_trash(root: &Root, id: &str) -> Option<Identity> {
+    Trash::open(root).ok()?.look(root, id).ok()
+}
+
+fn aside_in_trash(root: &Root, step: &Step) -> Option<Identity> {
+    let trash = Trash::open(root).ok()?;
+    super::super::sys::look(trash.files(), path::temporary(&step.tag())).ok()
+}

@@ -1,0 +1,51 @@
+//! Files for agents: looking, changing, trash, undo. Everything happens beneath a [`Root`], whose folder is opened once;
+//! from then on the kernel resolves every path relative to that handle and refuses to leave it, so that no name that was
+//! checked can be swapped for another before it is used.
+//!
+//! - Paths are `/`-separated UTF-8 text relative to the root ([`path`]). A name that is not UTF-8 can't be spoken of: it is
+//!   left out of listings and counted, and goes along when its folder is moved.
+//! - What a root withholds (deny globs) does not exist for its users: the answer is `not_found`, whatever is on the disk.
+//! - A symbolic link is followed for reading only, by a resolution that can't leave the root, and never for changing.
+//! - A change is a [`Step`] that names the identity of what it acts on; [`apply`] checks it by handle, [`undo`] reverses
+//!   it, and [`probe`] tells after a crash whether it happened.
+//!
+//! Linux 5.6 or newer is what this is made for; where `openat2` is missing, paths are walked one folder at a time, which
+//! holds the same promise more slowly. All calls to the kernel that differ between systems are in `sys.rs`.
+
+mod beneath;
+mod change;
+mod digest;
+mod duplicates;
+mod fault;
+mod identity;
+mod ignores;
+mod list;
+mod organize;
+pub mod path;
+mod read;
+mod root;
+mod scan;
+mod search;
+mod sizes;
+mod sys;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod walk;
+mod watch;
+mod withheld;
+
+pub use change::{Blob, Done, Probe, Step, TrashListing, Trashed, apply, list_trash, probe, undo};
+pub use digest::digest_of;
+pub use duplicates::{Duplicates, DuplicatesSpec, Same, duplicates};
+pub use fault::{Code, Fault};
+pub use identity::{Digest, Entry, Identity, Kind};
+pub use list::{ListSpec, Listing, list};
+pub use organize::{Found, How, LeftOut, Move, OrganizeSpec, Plan, Rule, organize};
+pub use read::{Content, Part, READ_MAX, read};
+pub use root::{Access, Root, RootSpec};
+pub use scan::{ScanSpec, Scanned, Summary, scan};
+pub use search::{Hit, Hits, Names, SearchSpec, search_content, search_names};
+pub use sizes::{FolderSize, Sizes, SizesSpec, sizes};
+pub use tree::{Node, Tree, tree};
+pub use watch::{Progress, Watch};

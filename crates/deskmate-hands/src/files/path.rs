@@ -1,0 +1,152 @@
+//! Paths beneath a root: what a text must be like to be one, and the names that belong to the desk.
+
+/// The longest path in bytes, as for the kernel.
+pub const PATH_MAX: usize = 4095;
+/// The longest name in bytes.
+pub const NAME_MAX: usize = 255;
+/// The deepest nesting of folders, for paths and for walks: each level of a walk holds a handle.
+pub const DEPTH_MAX: usize = 128;
+
+/// Where deleted things go, beneath the root.
+pub const TRASH: &str = ".trash";
+/// Audit files: readable, but no step touches them.
+pub const AUDIT_FILES: [&str; 2] = [".coworker_audit.jsonl", ".deskmate-audit.jsonl"];
+/// Folders of version control.
+pub const VERSION_CONTROL: [&str; 3] = [".git", ".hg", ".svn"];
+
+const TEMPORARY_START: &str = ".deskmate-";
+const TEMPORARY_END: &str = ".tmp";
+
+/// A path beneath a root that keeps to the rules; empty for the root itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct RelPath(String);
+
+impl RelPath {
+    /// Reads a path. Empty parts and `.` are dropped; `..`, an absolute path, NUL and what is too long are refused.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        if text.len() > PATH_MAX {
+            return Err("the path is longer than 4095 bytes");
+        }
+        if text.contains('\0') {
+            return Err("the path holds a NUL");
+        }
+        if text.starts_with('/') {
+            return Err("the path must be relative to the root");
+        }
+        let mut clean = String::with_capacity(text.len());
+        let mut depth = 0;
+        for part in text.split('/').filter(|part| !part.is_empty() && *part != ".") {
+            if part == ".." {
+                return Err("the path may not hold `..`");
+            }
+            if part.len() > NAME_MAX {
+                return Err("a name is longer than 255 bytes");
+            }
+            depth += 1;
+            if depth > DEPTH_MAX {
+                return Err("the path is deeper than 128 folders");
+            }
+            push(&mut clean, part);
+        }
+        Ok(Self(clean))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The folder that it is in, and its name; none for the root itself.
+    pub(super) fn split(&self) -> Option<(&str, &str)> {
+        split(&self.0)
+    }
+}
+
+/// Adds a name to a path in place.
+pub(super) fn push(path: &mut String, name: &str) {
+    if !path.is_empty() {
+        path.push('/');
+    }
+    path.push_str(name);
+}
+
+/// A name within a folder.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    let mut path = String::with_capacity(folder.len() + name.len() + 1);
+    path.push_str(folder);
+    push(&mut path, name);
+    path
+}
+
+/// The folder and the name of a clean path; none for the root itself.
+pub(super) fn split(path: &str) -> Option<(&str, &str)> {
+    match path.rsplit_once('/') {
+        Some(parts) => Some(parts),
+        None if path.is_empty() => None,
+        None => Some(("", path)),
+    }
+}
+
+/// Whether `path` is `folder` or lies in it.
+pub(super) fn lies_in(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether the path lies in the trash. Upper and lower case are one, since on some file systems they are.
+pub(super) fn in_trash(path: &str) -> bool {
+    path.starts_with('.') && path.split('/').next().is_some_and(|first| same_name(first, TRASH))
+}
+
+/// A temporary file of ours: not listed, not readable, not changeable from outside.
+pub(super) fn is_temporary(name: &str) -> bool {
+    name.starts_with(TEMPORARY_START) && name.ends_with(TEMPORARY_END)
+}
+
+/// The name of a temporary file.
+pub(super) fn temporary(tag: &str) -> String {
+    format!("{TEMPORARY_START}{tag}{TEMPORARY_END}")
+}
+
+/// Whether the name is that of an audit file.
+pub(super) fn is_audit(name: &str) -> bool {
+    name.starts_with('.') && AUDIT_FILES.iter().any(|audit| same_name(name, audit))
+}
+
+/// What can't be looked at by its path: the trash has its own operations, and temporary files are nobody's business.
+pub(super) fn is_ours(path: &str) -> bool {
+    in_trash(path) || path.split('/').any(is_temporary)
+}
+
+/// What no step may name as its source or target.
+pub(super) fn is_reserved(path: &str) -> bool {
+    is_ours(path) || path.split('/').any(is_audit)
+}
+
+fn same_name(a: &str, b: &str) -> bool {
+    a.to_uppercase() == b.to_uppercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_clean_or_refused() {
+        let clean = |text: &str| RelPath::parse(text).map(|path| path.as_str().to_owned());
+        assert_eq!(clean("a//b/./c/").as_deref(), Ok("a/b/c"));
+        assert_eq!(clean(".").as_deref(), Ok(""));
+        for bad in ["/etc", "..", "a/../b", "a\0b", &"x".repeat(256), &"a/".repeat(129), &"a".repeat(5000)] {
+            assert!(clean(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_of_the_desk_are_known_in_any_case() {
+        assert!(is_reserved(".trash/files/x") && is_reserved(".TRASH") && is_reserved("a/.Deskmate-Audit.jsonl"));
+        assert!(is_reserved("a/.deskmate-00.tmp") && is_ours(".tra\u{17f}h"));
+        assert!(!is_reserved("a/.trash") && !is_reserved("trash") && !is_ours(".coworker_audit.jsonl"));
+    }
+}

@@ -1,0 +1,152 @@
+//! A root: a folder that was opened once, what may be done beneath it and what it withholds.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, PathBuf};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::fault::{Code, Fault};
+use super::path::{self, RelPath};
+use super::sys;
+use super::withheld::Withheld;
+
+/// What may be done beneath a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Looking only.
+    Read,
+    /// Looking and changing.
+    Write,
+}
+
+/// A root as the operator writes it down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootSpec {
+    /// What it is called; the only thing about its place that users learn.
+    pub name: String,
+    /// The folder on the host, absolute.
+    pub path: PathBuf,
+    /// What may be done.
+    pub access: Access,
+    /// What is withheld: globs, read like lines of an ignore file, in any case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    name: String,
+    folder: OwnedFd,
+    access: Access,
+    withheld: Withheld,
+}
+
+/// An open root; cheap to clone, and usable from any thread.
+#[derive(Debug, Clone)]
+pub struct Root {
+    inner: Arc<Inner>,
+    syncs: bool,
+}
+
+impl Root {
+    /// Opens the folder. From here on its path is not used any more.
+    pub fn open(spec: &RootSpec) -> Result<Self, Fault> {
+        let wrong = |why: &str| Fault::new(Code::Invalid, &spec.name, "", why);
+        if spec.name.is_empty() || spec.name.len() > path::NAME_MAX || spec.name.contains(['/', '\0']) {
+            return Err(wrong("a root needs a name of up to 255 bytes without `/`"));
+        }
+        if spec.path.as_os_str().is_empty() {
+            return Err(wrong("the root has no path"));
+        }
+        if !spec.path.is_absolute() {
+            return Err(wrong("the root's path must be absolute"));
+        }
+        if spec.path.components().all(|part| matches!(part, Component::RootDir | Component::CurDir | Component::ParentDir)) {
+            return Err(wrong("the whole file system can't be a root; name the folders that are meant"));
+        }
+        let withheld = Withheld::new(&spec.deny).map_err(|why| wrong(&why))?;
+        let folder = sys::open_root(&spec.path).map_err(|errno| Fault::errno(&spec.name, "", errno))?;
+        let inner = Inner { name: spec.name.clone(), folder, access: spec.access, withheld };
+        Ok(Self { inner: Arc::new(inner), syncs: true })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// What may be done beneath it.
+    pub fn access(&self) -> Access {
+        self.inner.access
+    }
+
+    /// The same root for many steps at once: they are not brought to the disk one by one, but all together by
+    /// [`Root::settle`], and count as done only after it.
+    pub fn in_bulk(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), syncs: false }
+    }
+
+    /// Brings to the disk what was changed in bulk. A file system mounted beneath the root is not covered: steps there are
+    /// brought to the disk one by one in any case.
+    pub fn settle(&self) -> Result<(), Fault> {
+        rustix::fs::syncfs(self.folder()).map_err(|errno| self.errno("", errno))
+    }
+
+    pub(super) fn syncs(&self) -> bool {
+        self.syncs
+    }
+
+    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+        self.inner.folder.as_fd()
+    }
+
+    pub(super) fn withheld(&self) -> &Withheld {
+        &self.inner.withheld
+    }
+
+    pub(super) fn fault(&self, code: Code, path: &str, why: &str) -> Fault {
+        Fault::new(code, self.name(), path, why)
+    }
+
+    pub(super) fn errno(&self, path: &str, errno: Errno) -> Fault {
+        Fault::errno(self.name(), path, errno)
+    }
+
+    pub(super) fn not_found(&self, path: &str) -> Fault {
+        self.errno(path, Errno::NOENT)
+    }
+
+    /// Reads a path; what is withheld or ours is not found, before anything is looked at.
+    pub(super) fn path(&self, text: &str) -> Result<RelPath, Fault> {
+        let path = RelPath::parse(text).map_err(|why| self.fault(Code::Invalid, text, why))?;
+        if path::is_ours(path.as_str()) || self.withheld().covers(path.as_str()) {
+            return Err(self.not_found(path.as_str()));
+        }
+        Ok(path)
+    }
+
+    /// Reads the path of something that a step changes.
+    pub(super) fn changeable(&self, text: &str) -> Result<RelPath, Fault> {
+        let path = RelPath::parse(text).map_err(|why| self.fault(Code::Invalid, text, why))?;
+        if path.is_root() {
+            return Err(self.fault(Code::Invalid, "", "the root itself can't be changed"));
+        }
+        if path::is_reserved(path.as_str()) {
+            return Err(self.fault(Code::Reserved, path.as_str(), "the name belongs to the desk"));
+        }
+        if self.withheld().covers(path.as_str()) {
+            return Err(self.not_found(path.as_str()));
+        }
+        Ok(path)
+    }
+
+    pub(super) fn for_writing(&self) -> Result<(), Fault> {
+        match self.access() {
+            Access::Write => Ok(()),
+            Access::Read => Err(self.fault(Code::ReadOnly, "", "the root is read-only")),
+        }
+    }
+}
