@@ -9,7 +9,7 @@ use super::super::fault::{Code, Fault};
 use super::super::identity::{Identity, Kind};
 use super::super::path;
 use super::super::root::Root;
-use super::super::{digest, sys};
+use super::super::sys;
 use super::copy;
 use super::spot::{Made, Spot, carries_nothing_withheld, make_folders, relocate};
 use super::step::{Blob, Done, Step, check};
@@ -45,7 +45,7 @@ fn move_to(root: &Root, from: &str, to: &str, identity: &Identity, tag: &str) ->
     // Making folders takes a moment: the last look is right before the effect.
     let moved = check(root, &source, &Identity { sha256: None, ..*identity }).and_then(|_| relocate(root, &source, &target, identity, tag));
     let moved = moved.inspect_err(|_| made.take_back(root))?;
-    let identity = Identity { sha256: identity.sha256, ..moved };
+    let identity = Identity { sha256: identity.sha256.or(moved.sha256), ..moved };
     Ok(Done::Moved { from: source.path, to: target.path, identity, made: made.0 })
 }
 
@@ -96,20 +96,21 @@ fn replace(root: &Root, path: &str, identity: &Identity, content: &Blob, kept: (
     trash.note(root, kept.0, &Info { from: path.as_str().to_owned(), at_us: Some(kept.1) })?;
     let done = place.temporary(root, tag).and_then(|aside| {
         let file = copy::write_file(root, &aside, &content.0, Some(identity.mode))?;
-        swap(root, &place, &aside, identity, &keep, tag)?;
-        sys::look_at(file.as_fd()).map_err(|errno| root.errno(&place.path, errno))
+        let old = swap(root, &place, &aside, identity, &keep, tag)?;
+        let new = sys::look_at(file.as_fd()).map_err(|errno| root.errno(&place.path, errno))?;
+        Ok((Identity { sha256: identity.sha256, ..old }, Identity { sha256: Some(content.digest()), ..new }))
     });
-    let new = done.inspect_err(|_| {
+    let (old, new) = done.inspect_err(|_| {
         if keep.look().is_err() {
             trash.forget(kept.0);
         }
     })?;
-    let new = Identity { sha256: Some(content.digest()), ..new };
-    Ok(Done::Replaced { path: place.path, kept: kept.0.to_owned(), old: *identity, new })
+    Ok(Done::Replaced { path: place.path, kept: kept.0.to_owned(), old, new })
 }
 
-/// Exchanges the new file for the old one in one call, looks whether that was the one that was meant, and keeps it.
-fn swap(root: &Root, place: &Spot, aside: &Spot, identity: &Identity, keep: &Spot, tag: &str) -> Result<(), Fault> {
+/// Exchanges the new file for the old one in one call, looks whether that was the one that was meant, and keeps it; answers
+/// what the kept one is now.
+fn swap(root: &Root, place: &Spot, aside: &Spot, identity: &Identity, keep: &Spot, tag: &str) -> Result<Identity, Fault> {
     let exchanged = sys::exchange(place.folder(), &place.name, aside.folder(), &aside.name);
     if matches!(exchanged, Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)) {
         return swap_in_two(root, place, aside, identity, keep, tag);
@@ -117,36 +118,29 @@ fn swap(root: &Root, place: &Spot, aside: &Spot, identity: &Identity, keep: &Spo
     exchanged.map_err(|errno| root.errno(&place.path, errno)).inspect_err(|_| {
         let _ = aside.unlink(root);
     })?;
-    let kept = check(root, &aside_as(root, aside, place)?, identity).and_then(|_| relocate(root, aside, keep, identity, tag));
-    if let Err(fault) = kept {
-        if sys::exchange(place.folder(), &place.name, aside.folder(), &aside.name).is_ok() {
-            let _ = aside.unlink(root);
-        }
-        return Err(fault);
+    let kept = check(root, aside, identity).and_then(|_| relocate(root, aside, keep, identity, tag));
+    if kept.is_err() && sys::exchange(place.folder(), &place.name, aside.folder(), &aside.name).is_ok() {
+        let _ = aside.unlink(root);
     }
-    place.sync(root)
-}
-
-/// The same thing under its temporary name, told by the path that people know.
-fn aside_as(root: &Root, aside: &Spot, place: &Spot) -> Result<Spot, Fault> {
-    let mut spot = aside.beside(root, &aside.name)?;
-    spot.path.clone_from(&place.path);
-    Ok(spot)
+    let old = kept?;
+    place.sync(root)?;
+    Ok(old)
 }
 
 /// Where two names can't be exchanged: first the old one goes, then the new one comes. Nothing is lost in between, but for
 /// that moment nothing is there.
-fn swap_in_two(root: &Root, place: &Spot, aside: &Spot, identity: &Identity, keep: &Spot, tag: &str) -> Result<(), Fault> {
-    relocate(root, place, keep, identity, tag).inspect_err(|_| {
+fn swap_in_two(root: &Root, place: &Spot, aside: &Spot, identity: &Identity, keep: &Spot, tag: &str) -> Result<Identity, Fault> {
+    let old = relocate(root, place, keep, identity, tag).inspect_err(|_| {
         let _ = aside.unlink(root);
     })?;
-    let placed = check(root, keep, identity)
+    let placed = check(root, keep, &Identity { sha256: identity.sha256, ..old })
         .and_then(|_| sys::rename_new(aside.folder(), &aside.name, place.folder(), &place.name).map_err(|errno| root.errno(&place.path, errno)));
     placed.inspect_err(|_| {
-        let _ = sys::rename_new(keep.folder(), &keep.name, place.folder(), &place.name);
+        let _ = relocate(root, keep, place, &old, tag);
         let _ = aside.unlink(root);
     })?;
-    place.sync(root)
+    place.sync(root)?;
+    Ok(old)
 }
 
 fn make_folder(root: &Root, path: &str) -> Result<Done, Fault> {
@@ -183,7 +177,7 @@ fn trash(root: &Root, from: &str, identity: &Identity, into: (&str, i64), tag: &
     let target = trash.spot(root, id)?;
     trash.note(root, id, &Info { from: from.as_str().to_owned(), at_us: Some(at_us) })?;
     let moved = relocate(root, &source, &target, identity, tag).inspect_err(|_| trash.forget(id))?;
-    let identity = Identity { sha256: identity.sha256, ..moved };
+    let identity = Identity { sha256: identity.sha256.or(moved.sha256), ..moved };
     Ok(Done::Trashed { from: source.path, id: id.to_owned(), at_us, identity })
 }
 
@@ -197,7 +191,7 @@ fn restore(root: &Root, id: &str, to: &str, identity: &Identity, tag: &str) -> R
     let moved = relocate(root, &source, &target, identity, tag).inspect_err(|_| made.take_back(root))?;
     trash.forget(id);
     let (from, at_us) = info.map_or((None, None), |info| (Some(info.from), info.at_us));
-    let identity = Identity { sha256: identity.sha256, ..moved };
+    let identity = Identity { sha256: identity.sha256.or(moved.sha256), ..moved };
     Ok(Done::Restored { id: id.to_owned(), to: target.path, identity, from, at_us, made: made.0 })
 }
 
@@ -224,10 +218,4 @@ pub(super) fn remake_folder(root: &Root, path: &str, identity: &Identity) -> Res
     });
     put.map_err(told).inspect_err(|_| made.take_back(root))?;
     spot.sync(root)
-}
-
-/// What is at a place, with the digest if it is a file.
-pub(super) fn look_closely(root: &Root, spot: &Spot) -> Result<Identity, Fault> {
-    let found = spot.look().map_err(|errno| root.errno(&spot.path, errno))?;
-    if found.kind == Kind::File { digest::identify(root, spot.folder(), &spot.name, &spot.path) } else { Ok(found) }
 }

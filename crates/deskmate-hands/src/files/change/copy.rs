@@ -112,9 +112,14 @@ pub(super) fn times(meant: &Identity) -> Timestamps {
 
 fn copy_link(root: &Root, from: &Spot, to: &Spot, meant: &Identity) -> Result<Identity, Fault> {
     let told = |errno| root.errno(&to.path, errno);
-    let text = rustix::fs::readlinkat(from.folder(), from.name.as_str(), Vec::new()).map_err(|errno| root.errno(&from.path, errno))?;
+    let changed = || root.fault(Code::Changed, &from.path, "is not what it was when this was planned");
+    let text = rustix::fs::readlinkat(from.folder(), from.name.as_str(), Vec::new()).map_err(|errno| match errno {
+        // Something else than a link by now.
+        Errno::INVAL => changed(),
+        errno => root.errno(&from.path, errno),
+    })?;
     if !from.look().is_ok_and(|found| found.is_unchanged(meant)) {
-        return Err(root.fault(Code::Changed, &from.path, "is not what it was when this was planned"));
+        return Err(changed());
     }
     rustix::fs::symlinkat(text.as_c_str(), to.folder(), to.name.as_str()).map_err(told)?;
     rustix::fs::utimensat(to.folder(), to.name.as_str(), &times(meant), AtFlags::SYMLINK_NOFOLLOW).map_err(told)?;
@@ -124,7 +129,8 @@ fn copy_link(root: &Root, from: &Spot, to: &Spot, meant: &Identity) -> Result<Id
 /// A move across devices: copy under a temporary name, bring it to the disk, put it in its place, set the source aside,
 /// compare the two once more, and only then remove the source.
 pub(super) fn across(root: &Root, from: &Spot, to: &Spot, meant: &Identity, tag: &str) -> Result<Identity, Fault> {
-    let arriving = to.temporary(root, tag)?;
+    // Names of their own: what is moved may itself stand under a temporary name with this tag.
+    let arriving = to.temporary(root, &format!("{tag}-in"))?;
     let placed = copy_all(root, from, &arriving, 0)
         .and_then(|()| sys::rename_new(arriving.folder(), &arriving.name, to.folder(), &to.name).map_err(|errno| root.errno(&to.path, errno)));
     if let Err(fault) = placed {
@@ -132,7 +138,7 @@ pub(super) fn across(root: &Root, from: &Spot, to: &Spot, meant: &Identity, tag:
         return Err(fault);
     }
     to.sync(root)?;
-    let leaving = from.temporary(root, tag)?;
+    let leaving = from.temporary(root, &format!("{tag}-out"))?;
     let aside = sys::rename_new(from.folder(), &from.name, leaving.folder(), &leaving.name).map_err(|errno| root.errno(&from.path, errno));
     let verdict = aside.and_then(|()| {
         let same = leaving.look().is_ok_and(|found| found.is_same_thing(meant)) && is_same_all(root, &leaving, to, 0)?;
@@ -145,7 +151,14 @@ pub(super) fn across(root: &Root, from: &Spot, to: &Spot, meant: &Identity, tag:
     }
     remove_all(root, &leaving)?;
     from.sync(root)?;
-    to.look().map_err(|errno| root.errno(&to.path, errno))
+    // It has another inode now, so the digest is what it can be known by.
+    look_closely(root, to)
+}
+
+/// What is at a place, with the digest if it is a file.
+pub(super) fn look_closely(root: &Root, spot: &Spot) -> Result<Identity, Fault> {
+    let found = spot.look().map_err(|errno| root.errno(&spot.path, errno))?;
+    if found.kind == Kind::File { digest::identify(root, spot.folder(), &spot.name, &spot.path) } else { Ok(found) }
 }
 
 /// The entries of a folder as places, in bounded portions.

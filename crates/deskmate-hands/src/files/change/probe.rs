@@ -7,7 +7,7 @@ use super::super::fault::{Code, Fault};
 use super::super::identity::{Identity, Kind};
 use super::super::path;
 use super::super::root::Root;
-use super::apply::look_closely;
+use super::copy::look_closely;
 use super::spot::Spot;
 use super::step::{Done, Step, tag_of};
 use super::trash::Trash;

@@ -8,7 +8,8 @@ use super::super::identity::Identity;
 use super::super::path;
 use super::super::root::Root;
 use super::super::sys;
-use super::apply::{look_closely, remake_folder};
+use super::apply::remake_folder;
+use super::copy::look_closely;
 use super::spot::{Made, Spot, carries_nothing_withheld, relocate};
 use super::step::{Done, tag_of};
 use super::trash::{Info, Trash};
@@ -22,10 +23,10 @@ pub fn undo(root: &Root, done: &Done) -> Result<(), Fault> {
         Done::Moved { from, to, identity, made } => {
             let (from, to) = (root.changeable(from)?, root.changeable(to)?);
             let source = Spot::find(root, &to)?;
-            is_still(root, &source, identity)?;
-            carries_nothing_withheld(root, &source, identity.kind)?;
+            let found = is_still(root, &source, identity)?;
+            carries_nothing_withheld(root, &source, found.kind)?;
             let (target, remade) = Spot::make(root, &from)?;
-            relocate(root, &source, &target, identity, &tag).inspect_err(|_| remade.take_back(root))?;
+            relocate(root, &source, &target, &found, &tag).inspect_err(|_| remade.take_back(root))?;
             Made(made.clone()).take_back(root);
             Ok(())
         }
@@ -37,22 +38,22 @@ pub fn undo(root: &Root, done: &Done) -> Result<(), Fault> {
             let from = root.changeable(from)?;
             let trash = Trash::open(root)?;
             let source = trash.spot(root, id)?;
-            is_still(root, &source, identity)?;
+            let found = is_still(root, &source, identity)?;
             let (target, remade) = Spot::make(root, &from)?;
-            relocate(root, &source, &target, identity, &tag).inspect_err(|_| remade.take_back(root))?;
+            relocate(root, &source, &target, &found, &tag).inspect_err(|_| remade.take_back(root))?;
             trash.forget(id);
             Ok(())
         }
         Done::Restored { id, to, identity, from, at_us, made } => {
             let to = root.changeable(to)?;
             let source = Spot::find(root, &to)?;
-            is_still(root, &source, identity)?;
-            carries_nothing_withheld(root, &source, identity.kind)?;
+            let found = is_still(root, &source, identity)?;
+            carries_nothing_withheld(root, &source, found.kind)?;
             let trash = Trash::make(root)?;
             let target = trash.spot(root, id)?;
             let info = Info { from: from.clone().unwrap_or_else(|| source.path.clone()), at_us: *at_us };
             trash.note(root, id, &info)?;
-            relocate(root, &source, &target, identity, &tag).inspect_err(|_| trash.forget(id))?;
+            relocate(root, &source, &target, &found, &tag).inspect_err(|_| trash.forget(id))?;
             Made(made.clone()).take_back(root);
             Ok(())
         }
@@ -64,9 +65,18 @@ fn changed(root: &Root, path: &str) -> Fault {
     root.fault(Code::Changed, path, "was changed since, and is left as it is")
 }
 
-fn is_still(root: &Root, spot: &Spot, meant: &Identity) -> Result<(), Fault> {
+/// Looks whether it is the thing that was left here: the same inode, or, since going across devices gives another one, a
+/// file with the same digest, mode and time.
+fn is_still(root: &Root, spot: &Spot, meant: &Identity) -> Result<Identity, Fault> {
     let found = spot.look().map_err(|errno| root.errno(&spot.path, errno))?;
-    if found.is_same_thing(meant) { Ok(()) } else { Err(changed(root, &spot.path)) }
+    if found.is_same_thing(meant) {
+        return Ok(found);
+    }
+    let like = (found.kind, found.size, found.mode, found.mtime_ns) == (meant.kind, meant.size, meant.mode, meant.mtime_ns);
+    if like && meant.sha256.is_some() && look_closely(root, spot)?.sha256 == meant.sha256 {
+        return Ok(found);
+    }
+    Err(changed(root, &spot.path))
 }
 
 /// Removes a file that a step wrote: it is set aside, so that nobody else gets at it by its name, compared, and only then
@@ -112,17 +122,17 @@ fn put_back(root: &Root, path: &str, kept: &str, old: &Identity, new: &Identity,
     // A crash may have come between the exchange and the way to the trash.
     let aside = place.beside(root, &path::temporary(&tag_of(kept.as_bytes())))?;
     let source = if in_trash.look().is_ok() { &in_trash } else { &aside };
-    is_still(root, source, old)?;
+    let old = is_still(root, source, old)?;
     let exchanged = match sys::exchange(place.folder(), &place.name, source.folder(), &source.name) {
         Ok(()) => Ok(source),
         Err(Errno::XDEV) => {
-            relocate(root, source, &aside, old, tag)?;
+            relocate(root, source, &aside, &old, tag)?;
             sys::exchange(place.folder(), &place.name, aside.folder(), &aside.name).map(|()| &aside)
         }
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             let gone = free_name(root, &place, tag)?;
             relocate(root, &place, &gone, new, tag)?;
-            relocate(root, source, &place, old, tag)?;
+            relocate(root, source, &place, &old, tag)?;
             gone.unlink(root)?;
             trash.forget(kept);
             return place.sync(root);

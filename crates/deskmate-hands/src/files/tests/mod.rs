@@ -1,4 +1,10 @@
 //! What the files module promises, tried on real file systems.
 
+mod crashes;
+mod devices;
 mod holes;
+mod hostile;
 mod kit;
+mod looking;
+mod steps;
+mod unprivileged;

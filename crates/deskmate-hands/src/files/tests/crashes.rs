@@ -1,0 +1,130 @@
+//! What `probe` says when the process ended somewhere in the middle: each case is what the disk looks like then.
+
+use std::fs;
+
+use super::kit::{AT, Kit};
+use crate::files::{Code, Done, Probe, Step, apply, digest_of, list_trash, probe, undo};
+
+/// What is left under a temporary name while a file is replaced.
+fn aside(kept: &str) -> String {
+    format!(".deskmate-{}.tmp", digest_of(kept.as_bytes()).to_string().get(..16).unwrap())
+}
+
+fn told(kit: &Kit, step: &Step) -> Probe {
+    probe(&kit.root, step).unwrap()
+}
+
+fn done(kit: &Kit, step: &Step) -> Done {
+    match told(kit, step) {
+        Probe::Done(done) => done,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_move() {
+    let kit = Kit::new();
+    kit.put("a", "a");
+    let step = Step::move_to(&kit.root, "a", "x/y/b").unwrap();
+    assert_eq!(told(&kit, &step), Probe::NotDone);
+    // The folders were made.
+    kit.folder("x/y");
+    assert_eq!(told(&kit, &step), Probe::NotDone);
+    // A file system without the one call: linked, and not yet unlinked.
+    fs::hard_link(kit.at("a"), kit.at("x/y/b")).unwrap();
+    assert!(matches!(told(&kit, &step), Probe::Unclear(_)));
+    fs::remove_file(kit.at("a")).unwrap();
+    undo(&kit.root, &done(&kit, &step)).unwrap();
+    assert_eq!(kit.text("a").as_deref(), Some("a"));
+    // Gone altogether; and another file in its place with perhaps the same inode is not it.
+    fs::remove_file(kit.at("a")).unwrap();
+    kit.put("x/y/b", "another");
+    assert!(matches!(told(&kit, &step), Probe::Unclear(_)));
+}
+
+#[test]
+fn an_inode_that_was_used_again_is_not_the_same_thing() {
+    let kit = Kit::new();
+    for _ in 0..50 {
+        kit.put("a", "a");
+        let step = Step::move_to(&kit.root, "a", "b").unwrap();
+        fs::remove_file(kit.at("a")).unwrap();
+        kit.put("b", "a");
+        assert!(matches!(told(&kit, &step), Probe::Unclear(_)), "{:?} {:?}", step, kit.root.stat("b"));
+        fs::remove_file(kit.at("b")).unwrap();
+    }
+}
+
+#[test]
+fn the_way_to_the_trash_and_back() {
+    let kit = Kit::new();
+    kit.put("a/f", "text");
+    let step = Step::trash(&kit.root, "a", AT).unwrap();
+    let Step::Trash { id, .. } = &step else { panic!() };
+    assert_eq!(told(&kit, &step), Probe::NotDone);
+    // The note was written, half.
+    kit.put(&format!(".trash/info/{id}.trashinfo"), "[Trash In").folder(".trash/files");
+    assert_eq!(told(&kit, &step), Probe::NotDone);
+    assert!(list_trash(&kit.root, None, 9).unwrap().entries.is_empty());
+    apply(&kit.root, &step).unwrap();
+    let Done::Trashed { from, .. } = done(&kit, &step) else { panic!() };
+    assert_eq!((from.as_str(), list_trash(&kit.root, None, 9).unwrap().entries[0].from.as_deref()), ("a", Some("a")));
+    // It was renamed by restoring, and the note is still there.
+    let back = Step::restore(&kit.root, id, None).unwrap();
+    assert_eq!(told(&kit, &back), Probe::NotDone);
+    fs::rename(kit.at(&format!(".trash/files/{id}")), kit.at("a")).unwrap();
+    let restored = done(&kit, &back);
+    assert!(list_trash(&kit.root, None, 9).unwrap().entries.is_empty());
+    undo(&kit.root, &restored).unwrap();
+    assert_eq!(told(&kit, &back), Probe::NotDone);
+    apply(&kit.root, &back).unwrap();
+    assert_eq!(kit.text("a/f").as_deref(), Some("text"));
+}
+
+#[test]
+fn replacing() {
+    let kit = Kit::new();
+    kit.put("d/doc", "old");
+    let step = Step::replace(&kit.root, "d/doc", b"new".to_vec(), AT).unwrap();
+    let Step::Replace { kept, .. } = &step else { panic!() };
+    let before = kit.picture();
+    // The new content was written under its temporary name, half; a second attempt begins anew.
+    kit.put(&format!("d/{}", aside(kept)), "ne");
+    assert_eq!(told(&kit, &step), Probe::NotDone);
+    let first = apply(&kit.root, &step).unwrap();
+    assert_eq!(done(&kit, &step), first);
+    undo(&kit.root, &first).unwrap();
+    assert_eq!(kit.picture(), before);
+    // The two were exchanged, and the old one did not get to the trash.
+    let first = apply(&kit.root, &step).unwrap();
+    fs::rename(kit.at(&format!(".trash/files/{kept}")), kit.at(&format!("d/{}", aside(kept)))).unwrap();
+    assert_eq!(done(&kit, &step), first);
+    assert_eq!(apply(&kit.root, &step).unwrap_err().code, Code::Changed);
+    undo(&kit.root, &first).unwrap();
+    assert_eq!(kit.picture(), before);
+    // In two steps: the old one is gone to the trash, the new one is not there yet.
+    kit.folder(".trash/files");
+    fs::rename(kit.at("d/doc"), kit.at(&format!(".trash/files/{kept}"))).unwrap();
+    assert!(matches!(told(&kit, &step), Probe::Unclear(_)));
+}
+
+#[test]
+fn what_can_not_be_told_is_not_guessed() {
+    let kit = Kit::new();
+    kit.put("a", "a").folder("empty");
+    for (step, after) in [
+        (Step::copy_to(&kit.root, "a", "copy").unwrap(), "a copy is there"),
+        (Step::write_new(&kit.root, "new", b"x".to_vec(), None).unwrap(), "a file is there"),
+        (Step::make_folder(&kit.root, "made").unwrap(), "a folder is there"),
+        (Step::remove_empty_folder(&kit.root, "empty").unwrap(), "the folder is gone"),
+    ] {
+        assert_eq!(told(&kit, &step), Probe::NotDone);
+        apply(&kit.root, &step).unwrap();
+        assert!(matches!(told(&kit, &step), Probe::Unclear(why) if why.starts_with(after)));
+    }
+    let Done::Trashed { id, .. } = apply(&kit.root, &Step::trash(&kit.root, "a", AT).unwrap()).unwrap() else { panic!() };
+    let step = Step::purge(&kit.root, &id).unwrap();
+    assert_eq!(told(&kit, &step), Probe::NotDone);
+    apply(&kit.root, &step).unwrap();
+    assert!(matches!(told(&kit, &step), Probe::Unclear(_)));
+}
