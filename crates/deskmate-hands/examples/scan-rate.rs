@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use deskmate_hands::files::{Access, Fault, Root, RootSpec, ScanSpec, Summary, Watch, scan};
+use deskmate_hands::files::{Access, Fault, Found, How, OrganizeSpec, Root, RootSpec, ScanSpec, Summary, Watch, organize, scan};
 
 const ROUNDS: usize = 7;
 
@@ -52,7 +52,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writeln!(out, "scan: {:.0} {unit} in {ours:.4} s", amount / ours)?;
     writeln!(out, "{name}: {:.0} {unit} in {theirs:.4} s", amount / theirs)?;
     writeln!(out, "ratio: {:.2}", theirs / ours)?;
+    if let Some(peak) = std::fs::read_to_string("/proc/self/status")?.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
+        writeln!(out, "most memory in use: {}", peak.trim())?;
+    }
+    if !digest {
+        let entries = gathered(&root)?;
+        let start = Instant::now();
+        let spec = OrganizeSpec { path: String::new(), how: How::Extension, deep: true, keep_folders: false };
+        let plan = organize(entries, &spec)?;
+        writeln!(out, "organise: {} moves planned in {:.4} s", plan.moves.len(), start.elapsed().as_secs_f64())?;
+    }
     Ok(())
+}
+
+fn gathered(root: &Root) -> Result<Vec<Found>, Fault> {
+    let mut entries = Vec::new();
+    scan(root, &ScanSpec::default(), &Watch::default(), &mut |entry| {
+        entries.push(Found { path: entry.path.to_owned(), identity: entry.identity });
+        ControlFlow::Continue(())
+    })?;
+    Ok(entries)
 }
 
 fn once(root: &Root, digest: bool) -> Result<Summary, Fault> {

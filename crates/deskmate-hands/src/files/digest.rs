@@ -28,9 +28,13 @@ pub(super) enum Stopped {
     Changed,
 }
 
-/// The digest of an open file from its first byte to its last.
-pub(super) fn digest_file(file: BorrowedFd<'_>, buffer: &mut Vec<u8>, watch: &Watch<'_>) -> Result<(Digest, u64), Stopped> {
-    buffer.resize(BLOCK, 0);
+/// The digest of an open file from its first byte to its last, however long it is by now.
+fn digest_file(file: BorrowedFd<'_>, size: u64, buffer: &mut Vec<u8>, watch: &Watch<'_>) -> Result<(Digest, u64), Stopped> {
+    // One byte more than a short file has, so that its end is seen at once.
+    let wanted = usize::try_from(size.saturating_add(1)).unwrap_or(BLOCK).clamp(4_096, BLOCK);
+    if buffer.len() < wanted {
+        buffer.resize(wanted, 0);
+    }
     let mut hash = Sha256::new();
     let mut at = 0_u64;
     loop {
@@ -59,7 +63,7 @@ pub(super) fn digest_name<P: rustix::path::Arg>(folder: BorrowedFd<'_>, name: P,
     if before.size > BLOCK as u64 {
         let _ = rustix::fs::fadvise(file.as_fd(), 0, None, Advice::Sequential);
     }
-    let (digest, read) = digest_file(file.as_fd(), buffer, watch)?;
+    let (digest, read) = digest_file(file.as_fd(), before.size, buffer, watch)?;
     let after = sys::look_at(file.as_fd()).map_err(Stopped::Errno)?;
     if !before.is_unchanged(&after) || read != after.size {
         return Err(Stopped::Changed);

@@ -108,13 +108,11 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn bytes(&self, offset: u64, length: u64) -> Result<Cut, Stopped> {
         let wanted = length.min(self.size.saturating_sub(offset));
-        // A file in /proc has no length and yet content, so a little is tried beyond the end.
-        let wanted = if self.size == 0 && offset == 0 { length.min(BLOCK as u64) } else { wanted };
         let taken = wanted.min(self.most);
         let mut bytes = vec![0; usize::try_from(taken).unwrap_or_default()];
         let read = fill(self.file, &mut bytes, offset)?;
         bytes.truncate(read);
-        Ok(Cut { truncated: self.size > 0 && wanted > taken, bytes, offset })
+        Ok(Cut { truncated: wanted > taken, bytes, offset })
     }
 
     /// Lines `from..=to`, found by reading from the start in blocks.

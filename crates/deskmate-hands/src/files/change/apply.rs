@@ -96,6 +96,7 @@ fn replace(root: &Root, path: &str, identity: &Identity, content: &Blob, kept: (
     trash.note(root, kept.0, &Info { from: path.as_str().to_owned(), at_us: Some(kept.1) })?;
     let done = place.temporary(root, tag).and_then(|aside| {
         let file = copy::write_file(root, &aside, &content.0, Some(identity.mode))?;
+        copy::keep_owner(&place, file.as_fd());
         let old = swap(root, &place, &aside, identity, &keep, tag)?;
         let new = sys::look_at(file.as_fd()).map_err(|errno| root.errno(&place.path, errno))?;
         Ok((Identity { sha256: identity.sha256, ..old }, Identity { sha256: Some(content.digest()), ..new }))

@@ -1,4 +1,5 @@
-//! Copying with mode, times and a check of what arrived; going across devices; removing what is ours to remove.
+//! Copying with mode, times and a check of what arrived; going across devices; removing what is ours to remove. Extended
+//! attributes and access lists are not copied, and neither is that two names are one file or that a file has holes.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -102,6 +103,13 @@ fn keep(source: BorrowedFd<'_>, target: BorrowedFd<'_>, meant: &Identity, keep_o
     }
     rustix::fs::fchmod(target, Mode::from_raw_mode(mode))?;
     rustix::fs::futimens(target, &times(meant))
+}
+
+/// Gives a new file the owner of the one whose place it takes, as far as that is allowed.
+pub(super) fn keep_owner(place: &Spot, file: BorrowedFd<'_>) {
+    if let Ok(owner) = rustix::fs::statat(place.folder(), place.name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+        let _ = rustix::fs::fchown(file, Some(Uid::from_raw(owner.st_uid)), Some(Gid::from_raw(owner.st_gid)));
+    }
 }
 
 /// The time of last change as it was; that of last access is left to the system.

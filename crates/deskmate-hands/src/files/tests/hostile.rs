@@ -21,21 +21,26 @@ fn swap_for_ever(kit: &Kit, stop: &AtomicBool, swaps: &AtomicU64) {
             let _ = renameat_with(CWD, kit.at(one), CWD, kit.at(other), RenameFlags::EXCHANGE);
         }
         swaps.fetch_add(1, Ordering::Relaxed);
+        // Both go on in turn also where there are few cores.
+        std::thread::yield_now();
     }
 }
 
-fn look(root: &Root, round: u64) {
+/// Answers how many looks saw something.
+fn look(root: &Root, round: u64) -> u64 {
+    let mut seen = 0;
     let outside = digest_of(b"OUTSIDE");
     for path in ["a/x", "f", "deep/a/f", "deep/a/x", "b/secret", "deep/b/secret", "g"] {
         if let Ok(content) = read(root, path, Part::Whole, READ_MAX) {
             assert!(content.bytes.starts_with(b"INSIDE"), "{path} in round {round}");
+            seen += 1;
         }
         if let Ok(identity) = root.identify(path, true) {
             assert_ne!(identity.sha256, Some(outside), "{path} in round {round}");
         }
     }
-    if !round.is_multiple_of(10) {
-        return;
+    if !round.is_multiple_of(50) {
+        return seen;
     }
     for path in ["", "a", "deep", "deep/a"] {
         if let Ok(listing) = list(root, &ListSpec { path: path.into(), depth: 9, hidden: true, ignored: true, ..ListSpec::default() }, &Watch::default()) {
@@ -54,27 +59,32 @@ fn look(root: &Root, round: u64) {
         assert!(found.groups.iter().all(|group| group.sha256 != outside));
     }
     let _ = list_trash(root, None, 100);
+    seen
 }
 
-/// Whatever works is undone; what fails must fail with a word for it.
-fn change(root: &Root, round: u64) {
-    let steps = [
-        Step::move_to(root, "a/x", "deep/a/moved"),
-        Step::move_to(root, "a", "moved"),
-        Step::write_new(root, &format!("deep/a/new/{round}"), b"INSIDE".to_vec(), None),
-        Step::copy_to(root, "f", "deep/a/copy"),
-        Step::replace(root, "deep/a/f", b"INSIDE 2".to_vec(), AT),
-        Step::trash(root, "deep/a", AT + i64::try_from(round).unwrap()),
-        Step::trash(root, "b", AT + i64::try_from(round).unwrap()),
-        Step::make_folder(root, "deep/a/made/by/us"),
-    ];
-    let chosen = usize::try_from(round).unwrap() % steps.len();
-    let Some(Ok(step)) = steps.into_iter().nth(chosen) else { return };
+/// Whatever works is undone; what fails must fail with a word for it. Answers whether it worked.
+fn change(root: &Root, round: u64) -> bool {
+    let at_us = AT + i64::try_from(round).unwrap();
+    let step = match round % 8 {
+        0 => Step::move_to(root, "a/x", "deep/a/moved"),
+        1 => Step::move_to(root, "a", "moved"),
+        2 => Step::write_new(root, &format!("deep/a/new/{round}"), b"INSIDE".to_vec(), None),
+        3 => Step::copy_to(root, "f", "deep/a/copy"),
+        4 => Step::replace(root, "deep/a/f", b"INSIDE 2".to_vec(), at_us),
+        5 => Step::trash(root, "deep/a", at_us),
+        6 => Step::trash(root, "b", at_us),
+        _ => Step::make_folder(root, "deep/a/made/by/us"),
+    };
+    let Ok(step) = step else { return false };
     match apply(root, &step) {
-        Ok(done) => drop(undo(root, &done)),
+        Ok(done) => {
+            let _ = undo(root, &done);
+            true
+        }
         Err(fault) => {
             let expected = [Code::NotFound, Code::Changed, Code::ThroughLink, Code::Exists, Code::NotAFolder, Code::NotAFile, Code::NotEmpty];
             assert!(expected.contains(&fault.code), "{fault:?}");
+            false
         }
     }
 }
@@ -118,10 +128,14 @@ fn s10_nothing_outside_is_touched_while_names_are_swapped() {
     std::thread::scope(|scope| {
         scope.spawn(|| swap_for_ever(&kit, &stop, &swaps));
         let _stop = Stop(&stop);
+        let (mut seen, mut changed) = (0, 0);
         for round in 0..ROUNDS {
-            look(&kit.root, round);
-            change(&kit.root, round);
+            seen += look(&kit.root, round);
+            changed += u64::from(change(&kit.root, round));
         }
+        // Or else nothing was tried.
+        println!("{seen} files read, {changed} steps done");
+        assert!(seen > 100 && changed > 100, "{seen} files read, {changed} steps done");
     });
     assert_eq!(state(), before);
     assert!(swaps.into_inner() >= ROUNDS);
