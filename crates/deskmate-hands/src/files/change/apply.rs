@@ -12,7 +12,7 @@ use super::super::root::Root;
 use super::super::sys;
 use super::copy;
 use super::spot::{Made, Spot, carries_nothing_withheld, make_folders, relocate};
-use super::step::{Blob, Done, Step, check};
+use super::step::{Blob, Done, Step, bounded, check};
 use super::trash::{Info, Trash};
 
 /// Does a step. When it fails, everything is as it was; when it answers, what was done is on the disk (but see
@@ -40,7 +40,7 @@ fn move_to(root: &Root, from: &str, to: &str, identity: &Identity, tag: &str) ->
     }
     let source = Spot::find(root, &from)?;
     let found = check(root, &source, identity)?;
-    carries_nothing_withheld(root, &source, found.kind)?;
+    carries_nothing_withheld(root, &source, found.kind, &source.path)?;
     let (target, made) = Spot::make(root, &to)?;
     // Making folders takes a moment: the last look is right before the effect.
     let moved = check(root, &source, &Identity { sha256: None, ..*identity }).and_then(|_| relocate(root, &source, &target, identity, tag));
@@ -74,6 +74,7 @@ fn place(root: &Root, arriving: &Spot, target: &Spot) -> Result<(), Fault> {
 
 fn write_new(root: &Root, to: &str, content: &Blob, bits: Option<u32>, tag: &str) -> Result<Done, Fault> {
     let to = root.changeable(to)?;
+    bounded(root, to.as_str(), &content.0)?;
     let (target, made) = Spot::make(root, &to)?;
     let placed = target.temporary(root, tag).and_then(|arriving| {
         let file = copy::write_file(root, &arriving, &content.0, bits)?;
@@ -86,6 +87,7 @@ fn write_new(root: &Root, to: &str, content: &Blob, bits: Option<u32>, tag: &str
 
 fn replace(root: &Root, path: &str, identity: &Identity, content: &Blob, kept: (&str, i64), tag: &str) -> Result<Done, Fault> {
     let path = root.changeable(path)?;
+    bounded(root, path.as_str(), &content.0)?;
     if identity.kind != Kind::File || identity.sha256.is_none() {
         return Err(root.fault(Code::Invalid, path.as_str(), "what is replaced must be a file whose digest is known"));
     }
@@ -172,7 +174,7 @@ fn trash(root: &Root, from: &str, identity: &Identity, into: (&str, i64), tag: &
     let from = root.changeable(from)?;
     let source = Spot::find(root, &from)?;
     let found = check(root, &source, identity)?;
-    carries_nothing_withheld(root, &source, found.kind)?;
+    carries_nothing_withheld(root, &source, found.kind, &source.path)?;
     let (id, at_us) = into;
     let trash = Trash::make(root)?;
     let target = trash.spot(root, id)?;
@@ -186,8 +188,15 @@ fn restore(root: &Root, id: &str, to: &str, identity: &Identity, tag: &str) -> R
     let to = root.changeable(to)?;
     let trash = Trash::open(root)?;
     let source = trash.spot(root, id)?;
-    check(root, &source, identity)?;
+    let found = check(root, &source, identity)?;
     let info = trash.info(id);
+    // What was put away before the root began to withhold it does not come out at another place.
+    if let Some(info) = info.as_ref().filter(|info| info.from != to.as_str()) {
+        if root.withheld().covers(&info.from) {
+            return Err(root.fault(Code::NotFound, "", "not in the trash"));
+        }
+        carries_nothing_withheld(root, &source, found.kind, &info.from)?;
+    }
     let (target, made) = Spot::make(root, &to)?;
     let moved = relocate(root, &source, &target, identity, tag).inspect_err(|_| made.take_back(root))?;
     trash.forget(id);

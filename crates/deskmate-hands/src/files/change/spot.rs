@@ -150,13 +150,14 @@ pub(super) fn relocate(root: &Root, from: &Spot, to: &Spot, meant: &Identity, ta
 }
 
 /// Refuses to take a folder away that holds something withheld: in another place the same globs might not cover it. That
-/// something is there is all that can be learned.
-pub(super) fn carries_nothing_withheld(root: &Root, spot: &Spot, kind: Kind) -> Result<(), Fault> {
+/// something is there is all that can be learned. `place` is where the globs see the folder: of one in the trash, where it
+/// came from.
+pub(super) fn carries_nothing_withheld(root: &Root, spot: &Spot, kind: Kind, place: &str) -> Result<(), Fault> {
     if kind != Kind::Folder || root.withheld().is_empty() {
         return Ok(());
     }
     let folder = sys::open_beneath(spot.folder(), &spot.name, sys::FOLDER).map_err(|errno| root.errno(&spot.path, errno))?;
-    let mut place = spot.path.clone();
+    let mut place = place.to_owned();
     if holds_withheld(root, folder.as_fd(), &mut place, 0)? {
         return Err(root.fault(Code::Denied, &spot.path, "the folder holds something that this root withholds"));
     }

@@ -196,7 +196,7 @@ fn changeable(root: &Root, path: &str) -> Result<String, Fault> {
     root.changeable(path).map(|path| path.as_str().to_owned())
 }
 
-fn bounded(root: &Root, path: &str, content: &[u8]) -> Result<(), Fault> {
+pub(super) fn bounded(root: &Root, path: &str, content: &[u8]) -> Result<(), Fault> {
     if content.len() > CONTENT_MAX { Err(root.fault(Code::TooLarge, path, "more than 16 MiB at once")) } else { Ok(()) }
 }
 

@@ -24,7 +24,7 @@ pub fn undo(root: &Root, done: &Done) -> Result<(), Fault> {
             let (from, to) = (root.changeable(from)?, root.changeable(to)?);
             let source = Spot::find(root, &to)?;
             let found = is_still(root, &source, identity)?;
-            carries_nothing_withheld(root, &source, found.kind)?;
+            carries_nothing_withheld(root, &source, found.kind, &source.path)?;
             let (target, remade) = Spot::make(root, &from)?;
             relocate(root, &source, &target, &found, &tag).inspect_err(|_| remade.take_back(root))?;
             Made(made.clone()).take_back(root);
@@ -48,7 +48,7 @@ pub fn undo(root: &Root, done: &Done) -> Result<(), Fault> {
             let to = root.changeable(to)?;
             let source = Spot::find(root, &to)?;
             let found = is_still(root, &source, identity)?;
-            carries_nothing_withheld(root, &source, found.kind)?;
+            carries_nothing_withheld(root, &source, found.kind, &source.path)?;
             let trash = Trash::make(root)?;
             let target = trash.spot(root, id)?;
             let info = Info { from: from.clone().unwrap_or_else(|| source.path.clone()), at_us: *at_us };

@@ -215,6 +215,23 @@ fn s14_what_is_withheld_can_not_be_carried_into_the_open() {
 }
 
 #[test]
+fn s14_what_was_put_away_before_it_was_withheld_comes_out_nowhere_else() {
+    let kit = Kit::new();
+    kit.put("config/secret", "s").put("key", "k");
+    let trashed = ["config", "key"].map(|path| match apply(&kit.root, &Step::trash(&kit.root, path, AT).unwrap()).unwrap() {
+        Done::Trashed { id, .. } => id,
+        other => panic!("{other:?}"),
+    });
+    let strict = open(&kit.at(""), Access::Write, &["/config/secret", "/key"]);
+    assert_eq!(list_trash(&strict, None, 9).unwrap().entries.len(), 1);
+    let [folder, file] = trashed.map(|id| apply(&strict, &Step::restore(&strict, &id, Some("open")).unwrap()).map_err(|fault| fault.code));
+    assert_eq!((folder, file), (Err(Code::Denied), Err(Code::NotFound)));
+    let entry = list_trash(&strict, None, 9).unwrap().entries.remove(0);
+    apply(&strict, &Step::restore(&strict, &entry.id, None).unwrap()).unwrap();
+    assert_eq!(code(whole(&strict, "config/secret")), Code::NotFound);
+}
+
+#[test]
 fn s20_the_audit_file_can_be_read_and_nothing_else() {
     let kit = Kit::new();
     kit.put(".coworker_audit.jsonl", "{}\n").put("x.jsonl", "{}");

@@ -136,7 +136,7 @@ fn run(tree: &[(String, Thing)], acts: &[Act]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn all_steps_undone_give_back_what_was(tree in prop::collection::vec((path(), thing()), 0..12), acts in prop::collection::vec(act(), 1..14)) {
