@@ -2,7 +2,6 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::super::fault::{Code, Fault};
@@ -14,6 +13,7 @@ use super::copy;
 use super::spot::{Made, Spot, carries_nothing_withheld, make_folders, relocate};
 use super::step::{Blob, Done, Step, bounded, check};
 use super::trash::{Info, Trash};
+use super::undo::undo;
 
 /// Does a step. When it fails, everything is as it was; when it answers, what was done is on the disk (but see
 /// [`Root::in_bulk`]).
@@ -26,7 +26,7 @@ pub fn apply(root: &Root, step: &Step) -> Result<Done, Fault> {
         Step::Write { to, content, mode } => write_new(root, to, content, *mode, &tag),
         Step::Replace { path, identity, content, kept, at_us } => replace(root, path, identity, content, (kept, *at_us), &tag),
         Step::MakeFolder { path } => make_folder(root, path),
-        Step::RemoveEmptyFolder { path, identity } => remove_empty_folder(root, path, identity),
+        Step::RemoveEmptyFolder { path, id, at_us, identity } => remove_empty_folder(root, path, identity, (id, *at_us), &tag),
         Step::Trash { from, id, at_us, identity } => trash(root, from, identity, (id, *at_us), &tag),
         Step::Restore { id, to, identity } => restore(root, id, to, identity, &tag),
         Step::Purge { id, identity } => purge(root, id, identity, &tag),
@@ -157,17 +157,27 @@ fn make_folder(root: &Root, path: &str) -> Result<Done, Fault> {
     Ok(Done::FolderMade { path: path.as_str().to_owned(), made: made.0 })
 }
 
-fn remove_empty_folder(root: &Root, path: &str, identity: &Identity) -> Result<Done, Fault> {
+fn remove_empty_folder(root: &Root, path: &str, identity: &Identity, into: (&str, i64), tag: &str) -> Result<Done, Fault> {
     let path = root.changeable(path)?;
-    let spot = Spot::find(root, &path)?;
     if identity.kind != Kind::Folder {
         return Err(root.fault(Code::NotAFolder, path.as_str(), "not a folder"));
     }
-    let found = check(root, &spot, identity)?;
-    // Should another empty folder stand here by now, an empty folder is removed all the same: nothing is lost.
-    rustix::fs::unlinkat(spot.folder(), spot.name.as_str(), AtFlags::REMOVEDIR).map_err(|errno| root.errno(path.as_str(), errno))?;
-    spot.sync(root)?;
-    Ok(Done::FolderRemoved { path: spot.path, identity: found })
+    must_be_empty(root, &Spot::find(root, &path)?)?;
+    let done = trash(root, path.as_str(), identity, into, tag)?;
+    // Somebody may have put something in at the last moment: then it goes back.
+    let emptied = Trash::open(root).and_then(|trash| trash.spot(root, into.0)).and_then(|spot| must_be_empty(root, &spot));
+    if emptied.is_err() {
+        undo(root, &done)?;
+        return Err(root.errno(path.as_str(), Errno::NOTEMPTY));
+    }
+    Ok(done)
+}
+
+fn must_be_empty(root: &Root, spot: &Spot) -> Result<(), Fault> {
+    let told = |errno| root.errno(&spot.path, errno);
+    let folder = sys::open_beneath(spot.folder(), &spot.name, sys::FOLDER).map_err(told)?;
+    let (names, _) = sys::names_after(folder.as_fd(), None, 1).map_err(told)?;
+    if names.is_empty() { Ok(()) } else { Err(told(Errno::NOTEMPTY)) }
 }
 
 fn trash(root: &Root, from: &str, identity: &Identity, into: (&str, i64), tag: &str) -> Result<Done, Fault> {
@@ -214,18 +224,4 @@ fn purge(root: &Root, id: &str, identity: &Identity, tag: &str) -> Result<Done, 
     trash.forget(id);
     copy::remove_all(root, &leaving)?;
     Ok(Done::Purged { id: id.to_owned() })
-}
-
-/// Brings back an empty folder with its mode and time.
-pub(super) fn remake_folder(root: &Root, path: &str, identity: &Identity) -> Result<(), Fault> {
-    let path = root.changeable(path)?;
-    let (spot, made) = Spot::make(root, &path)?;
-    let told = |errno| root.errno(path.as_str(), errno);
-    let put = rustix::fs::mkdirat(spot.folder(), spot.name.as_str(), Mode::RWXU).and_then(|()| {
-        let folder = sys::open_beneath(spot.folder(), &spot.name, sys::FOLDER)?;
-        rustix::fs::fchmod(folder.as_fd(), Mode::from_raw_mode(identity.mode))?;
-        rustix::fs::futimens(folder.as_fd(), &copy::times(identity))
-    });
-    put.map_err(told).inspect_err(|_| made.take_back(root))?;
-    spot.sync(root)
 }

@@ -113,7 +113,7 @@ pub(super) fn keep_owner(place: &Spot, file: BorrowedFd<'_>) {
 }
 
 /// The time of last change as it was; that of last access is left to the system.
-pub(super) fn times(meant: &Identity) -> Timestamps {
+fn times(meant: &Identity) -> Timestamps {
     let changed = Timespec { tv_sec: meant.mtime_ns.div_euclid(1_000_000_000), tv_nsec: meant.mtime_ns.rem_euclid(1_000_000_000) };
     Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT }, last_modification: changed }
 }

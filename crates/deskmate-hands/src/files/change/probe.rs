@@ -32,7 +32,7 @@ pub fn probe(root: &Root, step: &Step) -> Result<Probe, Fault> {
             let moved = |identity| Done::Moved { from: from.clone(), to: to.clone(), identity, made: Vec::new() };
             Ok(between(at(root, from)?, at(root, to)?, identity, moved))
         }
-        Step::Trash { from, id, at_us, identity } => {
+        Step::Trash { from, id, at_us, identity } | Step::RemoveEmptyFolder { path: from, id, at_us, identity } => {
             let trashed = |identity| Done::Trashed { from: from.clone(), id: id.clone(), at_us: *at_us, identity };
             Ok(between(at(root, from)?, in_trash(root, id), identity, trashed))
         }
@@ -46,11 +46,6 @@ pub fn probe(root: &Root, step: &Step) -> Result<Probe, Fault> {
         Step::Copy { to, .. } => Ok(written(at(root, to)?, "a copy")),
         Step::Write { to, .. } => Ok(written(at(root, to)?, "a file")),
         Step::MakeFolder { path } => Ok(written(at(root, path)?, "a folder")),
-        Step::RemoveEmptyFolder { path, identity } => Ok(match at(root, path)? {
-            Some(found) if found.is_same_thing(identity) => Probe::NotDone,
-            Some(_) => Probe::Unclear("something else is there now".to_owned()),
-            None => Probe::Unclear("the folder is gone, which others may have done".to_owned()),
-        }),
         Step::Purge { id, identity } => Ok(match in_trash(root, id) {
             Some(found) if found.is_same_thing(identity) => Probe::NotDone,
             Some(_) => Probe::Unclear("something else is in the trash under this id".to_owned()),

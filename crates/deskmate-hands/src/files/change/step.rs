@@ -74,8 +74,9 @@ pub enum Step {
     Replace { path: String, identity: Identity, content: Blob, kept: String, at_us: i64 },
     /// Makes a folder, and those on the way.
     MakeFolder { path: String },
-    /// Removes a folder that is empty.
-    RemoveEmptyFolder { path: String, identity: Identity },
+    /// Moves a folder to the trash if it is empty. It is not removed at once, so that steps before this one can be undone:
+    /// a folder that is made anew would be another one.
+    RemoveEmptyFolder { path: String, id: String, at_us: i64, identity: Identity },
     /// Moves a file, link or whole folder to the trash.
     Trash { from: String, id: String, at_us: i64, identity: Identity },
     /// Brings something back from the trash.
@@ -98,8 +99,6 @@ pub enum Done {
     Replaced { path: String, kept: String, old: Identity, new: Identity },
     /// The folders were made, the last one is the one that was asked for.
     FolderMade { path: String, made: Vec<String> },
-    /// The empty folder is gone.
-    FolderRemoved { path: String, identity: Identity },
     /// It lies in the trash.
     Trashed { from: String, id: String, at_us: i64, identity: Identity },
     /// It is out of the trash, where it had come from `from` at `at_us`.
@@ -148,10 +147,10 @@ impl Step {
     }
 
     /// The removal of an empty folder.
-    pub fn remove_empty_folder(root: &Root, path: &str) -> Result<Self, Fault> {
+    pub fn remove_empty_folder(root: &Root, path: &str, at_us: i64) -> Result<Self, Fault> {
         let path = changeable(root, path)?;
         let identity = root.identify(&path, false)?;
-        Ok(Self::RemoveEmptyFolder { path, identity })
+        Ok(Self::RemoveEmptyFolder { id: trash_id(&path, &identity, at_us), path, at_us, identity })
     }
 
     /// The way to the trash.

@@ -8,7 +8,6 @@ use super::super::identity::Identity;
 use super::super::path;
 use super::super::root::Root;
 use super::super::sys;
-use super::apply::remake_folder;
 use super::copy::look_closely;
 use super::spot::{Made, Spot, carries_nothing_withheld, relocate};
 use super::step::{Done, tag_of};
@@ -33,7 +32,6 @@ pub fn undo(root: &Root, done: &Done) -> Result<(), Fault> {
         Done::Copied { to, identity, made } | Done::Written { to, identity, made } => remove_written(root, to, identity, made, &tag),
         Done::Replaced { path, kept, old, new } => put_back(root, path, kept, old, new, &tag),
         Done::FolderMade { path, made } => remove_made(root, path, made),
-        Done::FolderRemoved { path, identity } => remake_folder(root, path, identity),
         Done::Trashed { from, id, identity, .. } => {
             let from = root.changeable(from)?;
             let trash = Trash::open(root)?;

@@ -410,6 +410,19 @@ fn a_root_for_reading_changes_nothing() {
 }
 
 #[test]
+fn only_an_empty_folder_is_removed_and_the_very_same_comes_back() {
+    let kit = Kit::new();
+    kit.put("full/x", "").folder("empty");
+    let inode = fs::metadata(kit.at("empty")).unwrap().ino();
+    assert_eq!(code(apply(&kit.root, &Step::remove_empty_folder(&kit.root, "full", AT).unwrap())), Code::NotEmpty);
+    assert_eq!(code(apply(&kit.root, &Step::remove_empty_folder(&kit.root, "full/x", AT).unwrap())), Code::NotAFolder);
+    let done = apply(&kit.root, &Step::remove_empty_folder(&kit.root, "empty", AT).unwrap()).unwrap();
+    assert!(!kit.is_there("empty"));
+    undo(&kit.root, &done).unwrap();
+    assert_eq!(fs::metadata(kit.at("empty")).unwrap().ino(), inode);
+}
+
+#[test]
 fn replacing_keeps_the_old_file_and_undoing_brings_the_very_same_back() {
     let kit = Kit::new();
     kit.put("a/doc", "old");

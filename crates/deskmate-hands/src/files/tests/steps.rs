@@ -90,7 +90,7 @@ fn plan(kit: &Kit, act: &Act) -> Result<Step, Fault> {
         Act::Write(to, bytes, mode) => Step::write_new(root, to, bytes.clone(), *mode),
         Act::Replace(path, bytes) => Step::replace(root, path, bytes.clone(), AT),
         Act::MakeFolder(path) => Step::make_folder(root, path),
-        Act::RemoveEmptyFolder(path) => Step::remove_empty_folder(root, path),
+        Act::RemoveEmptyFolder(path) => Step::remove_empty_folder(root, path, AT),
         Act::Trash(path) => Step::trash(root, path, AT),
         Act::Restore(index, to) => {
             let trash = list_trash(root, None, 100)?.entries;
@@ -101,7 +101,7 @@ fn plan(kit: &Kit, act: &Act) -> Result<Step, Fault> {
 }
 
 fn is_exact(step: &Step) -> bool {
-    matches!(step, Step::Move { .. } | Step::Trash { .. } | Step::Restore { .. } | Step::Replace { .. })
+    matches!(step, Step::Move { .. } | Step::Trash { .. } | Step::RemoveEmptyFolder { .. } | Step::Restore { .. } | Step::Replace { .. })
 }
 
 fn run(tree: &[(String, Thing)], acts: &[Act]) -> Result<(), TestCaseError> {
