@@ -4,3 +4,4 @@
 
 pub mod sandbox;
 pub mod files;
+pub mod documents;
