@@ -5,3 +5,4 @@
 pub mod sandbox;
 pub mod files;
 pub mod documents;
+pub mod web;
