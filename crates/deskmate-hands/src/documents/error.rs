@@ -1,6 +1,6 @@
 //! Why a document cannot be made.
 
-use super::{CELL_UNITS_MAX, CELLS_MAX, COLUMNS_MAX, DEPTH_MAX, PAGES_MAX, ROWS_MAX, TABLE_COLUMNS_MAX};
+use super::{CELL_UNITS_MAX, CELLS_MAX, COLUMNS_MAX, DEPTH_MAX, PAGES_MAX, PARTS_MAX, ROWS_MAX, TABLE_COLUMNS_MAX};
 
 /// Why a document cannot be made, in words that say what to change. Rows are counted from 1, without the header.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +56,9 @@ pub enum DocumentError {
         /// How long it may be.
         max: usize,
     },
+    /// The text has more parts than are made into one document.
+    #[error("the text has more than {PARTS_MAX} paragraphs, cells and changes of style; split it")]
+    TooManyParts,
     /// Lists in lists, or quotes in quotes, beyond what can be shown.
     #[error("lists and quotes are nested more than {DEPTH_MAX} deep")]
     TooDeep,

@@ -8,6 +8,8 @@ use super::clean::clean;
 
 /// Bytes of text that become one Word file or PDF.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Paragraphs, items, cells and changes of style in one text. Each costs memory far beyond its letters.
+pub const PARTS_MAX: usize = 50_000;
 /// How deep lists and quotes may be nested.
 pub const DEPTH_MAX: usize = 12;
 
@@ -20,6 +22,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Block>, DocumentError> {
     let mut reader = Reader { open: vec![Open::default()], ..Reader::default() };
     for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
         reader.take(event)?;
+        if reader.parts > PARTS_MAX {
+            return Err(DocumentError::TooManyParts);
+        }
     }
     Ok(reader.finish())
 }
@@ -41,6 +46,7 @@ struct Reader {
     header: Vec<Cell>,
     rows: Vec<Vec<Cell>>,
     row: Vec<Cell>,
+    parts: usize,
     bold: usize,
     italic: usize,
     /// Targets of the links and pictures that are open, and their words so far.
@@ -112,7 +118,10 @@ impl Reader {
                     self.push(Block::Code(code.trim_end_matches('\n').to_owned()));
                 }
             }
-            TagEnd::TableCell => self.row.push(std::mem::take(&mut self.spans)),
+            TagEnd::TableCell => {
+                self.parts += 1;
+                self.row.push(std::mem::take(&mut self.spans));
+            }
             TagEnd::TableHead => self.header = std::mem::take(&mut self.row),
             TagEnd::TableRow => self.rows.push(std::mem::take(&mut self.row)),
             TagEnd::Table => {
@@ -156,7 +165,10 @@ impl Reader {
         let (bold, italic) = (self.bold > 0, self.italic > 0);
         match self.spans.last_mut() {
             Some(last) if last.bold == bold && last.italic == italic && last.code == code => last.text.push_str(text),
-            _ => self.spans.push(Span { text: text.to_owned(), bold, italic, code }),
+            _ => {
+                self.parts += 1;
+                self.spans.push(Span { text: text.to_owned(), bold, italic, code });
+            }
         }
     }
 
@@ -169,12 +181,14 @@ impl Reader {
     }
 
     fn push(&mut self, block: Block) {
+        self.parts += 1;
         if let Some(open) = self.open.last_mut() {
             open.blocks.push(block);
         }
     }
 
     fn enter(&mut self, open: Open) -> Result<(), DocumentError> {
+        self.parts += 1;
         // A list and its item count twice; the text itself is always open.
         if self.open.len() > 2 * DEPTH_MAX {
             return Err(DocumentError::TooDeep);

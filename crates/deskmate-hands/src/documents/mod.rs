@@ -15,7 +15,7 @@ mod word;
 
 pub use error::DocumentError;
 pub use excel::{CELL_UNITS_MAX, CELLS_MAX, COLUMNS_MAX, ROWS_MAX, SHEET_BYTES_MAX, excel, excel_in_order};
-pub use markdown::{DEPTH_MAX, TEXT_BYTES_MAX};
+pub use markdown::{DEPTH_MAX, PARTS_MAX, TEXT_BYTES_MAX};
 pub use pdf::{PAGES_MAX, Pdf, TABLE_COLUMNS_MAX, pdf};
 pub use word::word;
 

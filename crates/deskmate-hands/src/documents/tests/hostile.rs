@@ -24,6 +24,18 @@ fn much_markup_is_text_or_an_error() {
 }
 
 #[test]
+fn many_parts_are_an_error() {
+    for piece in ["a\n\n", "*a*b", "- a\n"] {
+        let text = piece.repeat(PARTS_MAX + 1);
+        assert_eq!(word(&text), Err(DocumentError::TooManyParts), "{piece}");
+        assert_eq!(pdf(&text), Err(DocumentError::TooManyParts), "{piece}");
+    }
+    // Rows are filled up to the header's cells, so a short text can be a large table.
+    let wide = format!("{}|\n{}|\n{}", "|a".repeat(2_000), "|-".repeat(2_000), "|b|\n".repeat(2_000));
+    assert_eq!(word(&wide), Err(DocumentError::TooManyParts));
+}
+
+#[test]
 fn deep_nesting_is_an_error() {
     for piece in ["> ", "- ", "1. ", "> - "] {
         let text = format!("{}x", piece.repeat(500));
