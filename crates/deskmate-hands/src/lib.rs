@@ -2,7 +2,7 @@
 //! what it is told within the bounds it is given, and those bounds are kept by the operating system, not by looking at
 //! names.
 
-pub mod sandbox;
-pub mod files;
 pub mod documents;
+pub mod files;
+pub mod sandbox;
 pub mod web;
