@@ -55,6 +55,7 @@ pub fn open(home: &Path) -> Desk {
         away: deskmate_core::call::Away::default(),
         open_allowed: true,
         rulebooks: deskmate_core::policy::Cache::default(),
+        hands: Arc::new(deskmate_core::call::NoHands),
     }
 }
 

@@ -200,7 +200,8 @@ fn erase(cx: &mut Cx<'_, '_>, input: Erase) -> Result<Erased> {
     }
     let event = record::find_event(cx.tx, input.seq)?.ok_or_else(|| Error::not_found(format!("the record has no event {}", input.seq)))?;
     identity::erase(cx.tx, &event)?;
-    let repeated = crate::bridge::erase(cx.tx, &event)?;
+    let mut repeated = crate::bridge::erase(cx.tx, &event)?;
+    repeated.extend(crate::workspace::plan::erase(cx.tx, &event)?);
     crate::request::erase(cx.tx, &event)?;
     crate::cowork::erase(cx.tx, &event)?;
     crate::notify::erase(cx.tx)?;

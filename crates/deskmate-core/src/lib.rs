@@ -3,7 +3,7 @@
 //! networks and processes are not reachable from here, which is why this crate depends on none of them.
 //!
 //! A capability is one folder: `bridge`, `cowork`, `edit`, `identity`, `import`, `job`, `meter`, `notify`, `policy`, `record`,
-//! `request`, `trust`. What they share is in `call`.
+//! `request`, `trust`, `workspace`. What they share is in `call`.
 
 pub mod backlog;
 pub mod bridge;
@@ -25,6 +25,7 @@ pub mod request;
 mod schema;
 mod text;
 pub mod trust;
+pub mod workspace;
 mod world;
 
 pub(crate) use desk::{DESK_EVENTS, desk_operations};

@@ -56,6 +56,32 @@ pub const PATH_BYTES_MAX: usize = 1_024;
 pub const RESERVATIONS_MAX: usize = 1_000;
 /// Paths and globs that stand in one project at once: a new reservation is compared with each.
 pub const RESERVED_PATHS_MAX: usize = 2_000;
+/// Folders that are open to agents.
+pub const ROOTS_MAX: usize = 100;
+/// Globs that one of them leaves out.
+pub const ROOT_DENY_MAX: usize = 200;
+/// Parts of a path beneath a root.
+pub const PATH_PARTS_MAX: usize = 100;
+/// Entries in one page of a folder.
+pub const FILES_PAGE_MAX: u32 = 2_000;
+/// How much of a file one answer holds.
+pub const FILE_READ_BYTES_MAX: u64 = 400_000;
+/// A regular expression that is sought in files.
+pub const SEARCH_TEXT_BYTES_MAX: usize = 1_000;
+/// Steps that a caller names in one plan.
+pub const PLAN_WANTED_MAX: usize = 1_000;
+/// Steps that one plan may have.
+pub const PLAN_STEPS_MAX: i64 = 1_000_000;
+/// Steps that are kept, begun and ended together, and how many bytes their JSON may have.
+pub const PLAN_PART_STEPS: usize = 250;
+/// See [`PLAN_PART_STEPS`].
+pub const PLAN_PART_BYTES: usize = 512 * 1024;
+/// Paths of a plan that policy and its request see; the plan itself shows all.
+pub const PLAN_PATHS_SHOWN: usize = 100;
+/// Plans of one agent that are being made at once.
+pub const PLANNING_MAX: i64 = 8;
+/// What goes into a document, as JSON.
+pub const PLAN_DOCUMENT_BYTES_MAX: usize = 512 * 1024;
 /// Leases: the shortest, the usual and the longest time.
 pub const LEASE_MIN: Duration = Duration::from_secs(5);
 /// What a claim gets when the caller names no time.

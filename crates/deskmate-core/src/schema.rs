@@ -14,6 +14,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 8, name: "meters: one table of uses", sql: include_str!("schema/008_meter_use.sql") },
     Migration { version: 9, name: "requests: what waits of one kind", sql: include_str!("schema/009_pending_kind.sql") },
     Migration { version: 10, name: "requests: what is at stake first, of those the newest", sql: include_str!("schema/010_place.sql") },
+    Migration { version: 11, name: "workspace: plans and their steps", sql: include_str!("schema/011_plan.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
@@ -64,4 +65,6 @@ pub const TABLES: &[(&str, &str)] = &[
     ("imported", "source, kind, foreign_id"),
     ("notification", "id"),
     ("notification_channel", "name"),
+    ("plan", "id"),
+    ("plan_part", "plan, number"),
 ];

@@ -11,10 +11,11 @@ use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, S
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World, lease};
 use deskmate_db::{Db, Engine, Options, Seal, Tx};
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::activity::Activity;
+use crate::hands;
 use crate::live::Live;
 use crate::refusals::Refusals;
 use crate::streams::Streams;
@@ -38,6 +39,9 @@ pub(crate) struct App {
     key: Arc<SigningKey>,
     refusals: Arc<Refusals>,
     url: Arc<OnceLock<String>>,
+    pub(crate) hands: hands::Machine,
+    /// Counts calls that put work into the queue, for the worker to look at once.
+    pub(crate) queued: Arc<watch::Sender<u64>>,
 }
 
 impl App {
@@ -65,8 +69,17 @@ impl App {
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
         let own = Arc::clone(&key);
         db.read_blocking(move |tx| record::check_end(tx, &own))?;
-        let desk =
-            Desk { db, registry: Arc::new(registry), world, keys, away: Away::default(), open_allowed, rulebooks: deskmate_core::policy::Cache::default() };
+        let hands = hands::Machine::new();
+        let desk = Desk {
+            db,
+            registry: Arc::new(registry),
+            world,
+            keys,
+            away: Away::default(),
+            open_allowed,
+            rulebooks: deskmate_core::policy::Cache::default(),
+            hands: Arc::new(hands.clone()),
+        };
         Ok(Self {
             desk,
             live,
@@ -77,6 +90,8 @@ impl App {
             key,
             refusals: Arc::default(),
             url: Arc::default(),
+            hands,
+            queued: Arc::default(),
         })
     }
 
@@ -164,16 +179,24 @@ impl App {
     }
 
     async fn hold(&self, call: &Call) -> Result<Answer> {
-        let waits = self.desk.registry.get(&call.operation).is_some_and(|op| op.waits);
+        let op = self.desk.registry.get(&call.operation);
+        let (waits, followed) = (op.is_some_and(|op| op.waits), op.is_some_and(|op| op.is_followed()));
         let first = self.desk.call(call.clone()).await?;
-        if !waits || matches!(first.outcome, Outcome::Done(_)) {
+        if !followed && (!waits || matches!(first.outcome, Outcome::Done(_))) {
             return Ok(first);
+        }
+        if followed {
+            self.queued.send_modify(|calls| *calls += 1);
         }
         let asked = call.input.get("timeout_seconds").and_then(Value::as_u64).map_or(WAIT_MAX, Duration::from_secs);
         let deadline = Instant::now() + asked.min(WAIT_MAX);
         let mut topics = vec![self.live.topic(&first.actor.id)];
-        for (field, kind) in [("job", "job"), ("task_id", "task"), ("request", "request"), ("request_id", "request")] {
-            if let Some(id) = call.input.get(field).and_then(Value::as_str) {
+        let said = match &first.outcome {
+            Outcome::Done(said) if followed => said,
+            _ => &call.input,
+        };
+        for (field, kind) in [("job", "job"), ("task_id", "task"), ("request", "request"), ("request_id", "request"), ("plan_id", "plan")] {
+            if let Some(id) = said.get(field).and_then(Value::as_str) {
                 topics.push(self.live.topic(&format!("{kind}:{id}")));
             }
         }
@@ -183,7 +206,11 @@ impl App {
             for notified in &mut woken {
                 notified.as_mut().enable();
             }
-            let answer = self.desk.call(call.clone()).await?;
+            // What a call began is looked at; what only waits is asked again.
+            let answer = match self.desk.follow(call, &first).await? {
+                Some(outcome) => Answer { outcome, actor: first.actor.clone(), decision: first.decision },
+                None => self.desk.call(call.clone()).await?,
+            };
             if matches!(answer.outcome, Outcome::Done(_)) {
                 return Ok(answer);
             }

@@ -6,6 +6,7 @@ mod background;
 mod cli;
 mod config;
 mod effects;
+mod hands;
 mod home;
 mod http;
 mod import;

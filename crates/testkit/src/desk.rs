@@ -2,11 +2,11 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use deskmate_core::call::{Actor, Away, Call, Credential, Desk, Outcome, Registry, Surface};
+use deskmate_core::call::{Actor, Away, Call, Credential, Desk, Errand, Fetched, Hands, NoHands, Outcome, Registry, Surface};
 use deskmate_core::record::{self, Keyring, Report, Sealer, Sealing, SigningKey, Stager, Verifier};
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World};
 use deskmate_db::{Db, Engine, Options};
@@ -51,6 +51,22 @@ pub enum Caller {
     System,
 }
 
+/// The hands that a test lends to its desk; none until then.
+#[derive(Default)]
+struct Lent(RwLock<Option<Arc<dyn Hands>>>);
+
+impl Hands for Lent {
+    fn run(&self, errand: Errand) -> Fetched<'_> {
+        let hands = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Box::pin(async move {
+            match hands {
+                Some(hands) => hands.run(errand).await,
+                None => NoHands.run(errand).await,
+            }
+        })
+    }
+}
+
 /// A desk for one test.
 pub struct TestDesk {
     /// The desk.
@@ -58,6 +74,7 @@ pub struct TestDesk {
     /// Its clock and chance.
     pub world: Arc<TestWorld>,
     key: Arc<SigningKey>,
+    hands: Arc<Lent>,
     // Dropped last: first the desk lets go of its files.
     _schema: Option<PgSchema>,
     _directory: Option<tempfile::TempDir>,
@@ -90,6 +107,7 @@ impl TestDesk {
         options.threads = 2;
         let db = open(&options, &key);
         let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
+        let hands: Arc<Lent> = Arc::default();
         let desk = Desk {
             db,
             registry: Arc::new(registry),
@@ -98,8 +116,14 @@ impl TestDesk {
             away: Away::default(),
             open_allowed: true,
             rulebooks: deskmate_core::policy::Cache::default(),
+            hands: Arc::clone(&hands) as Arc<dyn Hands>,
         };
-        Self { desk, world, key, _schema: schema, _directory: directory }
+        Self { desk, world, key, hands, _schema: schema, _directory: directory }
+    }
+
+    /// Lets the desk reach outside with these hands from now on.
+    pub fn lend(&self, hands: impl Hands + 'static) {
+        *self.hands.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(hands));
     }
 
     /// Stops the desk and starts it again on what it left on disk.

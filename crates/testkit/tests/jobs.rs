@@ -293,6 +293,17 @@ both! {
         sound(desk);
     }
 
+    fn the_only_server_takes_what_one_before_it_left_behind(desk: &TestDesk) {
+        let id = add(desk, new("work"));
+        let claimed = take_one(desk, "w1");
+        let rescued = desk.act(|cx| job::rescue_all(cx, 10)).unwrap();
+        assert_eq!((rescued.len(), &rescued[0].job), (1, &id), "also with a lease that lasts");
+        assert_code(&beat(desk, "w1", &claimed, None, None).unwrap_err(), Code::Conflict);
+        desk.world.pass(Duration::from_secs(5));
+        take_one(desk, "w2");
+        sound(desk);
+    }
+
     fn a_sign_of_life_keeps_the_job_and_carries_progress(desk: &TestDesk) {
         let id = add(desk, new("work"));
         let claimed = take_one(desk, "w1");

@@ -4,6 +4,7 @@
 mod actor;
 mod cx;
 mod decode;
+mod errand;
 mod idempotency;
 mod op;
 mod page;
@@ -14,6 +15,7 @@ pub use actor::{Access, Actor, ActorKind, Credential, Presence, Role, Signed, Su
 pub use cx::Cx;
 pub(crate) use decode::check_value;
 pub use decode::parse_strict;
+pub use errand::{Errand, Fetched, Hands, NoHands};
 pub use idempotency::prune_keys;
 pub use op::{Effect, Hints, Need, Op, Outcome, Toolset, Wait, Without};
 pub use page::{Page, PageIn};

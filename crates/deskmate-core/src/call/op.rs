@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::actor::{Access, Role};
 use super::cx::Cx;
+use super::errand::Errand;
 use crate::{Code, Error, Result};
 
 /// A named group of operations that can be mounted alone.
@@ -22,6 +23,8 @@ pub enum Toolset {
     Bridge,
     /// Intentions, decisions, trust and handoffs.
     Cowork,
+    /// Files beneath roots, and plans that change them.
+    Workspace,
     /// The desk itself: record, jobs, identity. Served to people and their programs, not mounted for agents.
     Desk,
     /// Fixtures for protocol tests; never part of a released binary.
@@ -34,6 +37,7 @@ impl Toolset {
         match self {
             Self::Bridge => "bridge",
             Self::Cowork => "cowork",
+            Self::Workspace => "workspace",
             Self::Desk => "desk",
             Self::Conformance => "conformance",
         }
@@ -107,6 +111,8 @@ pub enum Outcome {
 pub(crate) type Prepared = Arc<dyn Any + Send + Sync>;
 type Run = dyn Fn(&mut Cx<'_, '_>, Value, Option<&Prepared>) -> Result<Outcome> + Send + Sync;
 type Prepare = dyn Fn(&mut Cx<'_, '_>, &Value) -> Result<Prepared> + Send + Sync;
+type Follow = dyn Fn(&mut Cx<'_, '_>, &Value) -> Result<Outcome> + Send + Sync;
+type Wants = dyn Fn(&mut Cx<'_, '_>, &Value) -> Result<Errand> + Send + Sync;
 
 /// What the input type says of itself.
 struct Described {
@@ -135,6 +141,8 @@ pub struct Op {
     described: OnceLock<Described>,
     run: Box<Run>,
     prepare: Option<Box<Prepare>>,
+    wants: Option<Box<Wants>>,
+    follow: Option<Box<Follow>>,
     writes_when: Option<fn(&Value) -> bool>,
     secrets: &'static [&'static str],
     secret_input: &'static [&'static str],
@@ -200,6 +208,30 @@ impl Op {
         Self { prepare: Some(prepare), ..Self::declare::<I, O>(toolset, name, Effect::Write, hints, run) }
     }
 
+    /// A look at something outside: `wants` says at what, and `tell` makes an answer of what was found there. It changes
+    /// nothing; that an agent looked is told to the record.
+    pub fn look<I, F, O>(
+        toolset: Toolset,
+        name: &'static str,
+        wants: fn(&mut Cx<'_, '_>, &I) -> Result<Errand>,
+        tell: fn(&mut Cx<'_, '_>, I, F) -> Result<O>,
+    ) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + 'static,
+        F: DeserializeOwned + 'static,
+        O: Serialize + JsonSchema + 'static,
+    {
+        let hints = Hints { destructive: false, idempotent: true, open_world: false };
+        let run: Box<Run> = Box::new(move |cx, input, found| {
+            let found = found.and_then(|found| found.downcast_ref::<Value>());
+            let found = found.ok_or_else(|| Error::new(Code::Internal, "nobody looked before this operation told of it"))?;
+            let found = F::deserialize(found).map_err(|error| Error::new(Code::Internal, format!("what was found is unreadable: {error}")))?;
+            Ok(Outcome::Done(encode(&tell(cx, decode(input)?, found)?)?))
+        });
+        let wants: Box<Wants> = Box::new(move |cx, input| wants(cx, &decode(input.clone())?));
+        Self { wants: Some(wants), ..Self::declare::<I, O>(toolset, name, Effect::Read, hints, run) }
+    }
+
     fn declare<I: JsonSchema, O: JsonSchema>(toolset: Toolset, name: &'static str, effect: Effect, hints: Hints, run: Box<Run>) -> Self {
         let access = if toolset == Toolset::Desk { Access::Person(Role::Viewer) } else { Access::Anyone };
         Self {
@@ -214,6 +246,8 @@ impl Op {
             described: OnceLock::new(),
             run,
             prepare: None,
+            wants: None,
+            follow: None,
             writes_when: None,
             secrets: &[],
             secret_input: &[],
@@ -221,6 +255,17 @@ impl Op {
             names_caller: false,
             untold_when: None,
         }
+    }
+
+    /// It begins something that ends later: a surface may hold the caller until `follow`, which reads what became of its
+    /// answer, is ready with a newer one.
+    #[must_use]
+    pub fn followed<O: Serialize + 'static>(mut self, follow: fn(&mut Cx<'_, '_>, &Value) -> Result<Wait<O>>) -> Self {
+        self.follow = Some(Box::new(move |cx, answer| match follow(cx, answer)? {
+            Wait::Ready(answer) => Ok(Outcome::Done(encode(&answer)?)),
+            Wait::NotYet(answer) => Ok(Outcome::NotYet(encode(&answer)?)),
+        }));
+        self
     }
 
     /// Says who may call it.
@@ -412,6 +457,25 @@ impl Op {
 
     pub(crate) fn is_prepared(&self) -> bool {
         self.prepare.is_some()
+    }
+
+    /// What it needs from outside, if it is a look.
+    pub(crate) fn wants(&self, cx: &mut Cx<'_, '_>, input: &Value) -> Result<Option<Errand>> {
+        self.wants.as_ref().map(|wants| wants(cx, input).map_err(|error| self.veil(error))).transpose()
+    }
+
+    /// Whether something goes on after its answer.
+    pub fn is_followed(&self) -> bool {
+        self.follow.is_some()
+    }
+
+    /// What became of an answer.
+    pub(crate) fn follow(&self, cx: &mut Cx<'_, '_>, answer: &Value) -> Result<Option<Outcome>> {
+        self.follow.as_ref().map(|follow| follow(cx, answer)).transpose()
+    }
+
+    pub(crate) fn is_look(&self) -> bool {
+        self.wants.is_some()
     }
 }
 

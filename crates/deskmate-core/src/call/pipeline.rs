@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::actor::{Access, Actor, Credential, Presence, Surface};
 use super::cx::Cx;
 use super::decode::{check_size, check_value};
+use super::errand::{Errand, Hands};
 use super::idempotency::Key;
 use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
@@ -92,6 +93,8 @@ pub struct Desk {
     pub open_allowed: bool,
     /// The rulebook that was used last.
     pub rulebooks: Cache,
+    /// Who looks at what is outside.
+    pub hands: Arc<dyn Hands>,
 }
 
 impl Desk {
@@ -118,9 +121,18 @@ impl Desk {
         Ok(answer)
     }
 
-    /// Reads on a reader, writes on the writer.
+    /// Looks outside between its two steps, reads on a reader, writes on the writer.
     async fn decide_where(&self, op: Arc<Op>, call: Call) -> Result<Answer> {
         let desk = self.clone();
+        if op.is_look() {
+            let (own, wanted, asked) = (self.clone(), Arc::clone(&op), call.clone());
+            let Some((errand, is_told)) = self.db.read(move |tx| own.wants(tx, &wanted, &asked)).await? else {
+                return Err(Error::new(Code::Internal, "a look that looks at nothing"));
+            };
+            let found: Prepared = Arc::new(self.hands.run(errand).await?);
+            let tell = move |tx: &mut Tx<'_>| desk.run(tx, &op, &call, Some(&found));
+            return if is_told { self.db.write(tell).await } else { self.db.read(tell).await };
+        }
         if op.effect_of(&call.input) == Effect::Read {
             return self.db.read(move |tx| desk.run(tx, &op, &call, None)).await;
         }
@@ -131,6 +143,13 @@ impl Desk {
             None
         };
         self.db.write(move |tx| desk.run(tx, &op, &call, prepared.as_ref())).await
+    }
+
+    /// What became of the answer to a call that began something.
+    pub async fn follow(&self, call: &Call, answer: &Answer) -> Result<Option<Outcome>> {
+        let (Some(op), Outcome::Done(said)) = (self.registry.get(&call.operation).cloned(), &answer.outcome) else { return Ok(None) };
+        let (desk, actor, surface, said) = (self.clone(), answer.actor.clone(), call.surface, said.clone());
+        self.db.read(move |tx| op.follow(&mut desk.cx(tx, actor.clone(), surface), &said)).await
     }
 
     /// Runs something of the desk's own, in one transaction.
@@ -170,6 +189,13 @@ impl Desk {
         Ok(actor)
     }
 
+    /// What a look needs, and whether the record is told of it: a person's own looking is no news.
+    fn wants(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<(Errand, bool)>> {
+        let (actor, input) = self.enter(tx, op, call)?;
+        let is_told = actor.is_agent();
+        Ok(op.wants(&mut self.cx(tx, actor, call.surface), &input)?.map(|errand| (errand, is_told)))
+    }
+
     fn prepare(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<Prepared>> {
         let (actor, mut input) = self.enter(tx, op, call)?;
         if op.takes_key() {
@@ -188,7 +214,7 @@ impl Desk {
         // A key on a call that only reads asks for nothing: reading twice is the same as reading once.
         let key = if op.takes_key() { Key::take(&mut input)? } else { None };
         if effect == Effect::Read {
-            let outcome = op.run(&mut cx, input, None)?;
+            let outcome = op.run(&mut cx, input, prepared)?;
             return Ok(Answer { outcome, actor: cx.actor, decision: cx.decision });
         }
         let name = op.full_name();

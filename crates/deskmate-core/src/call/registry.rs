@@ -26,6 +26,7 @@ impl Registry {
             crate::policy::operations,
             crate::request::operations,
             crate::trust::operations,
+            crate::workspace::operations,
         ];
         Self::of(capabilities.into_iter().flat_map(|operations| operations()))
     }
@@ -86,6 +87,7 @@ pub fn event_catalogue() -> Vec<Kind> {
         crate::policy::EVENTS,
         crate::request::EVENTS,
         crate::trust::EVENTS,
+        crate::workspace::EVENTS,
         crate::DESK_EVENTS,
     ]
     .concat();

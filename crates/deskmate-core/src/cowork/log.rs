@@ -120,7 +120,7 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: LogAction) -> Result<Logged> {
     let outcome = input.outcome.unwrap_or(Outcome::Done);
     let named = input.proposal_id.as_deref().map(|id| words::id("proposal_id", id)).transpose()?;
     let found = match &named {
-        Some(id) => request::find(cx, id)?.filter(|request| request.kind.is_act()),
+        Some(id) => request::find(cx, id)?.filter(|request| request.kind.is_reported()),
         None => None,
     };
     let matches = compare(found.as_ref(), executed.as_ref())?;

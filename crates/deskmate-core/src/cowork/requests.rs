@@ -255,6 +255,9 @@ pub(super) struct BeginOut {
 
 pub(super) fn begin(cx: &mut Cx<'_, '_>, input: BeginAct) -> Result<BeginOut> {
     let found = find(cx, "proposal_id", &input.proposal_id)?;
+    if !found.kind.is_reported() {
+        return Err(Error::conflict("the desk does this itself").hint("workspace_execute_plan begins it"));
+    }
     let target_state = input.target_state.map(|state| words::said("target_state", state, CHANGE_BYTES_MAX)).transpose()?;
     let begun = request::begin(cx, &found.id, target_state.as_ref())?;
     Ok(match begun {

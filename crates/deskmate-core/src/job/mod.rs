@@ -26,7 +26,7 @@ use crate::record::Kind;
 pub use model::{Beat, Claimed, Enqueued, IfLost, NewJob, Outcome, Owner, Priority, Progress, Pruned, Rescued, State};
 pub use prune::prune;
 pub use queue::{claim, enqueue, ensure_scheduled, next_due};
-pub use run::{finish, heartbeat, rescue};
+pub use run::{finish, heartbeat, rescue, rescue_all};
 pub use steer::{cancel, retry};
 
 /// What this capability tells the record.

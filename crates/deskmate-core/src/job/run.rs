@@ -137,7 +137,19 @@ pub(super) const RUNNING: &str = "select id, (select expires_at from lease where
 /// Takes jobs from workers that gave no sign of life, at most `limit` of them. The lost attempt is closed; the job waits
 /// for another one, or ends where there is none left, where it was to be stopped, or where it must not run twice.
 pub fn rescue(cx: &mut Cx<'_, '_>, limit: u32) -> Result<Vec<Rescued>> {
-    let (now, limit) = (cx.now(), limit.min(JOB_SLICE_MAX) as usize);
+    let now = cx.now();
+    take_from_lost(cx, now, limit)
+}
+
+/// The same for jobs of every worker there was. Only for a server that has just started and is the only one: nobody else
+/// can still be at them, and their leases need not run out first.
+pub fn rescue_all(cx: &mut Cx<'_, '_>, limit: u32) -> Result<Vec<Rescued>> {
+    take_from_lost(cx, i64::MAX, limit)
+}
+
+/// Takes the jobs whose leases end until then.
+fn take_from_lost(cx: &mut Cx<'_, '_>, until: i64, limit: u32) -> Result<Vec<Rescued>> {
+    let limit = limit.min(JOB_SLICE_MAX) as usize;
     let mut rescued = Vec::new();
     let mut after = String::new();
     // The running jobs are as many as the workers can hold, so looking at each of them is cheap. The other way round,
@@ -149,7 +161,7 @@ pub fn rescue(cx: &mut Cx<'_, '_>, limit: u32) -> Result<Vec<Rescued>> {
                 return Ok(rescued);
             }
             after = row.get(0)?;
-            if row.get::<Option<i64>>(1)?.is_none_or(|expires_at| expires_at <= now) {
+            if row.get::<Option<i64>>(1)?.is_none_or(|expires_at| expires_at <= until) {
                 rescued.push(give_up(cx, &after)?);
             }
         }

@@ -108,7 +108,7 @@ impl Reader<'_> {
         if let Some(node) = table.get("policy_mode") {
             document.mode = self.word(node, "policy_mode", &[("strict", PolicyMode::Strict), ("permissive", PolicyMode::Permissive)]);
         }
-        document.desk = self.sections(&mut table);
+        document.desk = self.sections(&mut table, Section::ALL.into_iter());
         if let Some(node) = table.get("domains") {
             document.domains = Some(self.domains(node));
         }
@@ -414,9 +414,9 @@ impl Reader<'_> {
         self.need_text(table, key, NAME_CHARS_MAX, example).map(str::to_owned)
     }
 
-    fn sections(&mut self, table: &mut Table<'_>) -> BTreeMap<Section, Patch> {
+    fn sections(&mut self, table: &mut Table<'_>, known: impl Iterator<Item = Section>) -> BTreeMap<Section, Patch> {
         let mut sections = BTreeMap::new();
-        for section in Section::ALL {
+        for section in known {
             let path = table.at(section.name());
             let Some(node) = table.get(section.name()) else { continue };
             let Some(inner) = self.table(node, &path) else { continue };
@@ -447,7 +447,7 @@ impl Reader<'_> {
                 continue;
             }
             let Some(mut inner) = self.table(node, &path) else { continue };
-            let sections = self.sections(&mut inner);
+            let sections = self.sections(&mut inner, Section::ALL.into_iter().filter(|section| section.is_for_domains()));
             self.finish(&inner);
             all.insert(key.name.clone(), sections);
         }

@@ -273,11 +273,13 @@ pub enum Section {
     Handoff,
     /// When the governance report speaks up.
     Governance,
+    /// Where agents may look around, and plans change something.
+    Workspace,
 }
 
 impl Section {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Trust, Self::Authority, Self::Feedback, Self::Handoff, Self::Governance];
+    pub const ALL: [Self; 6] = [Self::Trust, Self::Authority, Self::Feedback, Self::Handoff, Self::Governance, Self::Workspace];
 
     /// The stable name.
     pub fn name(self) -> &'static str {
@@ -287,7 +289,13 @@ impl Section {
             Self::Feedback => "feedback",
             Self::Handoff => "handoff",
             Self::Governance => "governance",
+            Self::Workspace => "workspace",
         }
+    }
+
+    /// Whether a domain may have its own: folders are not a matter of domains.
+    pub(super) fn is_for_domains(self) -> bool {
+        self != Self::Workspace
     }
 
     /// The section of a name.

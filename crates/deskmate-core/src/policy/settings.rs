@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::yaml::{nearest, or, short};
 use super::{Mode, Patch, Section};
 use crate::limits::NAME_CHARS_MAX;
-use Allowed::{Count, Fields, Flag, MaybeCount, MaybeNumber, Number, Texts, Word};
+use crate::workspace::{self, Root};
+use Allowed::{Count, Fields, Flag, MaybeCount, MaybeNumber, Number, Roots, Texts, Word};
 
 /// All settings as they hold in one domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +25,8 @@ pub struct Settings {
     pub handoff: HandoffSettings,
     /// When the governance report speaks up.
     pub governance: GovernanceSettings,
+    /// Where agents may look around, and plans change something; for the whole desk only.
+    pub workspace: WorkspaceSettings,
 }
 
 /// Whether a promotion waits for a person.
@@ -197,6 +200,24 @@ impl Default for GovernanceSettings {
     }
 }
 
+/// Where agents may look around, and plans change something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkspaceSettings {
+    /// The folders.
+    pub roots: Vec<Root>,
+    /// Days that deleted things stay in the trash; for ever if not given.
+    pub trash_days: Option<u32>,
+    /// Whether a copy of what plans did is written into each folder where they do it, `.deskmate-audit.jsonl`.
+    pub audit_file: bool,
+}
+
+impl Default for WorkspaceSettings {
+    fn default() -> Self {
+        Self { roots: Vec::new(), trash_days: None, audit_file: true }
+    }
+}
+
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Allowed {
@@ -216,6 +237,8 @@ enum Allowed {
     Texts,
     /// A list of field patterns.
     Fields,
+    /// A list of folders.
+    Roots,
 }
 
 /// Ten years.
@@ -265,6 +288,8 @@ const GOVERNANCE: &[(&str, Allowed)] = &[
     ("rubber_stamp_seconds", Count(1, SECONDS_MAX)),
 ];
 
+const WORKSPACE: &[(&str, Allowed)] = &[("roots", Roots), ("trash_days", MaybeCount(1, 36_600)), ("audit_file", Flag)];
+
 fn allowed(section: Section) -> &'static [(&'static str, Allowed)] {
     match section {
         Section::Trust => TRUST,
@@ -272,6 +297,7 @@ fn allowed(section: Section) -> &'static [(&'static str, Allowed)] {
         Section::Feedback => FEEDBACK,
         Section::Handoff => HANDOFF,
         Section::Governance => GOVERNANCE,
+        Section::Workspace => WORKSPACE,
     }
 }
 
@@ -296,6 +322,7 @@ pub(super) fn problem(section: Section, key: &str, value: &Value) -> Option<Stri
         MaybeCount(min, max) => (!value.is_null() && !counted(min, max)).then(|| not_counted(min, max)),
         Flag => (!value.is_boolean()).then(|| format!("{value} is not a yes or no: write true or false")),
         Word(words) => (!value.as_str().is_some_and(|word| words.contains(&word))).then(|| format!("{value} is not known here: write {}", or(words))),
+        Roots => workspace::root_problem(value),
         Texts | Fields => texts_problem(value, *allowed == Fields),
     }
 }

@@ -32,8 +32,8 @@ pub(crate) use list::list;
 pub use proof::{Proof, check_consistency, check_proof, consistency, prove};
 pub use prune::prune_checkpoints;
 pub use read::{
-    EventRow, Named, SEALED_OF_REQUEST, Search, Told, fill, find_event, heads_after, heads_of_request, named_after, newest_checkpoint, place_at, search,
-    search_heads, size, told_of, told_of_request,
+    EventRow, Leaf, Named, SEALED_OF_REQUEST, Search, Told, fill, find_event, heads_after, heads_of_request, leaf, leaves_after, named_after,
+    newest_checkpoint, place_at, search, search_heads, size, told_of, told_of_request,
 };
 pub use seal::{Sealer, Sealing, Stager, check_end, seal_staged};
 pub use tree::{Frontier, StoredHashes};

@@ -4,12 +4,13 @@ use deskmate_db::{Engine, Row, Tx, args};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tlog_tiles::record_hash;
 
 use super::entry::{Body, Entry};
 use super::tree::signed;
 use crate::call::{Actor, Signed};
 use crate::limits::PAGE_BYTES_MAX;
-use crate::{Code, Error, Result, format_time};
+use crate::{Code, Error, Result, format_time, hex};
 
 /// An event as it is shown.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -130,6 +131,33 @@ pub fn heads_after(tx: &mut Tx<'_>, from: u64, limit: u32) -> Result<Vec<EventRo
 pub fn find_event(tx: &mut Tx<'_>, seq: u64) -> Result<Option<EventRow>> {
     let rows = tx.query("select e.seq, e.body, p.payload from event e left join event_payload p on p.seq = e.seq where e.seq = $1", args![signed(seq)])?;
     rows.first().map(EventRow::read).transpose()
+}
+
+/// An event with the hash by which it is a leaf of the record.
+#[derive(Clone, Debug)]
+pub struct Leaf {
+    /// What happened, without what somebody wrote.
+    pub event: EventRow,
+    /// The hash, as hex.
+    pub hash: String,
+}
+
+impl Leaf {
+    fn read(row: &Row) -> Result<Self> {
+        Ok(Self { event: EventRow::read_head(row)?, hash: hex(&record_hash(row.get::<String>(1)?.as_bytes()).0) })
+    }
+}
+
+const LEAVES: &str = "select seq, body from event where kind = $1 and seq > $2 order by seq limit $3";
+
+/// Events of a kind behind a place, oldest first.
+pub fn leaves_after(tx: &mut Tx<'_>, kind: &str, after: Option<u64>, limit: u32) -> Result<Vec<Leaf>> {
+    tx.query(LEAVES, args![kind, after.map_or(-1, signed), limit])?.iter().map(Leaf::read).collect()
+}
+
+/// The event of a kind at a place.
+pub fn leaf(tx: &mut Tx<'_>, kind: &str, seq: u64) -> Result<Option<Leaf>> {
+    tx.query("select seq, body from event where seq = $1 and kind = $2", args![signed(seq), kind])?.first().map(Leaf::read).transpose()
 }
 
 /// Which events a search wants, newest first, below a sequence number.

@@ -115,7 +115,7 @@ fn check_seen(request: &Request, expected: Option<&str>) -> Result<()> {
 
 /// Puts other arguments in the place of those that were proposed. Whatever was said before was said of something else.
 fn edited(cx: &Cx<'_, '_>, request: &mut Request, mut arguments: Value) -> Result<Value> {
-    if !request.kind.is_act() {
+    if !request.kind.is_editable() {
         return Err(Error::invalid("edits", format!("a {} is approved or rejected as it is", request.kind.name())));
     }
     let mut bound = Bound::read(request)?;

@@ -19,6 +19,17 @@ use crate::{Error, Result, meter};
 /// read it.
 pub fn begin(cx: &mut Cx<'_, '_>, id: &str, target: Option<&Value>) -> Result<Begun> {
     let request = rows::load(cx.tx, id)?.filter(|request| is_own(cx, request) || cx.actor.is_system()).ok_or_else(|| missing(id))?;
+    begin_of(cx, request, target)
+}
+
+/// The same for what the desk does itself: whoever may see it may begin it, because what is done is what was approved.
+pub(crate) fn begin_seen(cx: &mut Cx<'_, '_>, id: &str) -> Result<Begun> {
+    let request = super::find(cx, id)?.ok_or_else(|| missing(id))?;
+    begin_of(cx, request, None)
+}
+
+fn begin_of(cx: &mut Cx<'_, '_>, request: Request, target: Option<&Value>) -> Result<Begun> {
+    let id = &request.id.clone();
     approved_only(&request, cx.now())?;
     let Some(grant) = grant::newest(cx, id)? else { return Err(Error::conflict("this request has no grant").hint("ask again")) };
     let mut known = match check(cx, request, &grant)? {

@@ -40,6 +40,7 @@ pub use decide::{Correction, Further, approve, approve_with, reject, reject_with
 pub use digest::Bound;
 pub use due::{escalate_due, expire_due};
 pub(crate) use erase::erase;
+pub(crate) use execute::begin_seen;
 pub use execute::{begin, finish};
 pub(crate) use hidden::{hide, shown_executed, shown_packet};
 pub use judge::{Judged, for_people, judge, weigh};

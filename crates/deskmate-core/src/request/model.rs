@@ -25,10 +25,12 @@ pub enum RequestKind {
     Promotion,
     /// A change of policy that loosens something.
     Policy,
+    /// A plan that changes files.
+    Plan,
 }
 
 impl RequestKind {
-    pub(crate) const ALL: [Self; 6] = [Self::Proposal, Self::Approval, Self::Handoff, Self::Edit, Self::Promotion, Self::Policy];
+    pub(crate) const ALL: [Self; 7] = [Self::Proposal, Self::Approval, Self::Handoff, Self::Edit, Self::Promotion, Self::Policy, Self::Plan];
 
     /// The stable name.
     pub fn name(self) -> &'static str {
@@ -39,6 +41,7 @@ impl RequestKind {
             Self::Edit => "edit",
             Self::Promotion => "promotion",
             Self::Policy => "policy",
+            Self::Plan => "plan",
         }
     }
 
@@ -47,9 +50,19 @@ impl RequestKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| unreadable("kind", name))
     }
 
+    /// Whether people may change it before they approve it. The steps of a plan stand elsewhere, bound by a digest.
+    pub fn is_editable(self) -> bool {
+        matches!(self, Self::Proposal | Self::Approval)
+    }
+
+    /// Whether the requester does it and says what came of it; the desk itself does a plan.
+    pub fn is_reported(self) -> bool {
+        self.is_act() && self != Self::Plan
+    }
+
     /// Whether an approval gives a grant, which is used up when the act is done. The others happen when they are approved.
     pub fn is_act(self) -> bool {
-        matches!(self, Self::Proposal | Self::Approval)
+        matches!(self, Self::Proposal | Self::Approval | Self::Plan)
     }
 }
 

@@ -32,7 +32,7 @@ fn moves_trust(request: &Request) -> bool {
 /// A request was approved, by people or, where policy lets it pass, at once.
 pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&str>, further: &Further) -> Result<()> {
     match request.kind {
-        RequestKind::Proposal | RequestKind::Approval => {
+        RequestKind::Proposal | RequestKind::Approval | RequestKind::Plan => {
             let seconds = request.decided()?.map_or(0, |decision| decision.needs.grant_seconds);
             grant::issue(cx, request, seconds)?;
             if moves_trust(request) {

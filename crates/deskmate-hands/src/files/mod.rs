@@ -12,6 +12,7 @@
 //! Linux 5.6 or newer is what this is made for; where `openat2` is missing, paths are walked one folder at a time, which
 //! holds the same promise more slowly. All calls to the kernel that differ between systems are in `sys.rs`.
 
+mod audit;
 mod beneath;
 mod change;
 mod digest;
@@ -35,6 +36,7 @@ mod walk;
 mod watch;
 mod withheld;
 
+pub use audit::{AuditEnd, add_to_audit, audit_end, set_audit_aside};
 pub use change::{Blob, Done, Probe, Step, TrashListing, Trashed, apply, list_trash, probe, undo};
 pub use digest::digest_of;
 pub use duplicates::{Duplicates, DuplicatesSpec, Same, duplicates};

@@ -9,8 +9,10 @@ pub const DEPTH_MAX: usize = 128;
 
 /// Where deleted things go, beneath the root.
 pub const TRASH: &str = ".trash";
-/// Audit files: readable, but no step touches them.
-pub const AUDIT_FILES: [&str; 2] = [".coworker_audit.jsonl", ".deskmate-audit.jsonl"];
+/// Where a copy of what was done is written, beneath the root.
+pub const AUDIT_FILE: &str = ".deskmate-audit.jsonl";
+/// Audit files, ours and the one of an earlier server: readable, but no step touches them.
+pub const AUDIT_FILES: [&str; 2] = [AUDIT_FILE, ".coworker_audit.jsonl"];
 /// Folders of version control.
 pub const VERSION_CONTROL: [&str; 3] = [".git", ".hg", ".svn"];
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use deskmate_core::bridge::{self, Slice};
 use deskmate_core::call::{Cx, Surface, prune_keys};
 use deskmate_core::record::{newest_checkpoint, prune_checkpoints};
-use deskmate_core::{Result, format_time, hex, identity, job, meter, notify, request};
+use deskmate_core::{Result, format_time, hex, identity, job, meter, notify, request, workspace};
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -23,8 +23,8 @@ const SWEEPS_PER_ROUND: u32 = 12;
 /// How long the rows of credentials and reservations that have ended are kept, in microseconds: 90 days. The record
 /// tells of them for ever.
 const ENDED_KEPT: i64 = 90 * 86_400_000_000;
-/// Every so many sweeps, which is each hour, what idle agents used up is forgotten.
-const SWEEPS_PER_METERS: u32 = 60 * SWEEPS_PER_ROUND;
+/// Every so many sweeps, which is each hour, what idle agents used up is forgotten, and old trash is looked for.
+const SWEEPS_PER_HOUR: u32 = 60 * SWEEPS_PER_ROUND;
 /// Rows of one transaction, and how many of those one round takes: what is left waits for the next minute.
 const SLICE: u32 = 200;
 const SLICES_MAX: u32 = 500;
@@ -60,8 +60,9 @@ pub(super) async fn run(app: App, retention: Retention, to: Copies, stop: Cancel
                 send_checkpoint(&app, endpoint, &mut sent).await;
             }
         }
-        if count.is_multiple_of(SWEEPS_PER_METERS) {
+        if count.is_multiple_of(SWEEPS_PER_HOUR) {
             told("meters", prune_meters(&app, &stop).await);
+            told("trash", act(&app, workspace::schedule_trash).await);
         }
         count = count.wrapping_add(1);
     }

@@ -10,10 +10,10 @@ use super::handler::Endpoint;
 use crate::app::App;
 
 /// The toolsets that agents use, in the order in which they are offered.
-pub(crate) const MOUNTABLE: &[Toolset] = &[Toolset::Bridge, Toolset::Cowork];
+pub(crate) const MOUNTABLE: &[Toolset] = &[Toolset::Bridge, Toolset::Cowork, Toolset::Workspace];
 
 /// Toolsets that are announced and not there yet. Naming one is no mistake, so it only gets a note.
-const PLANNED: &[&str] = &["workspace", "agents", "board", "calendar", "guard", "vault", "transcripts", "whatsapp", "gateway"];
+const PLANNED: &[&str] = &["agents", "board", "calendar", "guard", "vault", "transcripts", "whatsapp", "gateway"];
 
 /// A choice of toolsets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,12 +89,12 @@ mod tests {
 
     #[test]
     fn planned_toolsets_get_a_note_and_unknown_ones_are_refused() {
-        let (mount, notes) = Mount::named(["workspace", "cowork", "bridge"], false).unwrap();
+        let (mount, notes) = Mount::named(["agents", "cowork", "bridge"], false).unwrap();
         assert_eq!(mount.toolsets, [Toolset::Bridge, Toolset::Cowork]);
         assert_eq!(notes.len(), 1);
         assert_eq!(Mount::named([""], true).unwrap().0, Mount::all(true));
         assert!(Mount::named(["bridge", "brigde"], false).unwrap_err().to_string().contains("brigde"));
-        assert!(Mount::named(["workspace"], false).is_err());
+        assert!(Mount::named(["agents"], false).is_err());
         // The desk's own operations are for people and their programs.
         assert!(Mount::named(["desk"], false).is_err());
     }

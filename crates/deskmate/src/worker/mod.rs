@@ -1,7 +1,11 @@
 //! The worker: takes due jobs under a lease, does them, and reports what became of them. One loop for each server;
 //! on PostgreSQL the servers share the queue.
 
+mod audit;
+mod execute;
 mod notification;
+mod plan;
+mod trash;
 mod verify;
 
 use std::future::Future;
@@ -12,7 +16,10 @@ use std::time::Duration;
 use deskmate_core::call::Surface;
 use deskmate_core::job::{self, Claimed, Outcome, Progress};
 use deskmate_core::record::VERIFY_JOB;
+use deskmate_core::workspace::TRASH_JOB;
+use deskmate_core::workspace::plan::{EXECUTE_JOB, PLAN_JOB};
 use deskmate_core::{Error, Result, notify};
+use deskmate_db::Engine;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -23,25 +30,46 @@ const LEASE: Duration = Duration::from_secs(30);
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How often an idle worker looks. The look is one read through an index.
 const LOOK: Duration = Duration::from_millis(250);
+/// How many jobs of a server before this one are taken in one transaction.
+const RESCUED_AT_ONCE: u32 = 100;
 /// What this version can do, and how many of each a server does beside each other. Notifications have places of their own:
 /// a receiver that hangs keeps nothing else waiting.
-const LANES: &[(&[&str], u32)] = &[(&[VERIFY_JOB], 4), (&[notify::JOB], 8)];
+const LANES: &[(&[&str], u32)] = &[(&[VERIFY_JOB], 4), (&[notify::JOB], 8), (&[PLAN_JOB, EXECUTE_JOB], 4), (&[TRASH_JOB], 1)];
 
 /// Does jobs until the server stops. Jobs under way then are given up and taken again later.
 pub(crate) async fn run(app: App, outlets: Outlets, stop: CancellationToken) {
+    if let Err(error) = rescue_left_behind(&app).await {
+        tracing::warn!(%error, "jobs that a server before this one left behind wait until their leases run out");
+    }
     let lanes = LANES.iter().map(|(kinds, at_once)| lane(app.clone(), outlets.clone(), kinds, *at_once, stop.clone()));
     futures_util::future::join_all(lanes).await;
+}
+
+/// A file has one server at a time, so what was under way when it opened is nobody's any more.
+async fn rescue_left_behind(app: &App) -> Result<()> {
+    if app.desk.db.engine() == Engine::Sqlite {
+        while app.desk.act(Surface::System, |cx| job::rescue_all(cx, RESCUED_AT_ONCE)).await?.len() >= RESCUED_AT_ONCE as usize {}
+    }
+    Ok(())
 }
 
 async fn lane(app: App, outlets: Outlets, kinds: &'static [&'static str], at_once: u32, stop: CancellationToken) {
     let name = format!("worker-{}-{}", std::process::id(), app.desk.world.opaque_id());
     let slots = Arc::new(tokio::sync::Semaphore::new(at_once as usize));
+    let mut queued = app.queued.subscribe();
     while !stop.is_cancelled() {
         let free = u32::try_from(slots.available_permits()).unwrap_or(0);
         let claimed = if free > 0 { claim(&app, &name, kinds, free).await } else { Vec::new() };
         for claimed in claimed {
             let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else { break };
-            let task = Running { app: app.clone(), outlets: outlets.clone(), worker: name.clone(), claimed: Arc::new(claimed), cancelled: Arc::default() };
+            let task = Running {
+                app: app.clone(),
+                outlets: outlets.clone(),
+                worker: name.clone(),
+                claimed: Arc::new(claimed),
+                cancelled: Arc::default(),
+                given_up: Arc::default(),
+            };
             let held = app.activity.hold();
             tokio::spawn(async move {
                 task.finish_it().await;
@@ -52,6 +80,7 @@ async fn lane(app: App, outlets: Outlets, kinds: &'static [&'static str], at_onc
         tokio::select! {
             () = stop.cancelled() => {}
             () = tokio::time::sleep(LOOK) => {}
+            _ = queued.changed() => {}
         }
     }
 }
@@ -80,6 +109,8 @@ struct Running {
     worker: String,
     claimed: Arc<Claimed>,
     cancelled: Arc<AtomicBool>,
+    /// The lease was lost: somebody else may have the job by now.
+    given_up: Arc<AtomicBool>,
 }
 
 impl Running {
@@ -103,6 +134,9 @@ impl Running {
         match self.claimed.kind.as_str() {
             VERIFY_JOB => verify::run(self).await,
             notify::JOB => notification::run(self).await,
+            PLAN_JOB => plan::run(self).await,
+            EXECUTE_JOB => execute::run(self).await,
+            TRASH_JOB => trash::run(self).await,
             other => Ok(Outcome::Failed { error: format!("this version cannot do {other}"), retry: true }),
         }
     }
@@ -114,9 +148,10 @@ impl Running {
         loop {
             tokio::select! {
                 outcome = &mut work => return outcome,
-                () = tokio::time::sleep(HEARTBEAT) => self.beat(None).await?,
+                () = tokio::time::sleep(HEARTBEAT) => self.beat(None).await.inspect_err(|_| self.given_up.store(true, Ordering::Relaxed))?,
             }
-            if self.is_cancelled() {
+            // A plan stops between its parts, so that what came of each is known.
+            if self.is_cancelled() && self.claimed.kind != EXECUTE_JOB {
                 return self.stopped().await;
             }
         }

@@ -42,3 +42,5 @@ mod streams;
 mod trust;
 #[cfg(test)]
 mod upkeep;
+#[cfg(test)]
+mod workspace;

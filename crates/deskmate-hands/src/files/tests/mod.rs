@@ -1,5 +1,6 @@
 //! What the files module promises, tried on real file systems.
 
+mod audit;
 mod crashes;
 mod devices;
 mod holes;

@@ -26,6 +26,7 @@ mod tour;
 mod trust;
 mod ui;
 mod visit;
+mod workspace;
 
 use axum::Router;
 use axum::extract::Request;
@@ -51,6 +52,7 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(case::routes())
         .merge(messages::routes())
         .merge(tasks::routes())
+        .merge(workspace::routes())
         .merge(tools::routes())
         .merge(people::routes())
         .merge(passkeys::routes())

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::judgement::{Hit, Reason, hits, reasons};
 use super::shell::{self, Page, Place};
-use super::trust;
 use super::ui::{self, Tone, badge, block, choice, fact, field, part, percent, plain, said, share, short, spaced, time, words};
 use super::visit::{Fault, People, Person, Visit};
+use super::{trust, workspace};
 
 /// When a request that waits is about to expire, in microseconds.
 const SOON: i64 = 60 * 60 * 1_000_000;
@@ -114,6 +114,14 @@ struct Grant {
     revoked_at: Option<String>,
 }
 
+impl Request {
+    /// The plan that it decides about, if it does.
+    fn plan(&self) -> Option<&str> {
+        let plan = self.act.as_ref()?.arguments.get("plan")?.as_str();
+        plan.filter(|_| self.kind == "plan")
+    }
+}
+
 pub(super) async fn serve(visit: Visit, Path(id): Path<String>) -> Result<Response, Fault> {
     let request: Request = visit.ask("desk_request_get", json!({ "request": id })).await?;
     let people = visit.people().await?;
@@ -147,6 +155,7 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
             @if request.state == "pending" { (acts(visit, people, request)) }
             @if can_undo(request) { (undo(request)) }
             @if request.kind == "handoff" { (packet(people, request)) } @else { (what(people, request)) }
+            @if let Some(plan) = request.plan() { (part("What it changes", workspace::steps_of(visit, plan).await)) }
             @if let Some(text) = &request.reasoning { (part("Why", words(text))) }
             @if let Some(text) = &request.reversibility { (part("If it goes wrong", words(text))) }
             (judged(request, &lately))
@@ -247,7 +256,7 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
                     (seen)
                     button data-key="a" { "Approve " kbd { "a" } }
                 }
-                (edit(request, &seen))
+                @if request.plan().is_none() { (edit(request, &seen)) }
             }
             details id={ "reject-" (id) } {
                 summary data-key="r" { "Reject " kbd { "r" } }
@@ -295,7 +304,7 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
             @if request.waits_for.as_deref() == Some("later") {
                 form data-call="desk_request_snooze" data-done="It waits again" { (hidden) button.quiet { "Take up again" } }
             }
-            @if !is_handoff && request.requester_kind == "agent" { (remember(&seen, id)) }
+            @if !is_handoff && request.plan().is_none() && request.requester_kind == "agent" { (remember(&seen, id)) }
             @if visit.you.role == "viewer" || visit.you.role == "member" { p.hint { "Your role looks on; approvers and owners decide." } }
         }
     }

@@ -21,19 +21,21 @@ pub(super) enum Place {
     Record,
     Messages,
     Tasks,
+    Workspace,
     Tools,
     People,
     Other,
 }
 
 impl Place {
-    const ALL: [(Self, &'static str, &'static str, &'static str); 8] = [
+    const ALL: [(Self, &'static str, &'static str, &'static str); 9] = [
         (Self::Inbox, "/", "Inbox", "i"),
         (Self::Agents, "/agents", "Agents", "a"),
         (Self::Policies, "/policies", "Policies", "p"),
         (Self::Record, "/record", "Record", "r"),
         (Self::Messages, "/messages", "Messages", "m"),
         (Self::Tasks, "/tasks", "Tasks", "t"),
+        (Self::Workspace, "/workspace", "Workspace", "w"),
         (Self::Tools, "/tools", "Tools", "o"),
         (Self::People, "/people", "People", "e"),
     ];

@@ -190,7 +190,7 @@ async function submit(form) {
       toast(sentence(answer.error), { tone: "alarm", seconds: 12 });
       failed(form, answer.error);
     } else if (then) {
-      return location.assign(then);
+      return location.assign(then.replace(/\{(\w+)\}/g, (_, field) => encodeURIComponent(answer[field] ?? "")));
     } else {
       const said = outcome(answer) ?? done;
       if (undo && said === done) toast(said, { act: offerUndo(undo, input), label: "Undo", seconds: SECONDS.undo });

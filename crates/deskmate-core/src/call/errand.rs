@@ -1,0 +1,35 @@
+//! What an operation needs from outside in the middle of its work: the first step says what is wanted, somebody with
+//! hands gets it while no transaction is open, and the last step makes an answer of it.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use serde_json::Value;
+
+use crate::workspace::Look;
+use crate::{Code, Error, Result};
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub enum Errand {
+    /// A look at files beneath a root.
+    Look(Box<Look>),
+}
+
+/// What came of it, on its way.
+pub type Fetched<'h> = Pin<Box<dyn Future<Output = Result<Value>> + Send + 'h>>;
+
+/// Whoever can reach outside. What it brings is bounded in size and time, and an error of it is the operation's.
+pub trait Hands: Send + Sync {
+    /// Does one errand.
+    fn run(&self, errand: Errand) -> Fetched<'_>;
+}
+
+/// A desk that reaches nothing outside.
+pub struct NoHands;
+
+impl Hands for NoHands {
+    fn run(&self, _: Errand) -> Fetched<'_> {
+        Box::pin(async { Err(Error::new(Code::Unavailable, "this desk reaches nothing outside").hint("ask the server, `deskmate up`")) })
+    }
+}

@@ -1,0 +1,62 @@
+//! What policy says to work on files. Looking is open where a root is, unless a rule, a pause or a limit forbids it;
+//! changing waits for a person whatever the trust, unless a rule says in so many words that it may pass.
+
+use serde_json::json;
+
+use super::place::Place;
+use crate::call::Cx;
+use crate::policy::{Act, Decision, Effect, Mode, Reason};
+use crate::request::{self, Requester};
+use crate::{Error, Result};
+
+/// The verb of looks.
+const READ: &str = "file.read";
+
+/// Whether the caller may look there.
+pub(super) fn may_look(cx: &mut Cx<'_, '_>, operation: &str, place: &Place) -> Result<()> {
+    let act = Act {
+        kind: READ.to_owned(),
+        tool: format!("workspace_{operation}"),
+        domain: place.root.domain(),
+        action: operation.to_owned(),
+        target: place.name(),
+        arguments: json!({ "path": place.name() }),
+        ..Act::default()
+    };
+    let who = Requester::of(&cx.actor);
+    let decision = request::judge(cx, &act, &who, false)?;
+    match stops(&decision) {
+        None => Ok(()),
+        Some((why, alternative)) => {
+            let error = Error::forbidden(why);
+            Err(match alternative {
+                Some(alternative) => error.hint(alternative),
+                None => error,
+            })
+        }
+    }
+}
+
+/// Why a look is refused: what denies it, or a rule that asks for a person, for whom a look cannot wait.
+pub(super) fn stops(decision: &Decision) -> Option<(String, Option<String>)> {
+    let rule = decision.hits.iter().find(|hit| matches!(hit.effect, Effect::Deny | Effect::RequireApproval));
+    if let Some(hit) = rule {
+        let why = if hit.effect == Effect::Deny { "" } else { "; ask a person to look, or to change the rule" };
+        return Some((format!("{}{why}", hit.reason), hit.alternative.clone()));
+    }
+    let denied = decision.reasons.iter().find(|reason| reason.mode == Mode::Deny);
+    denied.map(|reason| (reason.text.clone(), None))
+}
+
+/// What policy says to a change of files: whatever the trust, a person decides, unless a rule lets it pass.
+pub(super) fn may_change(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester) -> Result<Decision> {
+    let mut decision = request::judge(cx, act, who, false)?;
+    let allowed = decision.hits.iter().any(|hit| hit.effect == Effect::Allow && !hit.failed);
+    if who.is_agent() && decision.mode == Mode::Act && !allowed {
+        decision.mode = Mode::Suggest;
+        let text = "changing files waits for a person, whatever the trust".to_owned();
+        let would_change = Some("a rule with the effect allow for file.change".to_owned());
+        decision.reasons.insert(0, Reason { source: "policy".to_owned(), mode: Mode::Suggest, text, would_change });
+    }
+    Ok(decision)
+}

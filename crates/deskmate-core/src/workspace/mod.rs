@@ -1,0 +1,63 @@
+//! Work on files: agents look around beneath roots, and what changes anything is a plan that people approve.
+//!
+//! - [`root`]: the folders that are open, as settings in force name them; [`open`]: changing that; [`trash`]: when things leave their trash by themselves; [`place`]: how callers name what is beneath.
+//! - [`look`]: listing, reading and searching. Who has hands looks; see [`crate::call::Hands`].
+//! - [`plan`]: what changes something, from the asking to the undoing.
+//! - [`judge`]: what policy says to it; [`audit`]: the copy of what was done that lies in the root.
+
+mod audit;
+mod judge;
+mod look;
+mod open;
+mod place;
+pub mod plan;
+mod root;
+mod trash;
+
+use crate::call::{Access, Op, Role, Toolset};
+use crate::record::Kind;
+
+pub use audit::{AuditNext, audit_next};
+pub use look::{FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashEntry, What};
+pub use root::{Root, RootAccess};
+pub(crate) use root::{problem as root_problem, tightens as roots_tighten};
+pub use trash::{Expiring, TRASH_JOB, expire, expired, expiring, schedule_trash};
+
+const EXPIRING: Kind = Kind { name: "trash.expiring", says: "Things that lay in the trash for long are about to be deleted." };
+const EXPIRED: Kind = Kind { name: "trash.expired", says: "Things that lay in the trash for long were deleted." };
+const LOOKED: Kind = Kind { name: "workspace.looked", says: "An agent looked at files beneath a root." };
+
+/// What this capability tells the record.
+pub const EVENTS: &[Kind] = &[LOOKED, EXPIRING, EXPIRED, plan::ASKED, plan::MADE, plan::FAILED, plan::BEGUN, plan::INTENDED, plan::OUTCOMES, plan::ENDED];
+
+/// What can be done.
+pub(crate) fn operations() -> Vec<Op> {
+    let workspace = Toolset::Workspace;
+    vec![
+        Op::read(workspace, "list_roots", look::list_roots),
+        Op::write(workspace, "open_root", open::open_root).access(Access::Present(Role::Owner)).idempotent(),
+        Op::write(workspace, "close_root", open::close_root).access(Access::Present(Role::Owner)).destructive(),
+        Op::look(workspace, "list_files", look::wants_files, look::list_files),
+        Op::look(workspace, "file_info", look::wants_info, look::file_info),
+        Op::look(workspace, "read_file", look::wants_text, look::read_file),
+        Op::look(workspace, "search_files", look::wants_matches, look::search_files),
+        Op::look(workspace, "list_trash", look::wants_trash, look::list_trash),
+        Op::write(workspace, "organize_plan", plan::ask::organize_plan).followed(plan::show::followed),
+        Op::write(workspace, "change_plan", plan::ask::change_plan).followed(plan::show::followed),
+        Op::write(workspace, "soft_delete", plan::ask::soft_delete).followed(plan::show::followed),
+        Op::write(workspace, "restore", plan::ask::restore).followed(plan::show::followed),
+        Op::write(workspace, "purge_trash", plan::ask::purge_trash).access(Access::Present(Role::Member)).followed(plan::show::followed),
+        Op::write(workspace, "create_excel", plan::ask::create_excel).followed(plan::show::followed),
+        Op::write(workspace, "create_word", plan::ask::create_word).followed(plan::show::followed),
+        Op::write(workspace, "create_pdf", plan::ask::create_pdf).followed(plan::show::followed),
+        Op::write(workspace, "undo_plan", plan::ask::undo_plan).followed(plan::show::followed),
+        Op::write(workspace, "execute_plan", plan::execute::execute_plan)
+            .destructive()
+            .idempotent()
+            .untold_when(plan::execute::is_untold)
+            .followed(plan::show::followed),
+        Op::read(workspace, "get_plan", plan::show::get_plan),
+        Op::read(workspace, "list_plans", plan::show::list_plans),
+        Op::wait(workspace, "wait_for_plan", plan::show::wait_for_plan),
+    ]
+}

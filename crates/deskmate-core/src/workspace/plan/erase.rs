@@ -1,0 +1,25 @@
+//! Erasing what a plan holds of what somebody wrote: names, contents, reasons. That there was a plan, and what became of it, stays.
+
+use deskmate_db::{Tx, args};
+
+use crate::Result;
+use crate::record::{EventRow, find_event, told_of};
+
+/// Events of one plan that are looked through; each tells of some hundred steps.
+const EVENTS_MAX: u32 = 20_000;
+
+/// Erases the plan that an event tells of, and answers with the other events whose payloads repeat it. A plan that was not
+/// done yet cannot be done any more.
+pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<Vec<u64>> {
+    let Some(id) = event.subject.strip_prefix("plan:") else { return Ok(Vec::new()) };
+    tx.execute("update plan set ask = null, summary = null, note = null where id = $1", args![id])?;
+    tx.execute("update plan_part set body = null, outcomes = null where plan = $1", args![id])?;
+    let mut repeated = Vec::new();
+    for told in told_of(tx, &event.subject, EVENTS_MAX)? {
+        let Some(seq) = told.seq.filter(|seq| *seq != event.seq) else { continue };
+        if find_event(tx, seq)?.is_some_and(|event| event.payload.is_some()) {
+            repeated.push(seq);
+        }
+    }
+    Ok(repeated)
+}

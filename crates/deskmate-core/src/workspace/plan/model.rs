@@ -1,0 +1,230 @@
+//! The words of plans: what is asked for, what a step does, and how a plan stands.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Code, Error, Result};
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// To another place beneath the same root.
+    Move,
+    /// A second one.
+    Copy,
+    /// A new file.
+    Write,
+    /// Other content in a file that is there; the old one goes to the trash.
+    Replace,
+    /// A new folder.
+    MakeFolder,
+    /// Into the trash.
+    Trash,
+    /// Out of the trash.
+    Restore,
+    /// Away for ever; only people.
+    Purge,
+    /// Back to how it was before a step of another plan.
+    Undo,
+}
+
+impl Action {
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Move => "move",
+            Self::Copy => "copy",
+            Self::Write => "write",
+            Self::Replace => "replace",
+            Self::MakeFolder => "make_folder",
+            Self::Trash => "trash",
+            Self::Restore => "restore",
+            Self::Purge => "purge",
+            Self::Undo => "undo",
+        }
+    }
+}
+
+/// One effect. What is done is `exact`, in the words of whoever has hands, with what the source is: device, inode, size, time,
+/// kind and mode, and a digest where content is copied or changed. The rest is for people. Paths are relative to the root.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// What is done.
+    pub action: Action,
+    /// To what; for a restore or a purge the id in the trash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Where it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// What is done, exactly.
+    pub exact: Value,
+    /// For people: what changes in a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// Why it cannot be undone, if it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub irreversible: Option<String>,
+    /// How many bytes it moves about.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    /// It was done.
+    Done,
+    /// What it was about is not any more what was approved; nothing was touched.
+    Skipped,
+    /// It could not be done.
+    Failed,
+    /// Nobody knows whether it was done.
+    Unclear,
+}
+
+/// What came of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepOutcome {
+    /// How it ended.
+    pub state: StepState,
+    /// Why, if it was not done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// What undoing it needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Value>,
+}
+
+/// How a plan stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanState {
+    /// It is being made.
+    Planning,
+    /// There is nothing to do.
+    Empty,
+    /// It is made; its request says whether it may be done.
+    Ready,
+    /// It is being done.
+    Running,
+    /// Every step was done.
+    Done,
+    /// Some steps were not done.
+    Partly,
+    /// Nobody knows of some steps whether they were done.
+    Ambiguous,
+    /// It could not be made, or was stopped while it was made.
+    Failed,
+}
+
+impl PlanState {
+    const ALL: [Self; 8] = [Self::Planning, Self::Empty, Self::Ready, Self::Running, Self::Done, Self::Partly, Self::Ambiguous, Self::Failed];
+
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planning => "planning",
+            Self::Empty => "empty",
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Partly => "partly",
+            Self::Ambiguous => "ambiguous",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Result<Self> {
+        let unknown = || Error::new(Code::Internal, format!("a plan has the state {name}, which this version does not know"));
+        Self::ALL.into_iter().find(|state| state.name() == name).ok_or_else(unknown)
+    }
+
+    /// Whether its steps ran.
+    pub(super) fn has_run(self) -> bool {
+        matches!(self, Self::Done | Self::Partly | Self::Ambiguous)
+    }
+}
+
+/// What somebody wants done; a job makes steps of it. Paths are relative to the root.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum Ask {
+    /// Files into folders by what they are.
+    Organize {
+        /// The folder.
+        path: String,
+        /// `by_ext`, `by_date`, `by_size` or `rules`.
+        policy: String,
+        /// Which files go where, for `rules`.
+        #[serde(default)]
+        rules: Vec<OrganizeRule>,
+        /// Also files in the folders beneath.
+        #[serde(default)]
+        recursive: bool,
+    },
+    /// Single steps that the caller named.
+    Steps {
+        /// In this order.
+        steps: Vec<Wanted>,
+    },
+    /// A document.
+    Document {
+        /// Where.
+        path: String,
+        /// `excel`, `word` or `pdf`.
+        format: String,
+        /// What is in it.
+        content: Value,
+    },
+    /// Back to how it was before another plan.
+    Undo {
+        /// That plan.
+        plan: String,
+    },
+}
+
+/// Which files go where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OrganizeRule {
+    /// A glob, such as `*.pdf`.
+    pub glob: String,
+    /// The folder, relative to the one that is organised.
+    pub folder: String,
+}
+
+/// One step as the caller names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// What to do.
+    pub action: Action,
+    /// To what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Where it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The content of a file, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Parts of a text that change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<TextEdit>,
+}
+
+/// A part of a text that changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TextEdit {
+    /// What is there now; it must be there exactly once.
+    pub old: String,
+    /// What shall be there.
+    pub new: String,
+}

@@ -1,0 +1,308 @@
+//! Plans as callers see them: an agent its own, people all.
+
+use deskmate_db::args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::place::join;
+use super::model::{Action, PlanState, StepState};
+use super::rows::{self, Plan, select_plan};
+use crate::call::{ActorKind, Cx, Page, PageIn, Wait};
+use crate::limits::{PAGE_BYTES_MAX, PLAN_PATHS_SHOWN, WAIT_MAX};
+use crate::request::{self, State};
+use crate::{Error, Result, format_time, hex};
+
+/// A plan.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::workspace) struct PlanOut {
+    /// Its id.
+    plan_id: String,
+    /// The job that makes or made it.
+    plan_job_id: String,
+    /// Beneath which root.
+    root: String,
+    /// What for: `organize`, `change`, `trash`, `restore`, `purge`, `document` or `undo`.
+    kind: String,
+    /// How it stands.
+    state: PlanState,
+    /// Who asked for it.
+    owner: String,
+    /// The kind of actor who did.
+    owner_kind: ActorKind,
+    /// How many steps it has.
+    count: i64,
+    /// How many bytes it moves about.
+    bytes: i64,
+    /// What exactly would be done, as a digest; an approval is for this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_hash: Option<String>,
+    /// The first steps; get_plan shows all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    moves: Vec<StepOut>,
+    /// The request with which people decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    /// How that stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<State>,
+    /// The job that does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<String>,
+    /// Whether it was ever begun.
+    begun: bool,
+    /// Steps that were done.
+    applied: i64,
+    /// Steps that were left out, because what they are about is not any more what was approved.
+    skipped: i64,
+    /// Steps that could not be done.
+    failed: i64,
+    /// Steps of which nobody knows whether they were done.
+    unclear: i64,
+    /// The plan that it takes back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undo_of: Option<String>,
+    /// Why it could not be made or stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// When it was asked for.
+    created_at: String,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_at: Option<String>,
+    /// What to do next.
+    next: &'static str,
+}
+
+/// One step.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::workspace) struct StepOut {
+    /// Its number in the plan, counted from 1.
+    number: i64,
+    /// What is done.
+    action: Action,
+    /// To what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// Where it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    /// What is done, exactly, with what the source is; without the content of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exact: Option<Value>,
+    /// What changes in a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+    /// Why it cannot be undone, if it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    irreversible: Option<String>,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<StepState>,
+    /// Why, if it was not done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+/// A plan that the caller may see.
+pub(super) fn visible(cx: &mut Cx<'_, '_>, id: &str) -> Result<Plan> {
+    let plan = rows::load(cx.tx, id)?;
+    let own = |plan: &Plan| plan.owner.kind == cx.actor.kind && plan.owner.id == cx.actor.id;
+    plan.filter(|plan| !cx.actor.is_agent() || own(plan)).ok_or_else(|| Error::not_found(format!("there is no plan {id} for you")))
+}
+
+/// What a plan looks like, with its first steps.
+pub(super) fn shown(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<PlanOut> {
+    let mut out = line(cx, plan)?;
+    out.moves = steps(cx, plan, 0, PLAN_PATHS_SHOWN, false)?.0;
+    Ok(out)
+}
+
+fn line(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<PlanOut> {
+    let now = cx.now();
+    let request = plan.request.as_deref().map(|id| request::find(cx, id)).transpose()?.flatten();
+    let decision = request.map(|request| request.state_at(now));
+    Ok(PlanOut {
+        plan_id: plan.id.clone(),
+        plan_job_id: plan.plan_job.clone(),
+        root: plan.root.clone(),
+        kind: plan.kind.clone(),
+        state: plan.state,
+        owner: plan.owner.id.clone(),
+        owner_kind: plan.owner.kind,
+        count: plan.steps,
+        bytes: plan.bytes,
+        plan_hash: plan.digest.as_deref().map(hex),
+        moves: Vec::new(),
+        request_id: plan.request.clone(),
+        decision,
+        job_id: plan.job.clone(),
+        begun: plan.job.is_some(),
+        applied: plan.done,
+        skipped: plan.skipped,
+        failed: plan.failed,
+        unclear: plan.unclear,
+        undo_of: plan.undo_of.clone(),
+        note: plan.note.clone(),
+        created_at: format_time(plan.created_at),
+        finished_at: plan.finished_at.map(format_time),
+        next: next(plan.state, decision),
+    })
+}
+
+fn next(state: PlanState, decision: Option<State>) -> &'static str {
+    match (state, decision) {
+        (PlanState::Planning, _) => "It is still being made: ask again with get_plan, or wait with desk_job_wait.",
+        (PlanState::Empty, _) => "There is nothing to do.",
+        (PlanState::Ready, Some(State::Approved)) => "It is approved: execute_plan does it, once.",
+        (PlanState::Ready, Some(State::Pending)) => "It waits for a person: wait with cowork_wait_for_decision and its request_id, then execute_plan.",
+        (PlanState::Ready, _) => "It was not approved; make another plan if it is still needed.",
+        (PlanState::Running, _) => "It is being done: ask again with get_plan.",
+        (PlanState::Done | PlanState::Partly, _) => "undo_plan takes it back.",
+        (PlanState::Ambiguous, _) => "Somebody has to look at the steps whose outcome is not known: get_plan names them.",
+        (PlanState::Failed, _) => "It could not be made; `note` says why.",
+    }
+}
+
+/// Steps from a number on, and whether there are more.
+fn steps(cx: &mut Cx<'_, '_>, plan: &Plan, from: usize, limit: usize, whole: bool) -> Result<(Vec<StepOut>, bool)> {
+    let (mut out, mut number, mut bytes) = (Vec::new(), 0_usize, 0_usize);
+    let rows = cx.tx.query("select number, steps from plan_part where plan = $1 order by number", args![plan.id])?;
+    for row in rows {
+        let count = usize::try_from(row.get::<i64>(1)?).unwrap_or(0);
+        if number + count <= from {
+            number += count;
+            continue;
+        }
+        let Some(part) = rows::part(cx.tx, &plan.id, row.get(0)?)?.filter(|part| part.body.is_some()) else { return Ok((out, false)) };
+        let outcomes = part.outcomes(&plan.id)?;
+        for (at, step) in part.steps(&plan.id)?.into_iter().enumerate().skip(from.saturating_sub(number)) {
+            if out.len() >= limit || bytes > PAGE_BYTES_MAX {
+                return Ok((out, true));
+            }
+            let outcome = outcomes.get(at);
+            bytes += step.diff.as_ref().map_or(0, String::len) + 200;
+            out.push(StepOut {
+                number: i64::try_from(number + at + 1).unwrap_or(i64::MAX),
+                action: step.action,
+                from: step.from.map(|path| join(&plan.root, &path)),
+                to: step.to.map(|path| join(&plan.root, &path)),
+                exact: whole.then(|| without_content(step.exact)),
+                diff: step.diff.filter(|_| whole),
+                irreversible: step.irreversible,
+                outcome: outcome.map(|outcome| outcome.state),
+                note: outcome.and_then(|outcome| outcome.note.clone()),
+            });
+        }
+        number += count;
+    }
+    Ok((out, false))
+}
+
+fn without_content(mut exact: Value) -> Value {
+    if let Some(fields) = exact.as_object_mut() {
+        fields.remove("content");
+    }
+    exact
+}
+
+/// Read a plan with its steps, what they change, and what came of them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::workspace) struct GetPlan {
+    /// The plan.
+    plan_id: String,
+    /// How many steps; 50 if not given, at most 200.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
+
+/// A plan with a page of its steps.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::workspace) struct PlanPage {
+    #[serde(flatten)]
+    plan: PlanOut,
+    /// The steps.
+    steps: Vec<StepOut>,
+    /// Why it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<String>,
+    /// Give this as `cursor` for the next page. Absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+pub(in crate::workspace) fn get_plan(cx: &mut Cx<'_, '_>, input: GetPlan) -> Result<PlanPage> {
+    let plan = visible(cx, &input.plan_id)?;
+    let page = PageIn::new(input.limit, input.cursor.as_deref())?;
+    let from = page.after.as_ref().map_or(0, |(at, _)| usize::try_from(*at).unwrap_or(0));
+    let (steps, more) = steps(cx, &plan, from, page.limit as usize, true)?;
+    let last = steps.last().map(|step| step.number).filter(|_| more);
+    let next_cursor = last.map(|number| Page::<()>::cursor(number, &plan.id));
+    Ok(PlanPage { plan: line(cx, &plan)?, steps, reasoning: plan.summary, next_cursor })
+}
+
+/// List plans, newest first. An agent sees its own.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::workspace) struct ListPlans {
+    /// How many; 50 if not given, at most 200.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
+
+/// A page of plans.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::workspace) struct Plans {
+    /// The plans.
+    plans: Vec<PlanOut>,
+    /// Give this as `cursor` for the next page. Absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+pub(super) const OF_OWNER: &str =
+    select_plan!("where owner_kind = $4 and owner = $5 and (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+pub(super) const ALL: &str = select_plan!("where (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
+
+pub(in crate::workspace) fn list_plans(cx: &mut Cx<'_, '_>, input: ListPlans) -> Result<Plans> {
+    let page = PageIn::new(input.limit, input.cursor.as_deref())?;
+    let (at, id) = page.after.clone().unwrap_or((i64::MAX, String::new()));
+    let rows = if cx.actor.is_agent() {
+        cx.tx.query(OF_OWNER, args![at, id, page.look_ahead(), cx.actor.kind.name(), cx.actor.id])?
+    } else {
+        cx.tx.query(ALL, args![at, id, page.look_ahead()])?
+    };
+    let plans: Vec<Plan> = rows.iter().map(Plan::read).collect::<Result<_>>()?;
+    let page = Page::cut(plans, &page, |plan| (plan.created_at, plan.id.clone()));
+    let plans = page.items.iter().map(|plan| line(cx, plan)).collect::<Result<_>>()?;
+    Ok(Plans { plans, next_cursor: page.next_cursor })
+}
+
+/// Whether a plan that a call put into the queue has come to its next stop.
+pub(in crate::workspace) fn followed(cx: &mut Cx<'_, '_>, answer: &Value) -> Result<Wait<PlanOut>> {
+    let id = answer.get("plan_id").and_then(Value::as_str).unwrap_or_default();
+    let plan = visible(cx, id)?;
+    let out = shown(cx, &plan)?;
+    Ok(if matches!(plan.state, PlanState::Planning | PlanState::Running) { Wait::NotYet(out) } else { Wait::Ready(out) })
+}
+
+/// Wait until a plan is made or done, for at most 25 seconds. If it is not by then, the answer says so: ask again.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::workspace) struct WaitForPlan {
+    /// The plan.
+    plan_id: String,
+    /// How long to wait, at most 25 seconds; 25 if not given.
+    timeout_seconds: Option<u64>,
+}
+
+pub(in crate::workspace) fn wait_for_plan(cx: &mut Cx<'_, '_>, input: WaitForPlan) -> Result<Wait<PlanOut>> {
+    let longest = WAIT_MAX.as_secs();
+    if input.timeout_seconds.is_some_and(|seconds| seconds > longest) {
+        return Err(Error::invalid("timeout_seconds", format!("must be at most {longest}")).hint("ask again for longer waits"));
+    }
+    followed(cx, &serde_json::json!({ "plan_id": input.plan_id }))
+}

@@ -1,0 +1,123 @@
+//! Looks: listing, reading, searching.
+
+use std::sync::atomic::AtomicBool;
+
+use data_encoding::BASE64;
+use deskmate_core::workspace::{FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, Look, Part, SearchAsk, TrashEntry, What};
+use deskmate_core::{Code, Error, Result};
+use deskmate_hands::files::{self, Identity, Kind, ListSpec, SearchSpec, Watch};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::fault;
+
+/// Entries of the trash that one look shows.
+const TRASH_MAX: usize = 1_000;
+
+/// Does one look. Blocks.
+pub(super) fn run(root: &files::Root, look: &Look, stop: &AtomicBool) -> Result<Value> {
+    let watch = Watch { cancel: Some(stop), progress: None };
+    match &look.what {
+        What::Info => value(&entry(look.path.clone(), &root.stat(&look.path).map_err(fault)?)),
+        What::List(ask) => {
+            let spec = ListSpec {
+                path: look.path.clone(),
+                depth: ask.depth as usize,
+                hidden: ask.hidden,
+                ignored: ask.ignored,
+                include: Vec::new(),
+                after: ask.after.clone(),
+                limit: ask.limit as usize,
+            };
+            let listing = files::list(root, &spec, &watch).map_err(fault)?;
+            let more = listing.next.is_some();
+            let entries = listing.entries.into_iter().map(|one| entry(one.path, &one.identity)).collect();
+            value(&FoundEntries { entries, more })
+        }
+        What::Read(ask) => {
+            let part = match ask.part {
+                Part::From(offset) => files::Part::Bytes { offset, length: u64::MAX },
+                Part::Head(count) => files::Part::Head(u64::from(count)),
+                Part::Tail(count) => files::Part::Tail(u64::from(count)),
+                Part::Lines(from, to) => files::Part::Lines { from: u64::from(from), to: u64::from(to) },
+            };
+            value(&text(files::read(root, &look.path, part, ask.max_bytes).map_err(fault)?))
+        }
+        What::Search(ask) => {
+            let spec = SearchSpec { path: look.path.clone(), hidden: ask.hidden, ignored: ask.ignored, limit: ask.limit as usize, ..SearchSpec::default() };
+            value(&search(root, ask, spec, &watch)?)
+        }
+        What::Trash => {
+            let listing = files::list_trash(root, None, TRASH_MAX).map_err(fault)?;
+            let mut entries: Vec<TrashEntry> = listing.entries.into_iter().map(trashed).collect();
+            entries.sort_by_key(|entry| std::cmp::Reverse(entry.deleted_at));
+            value(&FoundTrash { entries, more: listing.next.is_some() })
+        }
+    }
+}
+
+/// By name (a part of it, or a glob), or by a text in files, of which only those with the name are read.
+fn search(root: &files::Root, ask: &SearchAsk, spec: SearchSpec, watch: &Watch<'_>) -> Result<FoundMatches> {
+    let name = ask.name.as_deref().unwrap_or_default();
+    let is_glob = name.contains(['*', '?', '[', '{']);
+    let Some(text) = ask.text.as_deref().filter(|text| !text.is_empty()) else {
+        let spec = SearchSpec { include: if is_glob { vec![name.to_owned()] } else { Vec::new() }, any_case: true, ..spec };
+        let found = files::search_names(root, if is_glob { "" } else { name }, &spec, watch).map_err(fault)?;
+        let matches = found.entries.into_iter().map(|entry| FoundMatch { path: entry.path, line: None, text: None }).collect();
+        return Ok(FoundMatches { matches, truncated: found.truncated });
+    };
+    let include = match name {
+        "" => Vec::new(),
+        glob if is_glob => vec![glob.to_owned()],
+        part => vec![format!("*{part}*")],
+    };
+    let found = files::search_content(root, text, &SearchSpec { include, ..spec }, watch).map_err(fault)?;
+    let matches = found.hits.into_iter().map(|hit| FoundMatch { path: hit.path, line: Some(hit.line), text: Some(hit.text) }).collect();
+    Ok(FoundMatches { matches, truncated: found.truncated })
+}
+
+fn value<T: Serialize>(found: &T) -> Result<Value> {
+    serde_json::to_value(found).map_err(|error| Error::new(Code::Internal, format!("what was found cannot be written: {error}")))
+}
+
+pub(super) fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "file",
+        Kind::Folder => "folder",
+        Kind::Link => "link",
+        Kind::Other => "other",
+    }
+}
+
+fn entry(path: String, identity: &Identity) -> FoundEntry {
+    FoundEntry { path, kind: kind(identity.kind).to_owned(), size: identity.size, mtime: identity.mtime_ns / 1_000 }
+}
+
+fn trashed(one: files::Trashed) -> TrashEntry {
+    let path = one.from.unwrap_or_default();
+    TrashEntry { id: one.id, path, deleted_at: one.at_us.unwrap_or(0), kind: kind(one.identity.kind).to_owned(), size: one.identity.size }
+}
+
+/// Text as text, cut at the end of a character; anything else in base64.
+fn text(content: files::Content) -> FoundText {
+    let size = content.identity.size;
+    let mut bytes = content.bytes;
+    let as_text = if content.binary {
+        None
+    } else {
+        match std::str::from_utf8(&bytes) {
+            Ok(_) => Some(bytes.len()),
+            Err(error) if error.error_len().is_none() && content.truncated => Some(error.valid_up_to()),
+            Err(_) => None,
+        }
+    };
+    if let Some(length) = as_text {
+        bytes.truncate(length);
+    }
+    let read_bytes = bytes.len() as u64;
+    let truncated = content.truncated;
+    match as_text.and_then(|_| String::from_utf8(bytes.clone()).ok()) {
+        Some(text) => FoundText { size, read_bytes, truncated, text: Some(text), data_base64: None },
+        None => FoundText { size, read_bytes, truncated, text: None, data_base64: Some(BASE64.encode(&bytes)) },
+    }
+}

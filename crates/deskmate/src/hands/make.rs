@@ -1,0 +1,222 @@
+//! What is asked for becomes steps: here the files are looked at, and what they are is written down with each step.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+
+use deskmate_core::limits::{PLAN_PART_BYTES, PLAN_PART_STEPS, PLAN_STEPS_MAX};
+use deskmate_core::workspace::plan::{Action, Ask, Step, StepOutcome, TextEdit, Wanted};
+use deskmate_core::{Error, Result};
+use deskmate_hands::files::{self, Blob, Found, How, OrganizeSpec, Part, ScanSpec, Watch};
+use serde_json::Value;
+use similar::TextDiff;
+
+use super::act::reverse;
+use super::fault;
+
+/// How much of a difference is shown.
+const DIFF_BYTES_MAX: usize = 64 * 1024;
+/// Problems that are told of one plan.
+const PROBLEMS_MAX: usize = 20;
+
+/// Where steps go, some hundred at a time.
+pub(crate) struct Parts<'p> {
+    steps: Vec<Step>,
+    bytes: usize,
+    give: &'p mut dyn FnMut(Vec<Step>) -> Result<()>,
+}
+
+impl<'p> Parts<'p> {
+    pub(crate) fn new(give: &'p mut dyn FnMut(Vec<Step>) -> Result<()>) -> Self {
+        Self { steps: Vec::new(), bytes: 0, give }
+    }
+
+    fn push(&mut self, step: Step) -> Result<()> {
+        let texts = step.diff.as_ref().map_or(0, String::len) + step.exact.get("content").map_or(0, |content| content.to_string().len());
+        let bytes = 600 + texts;
+        if self.steps.len() >= PLAN_PART_STEPS || (self.bytes + bytes > PLAN_PART_BYTES && !self.steps.is_empty()) {
+            self.give()?;
+        }
+        self.bytes += bytes;
+        self.steps.push(step);
+        Ok(())
+    }
+
+    fn give(&mut self) -> Result<()> {
+        self.bytes = 0;
+        (self.give)(std::mem::take(&mut self.steps))
+    }
+
+    /// Hands over what is left.
+    pub(crate) fn end(mut self) -> Result<()> {
+        if self.steps.is_empty() { Ok(()) } else { self.give() }
+    }
+}
+
+/// A moment and a way to stop.
+pub(crate) struct Now<'n> {
+    pub(crate) at_us: i64,
+    pub(crate) stop: &'n AtomicBool,
+}
+
+/// Makes the steps of everything but an undoing. Blocks.
+pub(crate) fn make(root: &files::Root, ask: &Ask, now: &Now<'_>, parts: &mut Parts<'_>) -> Result<()> {
+    match ask {
+        Ask::Organize { path, policy, rules, recursive } => {
+            let how = match policy.as_str() {
+                "by_date" => How::Date,
+                "by_size" => How::Size,
+                "rules" => How::Rules(rules.iter().map(|rule| files::Rule { glob: rule.glob.clone(), folder: rule.folder.clone() }).collect()),
+                _ => How::Extension,
+            };
+            organize(root, &OrganizeSpec { path: path.clone(), how, deep: *recursive, keep_folders: false }, now, parts)
+        }
+        Ask::Steps { steps } => single(root, steps, now, parts),
+        Ask::Document { path, format, content } => document(root, path, format, content, parts),
+        Ask::Undo { .. } => Err(Error::conflict("an undoing is made of what was done")),
+    }
+}
+
+/// Makes the steps that take back others, the last one first.
+pub(crate) fn undo(steps: &[Step], outcomes: &[StepOutcome], parts: &mut Parts<'_>) -> Result<()> {
+    for (step, outcome) in steps.iter().zip(outcomes).rev() {
+        if let Some(step) = reverse(step, outcome) {
+            parts.push(step)?;
+        }
+    }
+    Ok(())
+}
+
+fn organize(root: &files::Root, wanted: &OrganizeSpec, now: &Now<'_>, parts: &mut Parts<'_>) -> Result<()> {
+    let watch = Watch { cancel: Some(now.stop), progress: None };
+    let mut entries = Vec::new();
+    // With what is hidden: a name that is taken is taken, seen or not.
+    let spec = ScanSpec { path: wanted.path.clone(), hidden: true, ..ScanSpec::default() };
+    let most = usize::try_from(PLAN_STEPS_MAX).unwrap_or(usize::MAX);
+    let mut each = |found: files::Scanned<'_>| {
+        entries.push(Found { path: found.path.to_owned(), identity: found.identity });
+        if entries.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    files::scan(root, &spec, &watch, &mut each).map_err(fault)?;
+    if entries.len() > most {
+        return Err(Error::invalid("root", format!("holds more than {most} files: take a smaller folder")));
+    }
+    for planned in files::organize(entries, wanted).map_err(|why| Error::invalid("rules", why))?.moves {
+        let bytes = planned.identity.size;
+        let exact = files::Step::Move { from: planned.from.clone(), to: planned.to.clone(), identity: planned.identity };
+        parts.push(step(Action::Move, Some(planned.from), Some(planned.to), &exact, None, bytes)?)?;
+    }
+    Ok(())
+}
+
+fn step(action: Action, from: Option<String>, to: Option<String>, exact: &files::Step, diff: Option<String>, bytes: u64) -> Result<Step> {
+    let exact = serde_json::to_value(exact).map_err(|error| Error::conflict(format!("the step cannot be written: {error}")))?;
+    let irreversible = (action == Action::Purge).then(|| "what leaves the trash is gone".to_owned());
+    Ok(Step { action, from, to, exact, diff, irreversible, bytes })
+}
+
+/// Every step as the caller named it; all problems are told at once.
+fn single(root: &files::Root, wanted: &[Wanted], now: &Now<'_>, parts: &mut Parts<'_>) -> Result<()> {
+    let mut problems = Vec::new();
+    let mut targets = BTreeSet::new();
+    for (number, one) in (1..).zip(wanted) {
+        let made = free(root, one, &mut targets).and_then(|()| look(root, one, now));
+        match made {
+            Ok(step) => parts.push(step)?,
+            Err(error) => problems.push(format!("step {number}: {}", error.message)),
+        }
+        if problems.len() >= PROBLEMS_MAX {
+            break;
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Error::invalid("steps", problems.join("\n"))) }
+}
+
+/// A target that is there already, or that two steps have, is told while the plan is made.
+fn free(root: &files::Root, one: &Wanted, targets: &mut BTreeSet<String>) -> Result<()> {
+    let Some(to) = one.to.as_ref().filter(|_| one.action != Action::Replace) else { return Ok(()) };
+    if !targets.insert(to.clone()) {
+        return Err(Error::conflict(format!("{to} is the target of another step already")));
+    }
+    match root.stat(to) {
+        Ok(_) => Err(Error::conflict(format!("{to} is there already"))),
+        Err(missing) if missing.code == files::Code::NotFound || missing.code == files::Code::NotAFolder => Ok(()),
+        Err(other) => Err(fault(other)),
+    }
+}
+
+fn look(root: &files::Root, one: &Wanted, now: &Now<'_>) -> Result<Step> {
+    let (from, to) = (one.from.as_deref().unwrap_or_default(), one.to.as_deref().unwrap_or_default());
+    let mut diff = None;
+    let exact = match one.action {
+        Action::Move => files::Step::move_to(root, from, to),
+        Action::Copy => files::Step::copy_to(root, from, to),
+        Action::MakeFolder => files::Step::make_folder(root, to),
+        Action::Trash => files::Step::trash(root, from, now.at_us),
+        Action::Restore => files::Step::restore(root, from, one.to.as_deref()),
+        Action::Purge => files::Step::purge(root, from),
+        Action::Write => {
+            let text = one.text.clone().unwrap_or_default();
+            diff = Some(shown(to, "", &text));
+            files::Step::write_new(root, to, text.into_bytes(), None)
+        }
+        Action::Replace => {
+            let old = files::read(root, to, Part::Whole, files::READ_MAX).map_err(fault)?;
+            if old.truncated {
+                return Err(Error::invalid("to", format!("{to} is too large to be changed")));
+            }
+            let old = String::from_utf8(old.bytes).ok();
+            let new = match (&one.text, &old) {
+                (Some(text), _) => text.clone(),
+                (None, Some(old)) => edited(to, old, &one.edits)?,
+                (None, None) => return Err(Error::invalid("to", format!("{to} is not text"))),
+            };
+            diff = Some(old.map_or_else(|| "what was there is not text".to_owned(), |old| shown(to, &old, &new)));
+            files::Step::replace(root, to, new.into_bytes(), now.at_us)
+        }
+        Action::Undo => return Err(Error::invalid("action", "is made of a plan that was done")),
+    };
+    let exact = exact.map_err(fault)?;
+    let bytes = match &exact {
+        files::Step::Write { content: Blob(content), .. } | files::Step::Replace { content: Blob(content), .. } => content.len() as u64,
+        files::Step::Move { identity, .. } | files::Step::Copy { identity, .. } | files::Step::Trash { identity, .. } => identity.size,
+        _ => 0,
+    };
+    let target = match &exact {
+        files::Step::Restore { to, .. } => Some(to.clone()),
+        _ => one.to.clone(),
+    };
+    step(one.action, one.from.clone(), target, &exact, diff, bytes)
+}
+
+/// A text with parts of it changed, each of which must be there exactly once.
+fn edited(path: &str, old: &str, edits: &[TextEdit]) -> Result<String> {
+    let mut text = old.to_owned();
+    for (number, edit) in (1..).zip(edits) {
+        match text.matches(&edit.old).count() {
+            _ if edit.old.is_empty() => return Err(Error::invalid("edits", format!("edit {number} of {path} names no text"))),
+            1 => text = text.replacen(&edit.old, &edit.new, 1),
+            count => return Err(Error::invalid("edits", format!("the text of edit {number} is in {path} {count} times, not once"))),
+        }
+    }
+    Ok(text)
+}
+
+/// What changes in a text, as people read it, cut where it is long.
+fn shown(path: &str, old: &str, new: &str) -> String {
+    let mut diff = TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(path, path).to_string();
+    if diff.len() > DIFF_BYTES_MAX {
+        let end = diff.floor_char_boundary(DIFF_BYTES_MAX);
+        diff.truncate(end);
+        diff.push_str("\n(and more: this is the beginning only)\n");
+    }
+    diff
+}
+
+fn document(root: &files::Root, path: &str, format: &str, content: &Value, parts: &mut Parts<'_>) -> Result<()> {
+    let (bytes, note) = super::document::bytes(format, content)?;
+    free(root, &Wanted { action: Action::Write, from: None, to: Some(path.to_owned()), text: None, edits: Vec::new() }, &mut BTreeSet::new())?;
+    let size = bytes.len() as u64;
+    let exact = files::Step::write_new(root, path, bytes, None).map_err(fault)?;
+    parts.push(step(Action::Write, None, Some(path.to_owned()), &exact, Some(note), size)?)
+}

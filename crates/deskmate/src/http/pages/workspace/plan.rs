@@ -1,0 +1,236 @@
+//! One plan: what it would change, step by step, how it stands, and what can be done with it.
+
+use axum::extract::{Path, Query};
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::super::shell::{self, Page, Place};
+use super::super::ui::{self, Tone, badge, more, part, said, short, spaced, time, words};
+use super::super::visit::{Fault, Visit};
+use super::tree::before_and_after;
+use super::{TABS, size};
+
+/// Steps that a page begins with, and at most shows.
+const STEPS: usize = 100;
+const STEPS_MAX: usize = 2_000;
+/// Steps that a request shows of its plan.
+const STEPS_IN_REQUEST: usize = 50;
+/// Up to so many steps show what changes in a text without being asked.
+const OPEN_DIFFS: usize = 5;
+
+/// What `workspace_get_plan` answers.
+#[derive(Deserialize)]
+pub(super) struct Plan {
+    pub(super) plan_id: String,
+    pub(super) root: String,
+    pub(super) kind: String,
+    state: String,
+    pub(super) owner: String,
+    pub(super) count: i64,
+    bytes: i64,
+    plan_hash: Option<String>,
+    request_id: Option<String>,
+    decision: Option<String>,
+    job_id: Option<String>,
+    applied: i64,
+    skipped: i64,
+    failed: i64,
+    unclear: i64,
+    undo_of: Option<String>,
+    note: Option<String>,
+    pub(super) created_at: String,
+    #[serde(default)]
+    reasoning: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Step {
+    number: i64,
+    pub(super) action: String,
+    pub(super) from: Option<String>,
+    pub(super) to: Option<String>,
+    diff: Option<String>,
+    irreversible: Option<String>,
+    outcome: Option<String>,
+    note: Option<String>,
+}
+
+impl Plan {
+    /// How many of its steps have ended, while it is being done.
+    pub(super) fn under_way(&self) -> Option<i64> {
+        (self.state == "running").then_some(self.applied + self.skipped + self.failed + self.unclear)
+    }
+
+    /// How it stands, in words at a glance.
+    pub(super) fn marks(&self) -> Markup {
+        html! {
+            (badge(tone(&self.state), &self.state))
+            @if self.state == "ready" { @if let Some(decision) = &self.decision { " " (badge(Tone::of_state(decision), decision)) } }
+            @if self.state == "partly" { " " (badge(Tone::Good, &format!("{} done", self.applied))) }
+            @if self.skipped > 0 { " " (badge(Tone::Warning, &format!("{} left out", self.skipped))) }
+            @if self.failed > 0 { " " (badge(Tone::Alarm, &format!("{} failed", self.failed))) }
+            @if self.unclear > 0 { " " (badge(Tone::Alarm, &format!("{} not known", self.unclear))) }
+        }
+    }
+}
+
+fn tone(state: &str) -> Tone {
+    match state {
+        "partly" => Tone::Warning,
+        "running" => Tone::Good,
+        other => Tone::of_state(other),
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Shown {
+    rows: String,
+}
+
+#[derive(Deserialize)]
+struct Job {
+    progress: Option<Progress>,
+    state: String,
+}
+
+#[derive(Deserialize)]
+struct Progress {
+    percent: Option<u8>,
+    text: Option<String>,
+}
+
+pub(super) async fn serve(visit: Visit, Path(id): Path<String>, Query(query): Query<Shown>) -> Result<Response, Fault> {
+    let wanted = query.rows.parse().unwrap_or(STEPS).clamp(STEPS, STEPS_MAX);
+    let plan: Plan = visit.ask("workspace_get_plan", json!({ "plan_id": id, "limit": 1 })).await?;
+    let (steps, has_more) = visit.gather::<Step>("workspace_get_plan", "steps", json!({ "plan_id": id }), wanted).await?;
+    let people = visit.people().await?;
+    let job: Option<Job> = match plan.job_id.as_ref().filter(|_| plan.state == "running") {
+        Some(job) => visit.ask("desk_job_get", json!({ "job": job })).await.ok(),
+        None => None,
+    };
+    let body = html! {
+        div.alone {
+            h1.unseen { "Plan" }
+            (ui::tabs(&TABS, "/workspace/plans"))
+            article.request id={ "plan-" (plan.plan_id) } {
+                header {
+                    h2 { (spaced(&plan.kind)) " in " (said(&plan.root)) }
+                    p.meta {
+                        strong { (said(people.name(&plan.owner))) } " · " (plan.count) " steps, " (size(u64::try_from(plan.bytes).unwrap_or(0))) " · " (time(&plan.created_at))
+                        " " (plan.marks())
+                    }
+                    @if let Some(note) = &plan.note { p.standing { (said(note)) } }
+                    @if let Some(of) = &plan.undo_of { p.standing { "It takes back " a href={ "/workspace/plans/" (of) } { "another plan" } "." } }
+                    @if let Some(job) = &job { (progress(job)) }
+                }
+                (acts(&plan))
+                @if let Some(why) = &plan.reasoning { (part("Why", words(why))) }
+                (part("What it changes", html! { (steps_list(&steps)) @if has_more { (more(&ui::address(&format!("/workspace/plans/{}", ui::segment(&plan.plan_id)), &[("rows", &(wanted + STEPS).to_string())]))) } }))
+                (part("Before and after", before_and_after(&steps)))
+                footer.meta {
+                    a href={ "/case/plan/" (plan.plan_id) } { "Everything that happened to it" }
+                    " · id " code { (short(&plan.plan_id)) }
+                    @if let Some(hash) = &plan.plan_hash { " · digest " code title=(hash) { (hash.chars().take(12).collect::<String>()) } }
+                }
+            }
+        }
+    };
+    let topics = format!("plan:{id} request{}", plan.job_id.as_ref().map(|job| format!(" job:{job}")).unwrap_or_default());
+    shell::show(&visit, Page { title: "Plan", place: Place::Workspace, topics: &topics, body }).await
+}
+
+fn progress(job: &Job) -> Markup {
+    html! {
+        p.standing {
+            @match &job.progress {
+                Some(Progress { percent, text }) => {
+                    progress max="100" value=[*percent] aria-label="Progress" {}
+                    @if let Some(text) = text { " " (said(text)) }
+                }
+                None => { "Its job is " (spaced(&job.state)) "." }
+            }
+        }
+    }
+}
+
+/// What can be done with it now.
+fn acts(plan: &Plan) -> Markup {
+    let hidden = html! { input type="hidden" name="plan_id" value=(plan.plan_id); };
+    let decision = plan.decision.as_deref().unwrap_or_default();
+    html! {
+        div.acts {
+            @match (plan.state.as_str(), decision) {
+                ("ready", "approved") => {
+                    form data-call="workspace_execute_plan" data-done="The plan is being done" data-confirm={ "Do these " (plan.count) " steps now?" } { (hidden) button { "Do it now" } }
+                }
+                ("ready", "pending") => {
+                    @if let Some(request) = &plan.request_id { a.button href={ "/requests/" (request) } { "Decide about it" } }
+                }
+                ("done" | "partly" | "ambiguous", _) => {
+                    form data-call="workspace_undo_plan" data-then="/workspace/plans/{plan_id}" { (hidden) button.quiet { "Plan to take it back" } }
+                }
+                ("running", _) => {
+                    @if let Some(job) = &plan.job_id {
+                        form data-call="desk_job_cancel" data-done="It stops after the steps under way" data-confirm="Stop after the steps that are under way? What was done stays done." { input type="hidden" name="job" value=(job); button.quiet { "Stop" } }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn steps_list(steps: &[Step]) -> Markup {
+    html! {
+        ol.steps {
+            @for step in steps {
+                li value=(step.number) {
+                    (badge(if step.irreversible.is_some() { Tone::Alarm } else { Tone::Quiet }, &step.action)) " "
+                    @match (&step.from, &step.to) {
+                        (Some(from), Some(to)) => { code { (said(from)) } " → " code { (said(to)) } }
+                        (Some(path), None) | (None, Some(path)) => { code { (said(path)) } }
+                        (None, None) => {}
+                    }
+                    @if let Some(outcome) = &step.outcome { " " (badge(Tone::of_state(outcome), outcome)) }
+                    @if let Some(note) = &step.note { " " span.meta { (said(note)) } }
+                    @if let Some(why) = &step.irreversible { " " span.meta { (said(why)) } }
+                    @if let Some(diff) = &step.diff { details open[steps.len() <= OPEN_DIFFS] { summary { "What changes in it" } (text_diff(diff)) } }
+                }
+            }
+        }
+    }
+}
+
+/// A difference of texts, line by line.
+fn text_diff(diff: &str) -> Markup {
+    html! {
+        pre.block.changes {
+            // The first two lines name the file before and after.
+            @for (at, line) in diff.lines().enumerate() {
+                @match line.as_bytes().first().filter(|_| at > 1) {
+                    Some(b'+') => ins { (said(line)) "\n" },
+                    Some(b'-') => del { (said(line)) "\n" },
+                    _ => { (said(line)) "\n" }
+                }
+            }
+        }
+    }
+}
+
+/// The steps of a plan, for the request that decides about it.
+pub(in super::super) async fn steps_of(visit: &Visit, plan: &str) -> Markup {
+    let found = visit.gather::<Step>("workspace_get_plan", "steps", json!({ "plan_id": plan }), STEPS_IN_REQUEST).await;
+    html! {
+        @match found {
+            Ok((steps, has_more)) => {
+                (steps_list(&steps))
+                details { summary { "Before and after" } (before_and_after(&steps)) }
+                p { a href={ "/workspace/plans/" (plan) } { @if has_more { "All steps, and what came of them" } @else { "The plan, and what came of it" } } }
+            }
+            Err(fault) => { p.hint { (said(fault.message())) } }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Doing a plan, part by part: what is about to be done is on the record before, what came of it afterwards.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use deskmate_core::call::Surface;
+use deskmate_core::job::{Outcome, Progress};
+use deskmate_core::workspace::plan::{self, NextPart, PlanState, Step, StepOutcome};
+use deskmate_core::{Code, Error, Result};
+use deskmate_hands::files;
+use serde_json::json;
+
+use super::{Running, audit};
+use crate::hands::{act, fault};
+
+/// How often a paused agent is looked at.
+const PAUSED: Duration = Duration::from_secs(1);
+/// Signs of life while parts are short.
+const TOLD_EVERY: Duration = Duration::from_millis(500);
+
+pub(super) async fn run(running: &Running) -> Result<Outcome> {
+    let desk = &running.app.desk;
+    let id = running.claimed.input.get("plan").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    let asked = id.clone();
+    let Some(executing) = desk.act(Surface::System, move |cx| plan::executing(cx, &asked)).await? else {
+        // An earlier attempt may have ended it and got no further.
+        audit::write(running, &id).await;
+        return Ok(Outcome::Done(json!({ "plan": id })));
+    };
+    let root = running.app.hands.root(&executing.root)?.in_bulk();
+    let mut told = tokio::time::Instant::now();
+    let (mut stopped, mut done) = (false, 0_i64);
+    for (number, digest, state) in executing.parts {
+        if state == "ended" {
+            continue;
+        }
+        let Some(steps) = next(running, &id, number, digest).await? else {
+            stopped = true;
+            break;
+        };
+        done += i64::try_from(steps.len()).unwrap_or(0);
+        let outcomes = part(running, root.clone(), steps, state == "begun").await?;
+        let plan = id.clone();
+        desk.act(Surface::System, move |cx| plan::end_part(cx, &plan, number, &outcomes)).await?;
+        if told.elapsed() > TOLD_EVERY {
+            told = tokio::time::Instant::now();
+            let percent = u8::try_from(done.saturating_mul(100) / executing.steps.max(1)).unwrap_or(100).min(100);
+            running.beat(Some(Progress { percent: Some(percent), text: Some(format!("{done} of {} steps", executing.steps)) })).await?;
+        }
+    }
+    let end = id.clone();
+    let state = desk.act(Surface::System, move |cx| plan::ended(cx, &end, stopped.then_some("somebody stopped it"))).await?;
+    audit::write(running, &id).await;
+    Ok(match state {
+        PlanState::Ambiguous => Outcome::Ambiguous { what: format!("some steps of plan {id} may or may not have been done") },
+        _ if stopped => Outcome::Cancelled,
+        _ => Outcome::Done(json!({ "plan": id, "state": state })),
+    })
+}
+
+/// Begins the next part, after the agent is let go on; `None` if somebody stopped it.
+async fn next(running: &Running, id: &str, number: i64, digest: [u8; 32]) -> Result<Option<Vec<Step>>> {
+    loop {
+        if running.is_cancelled() {
+            return Ok(None);
+        }
+        let plan = id.to_owned();
+        match running.app.desk.act(Surface::System, move |cx| plan::begin_part(cx, &plan, number, &digest)).await? {
+            NextPart::Go(steps) => return Ok(Some(steps)),
+            NextPart::Paused => tokio::time::sleep(PAUSED).await,
+        }
+    }
+}
+
+/// Does a part on a thread, and brings it to the disk before anybody is told. A worker that lost its lease does no
+/// further step: somebody else may be at it.
+async fn part(running: &Running, root: files::Root, steps: Vec<Step>, again: bool) -> Result<Vec<StepOutcome>> {
+    let given_up = Arc::clone(&running.given_up);
+    let doing = tokio::task::spawn_blocking(move || {
+        let mut outcomes = Vec::with_capacity(steps.len());
+        for step in &steps {
+            if given_up.load(Ordering::Relaxed) {
+                return Err(Error::conflict("the lease of this work was lost"));
+            }
+            outcomes.push(act::act(&root, step, again));
+        }
+        root.settle().map_err(fault)?;
+        Ok(outcomes)
+    });
+    doing.await.map_err(|_| Error::new(Code::Internal, "changing files ended unexpectedly"))?
+}

@@ -1,0 +1,95 @@
+//! Making a plan: files are looked at on a thread of their own, and the steps go into the store some hundred at a time.
+
+use std::sync::Arc;
+
+use deskmate_core::call::Surface;
+use deskmate_core::job::Outcome;
+use deskmate_core::workspace::plan::{self, Ask, Making, Step, StepOutcome};
+use deskmate_core::{Code, Error, Result};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::Running;
+use crate::hands::make::{self, Now, Parts};
+
+/// Parts that may wait for the store.
+const PARTS_AHEAD: usize = 4;
+
+pub(super) async fn run(running: &Running) -> Result<Outcome> {
+    let (app, job) = (&running.app, running.claimed.job.clone());
+    let Some(making) = app.desk.act(Surface::System, move |cx| plan::making(cx, &job)).await? else {
+        return Ok(Outcome::Done(json!({ "made": false })));
+    };
+    let id = making.plan.clone();
+    let made = match &making.ask {
+        Ask::Undo { plan } => undo(running, &id, plan).await,
+        _ => look(running, making).await,
+    };
+    let end = id.clone();
+    match made {
+        Ok(()) => app.desk.act(Surface::System, move |cx| plan::made(cx, &end)).await?,
+        // The store being away passes; the rest will not become better.
+        Err(error) if error.code == Code::Internal => return Err(error),
+        Err(error) => {
+            let why = error.message.clone();
+            app.desk.act(Surface::System, move |cx| plan::not_made(cx, &end, &why)).await?;
+        }
+    }
+    Ok(Outcome::Done(json!({ "plan": id })))
+}
+
+/// Looks at the files on a thread, and takes the steps as they come.
+async fn look(running: &Running, making: Making) -> Result<()> {
+    let (send, mut parts) = mpsc::channel::<Vec<Step>>(PARTS_AHEAD);
+    let (hands, stop, at_us) = (running.app.hands.clone(), Arc::clone(&running.cancelled), running.app.desk.world.now());
+    let plan = making.plan.clone();
+    let looking = tokio::task::spawn_blocking(move || {
+        let root = hands.root(&making.root)?;
+        let mut give = |steps: Vec<Step>| send.blocking_send(steps).map_err(|_| Error::conflict("the making was given up"));
+        let mut parts = Parts::new(&mut give);
+        make::make(&root, &making.ask, &Now { at_us, stop: &stop }, &mut parts)?;
+        parts.end()
+    });
+    let mut number = 0;
+    while let Some(steps) = parts.recv().await {
+        keep(running, &plan, number, steps).await?;
+        number += 1;
+    }
+    looking.await.map_err(|_| Error::new(Code::Internal, "looking at files ended unexpectedly"))?
+}
+
+async fn keep(running: &Running, plan: &str, number: i64, steps: Vec<Step>) -> Result<()> {
+    let plan = plan.to_owned();
+    running.app.desk.act(Surface::System, move |cx| plan::add_steps(cx, &plan, number, &steps)).await
+}
+
+/// What takes back a part, in parts.
+fn reversed(steps: &[Step], outcomes: &[StepOutcome]) -> Result<Vec<Vec<Step>>> {
+    let mut made = Vec::new();
+    let mut give = |steps: Vec<Step>| {
+        made.push(steps);
+        Ok(())
+    };
+    let mut parts = Parts::new(&mut give);
+    make::undo(steps, outcomes, &mut parts)?;
+    parts.end()?;
+    Ok(made)
+}
+
+/// Takes what was done, the last part first.
+async fn undo(running: &Running, plan: &str, of: &str) -> Result<()> {
+    let desk = &running.app.desk;
+    let counted = of.to_owned();
+    let mut left = desk.act(Surface::System, move |cx| plan::parts(cx, &counted)).await?;
+    let mut number = 0;
+    while left > 0 {
+        left -= 1;
+        let (from, at) = (of.to_owned(), left);
+        let Some((steps, outcomes)) = desk.act(Surface::System, move |cx| plan::executed(cx, &from, at)).await? else { continue };
+        for steps in reversed(&steps, &outcomes)? {
+            keep(running, plan, number, steps).await?;
+            number += 1;
+        }
+    }
+    Ok(())
+}

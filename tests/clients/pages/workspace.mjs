@@ -1,0 +1,113 @@
+// Files: a folder is opened, looked at, organised by a plan that is read, approved, done and taken back; and the trash.
+
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { check, screens, signedCall, until } from "../desk.mjs";
+
+function folder(desk) {
+  const path = join(desk.root, "notes");
+  mkdirSync(join(path, "sub"), { recursive: true });
+  writeFileSync(join(path, "letter.txt"), "Dear all\nthe old line\nbye\n");
+  writeFileSync(join(path, "list.TXT"), "two");
+  writeFileSync(join(path, "photo.png"), "three");
+  writeFileSync(join(path, "<b>bold.md"), "<script>throw new Error('run')</script>");
+  return path;
+}
+
+async function doIt(page) {
+  await page.getByRole("button", { name: "Do it now" }).click();
+  await page.locator("#confirm[open]").getByRole("button", { name: "Yes" }).click();
+}
+
+async function opening({ desk, page }, path) {
+  await page.goto(`${desk.url}/workspace`);
+  await page.getByText("No folder is open to agents").waitFor();
+  await page.getByLabel("Name", { exact: true }).fill("notes");
+  await page.getByLabel("Folder", { exact: true }).fill(path);
+  await page.getByRole("button", { name: "Open it" }).click();
+  await page.locator("#root-notes").getByText("for looking").waitFor();
+  await page.getByRole("button", { name: "Let plans change it" }).click();
+  await page.locator("#root-notes").getByText("plans may change it").waitFor();
+  const { roots } = await desk.call("code", "workspace_list_roots", {});
+  check(roots.length === 1 && roots[0].access === "write" && !JSON.stringify(roots).includes(path), "a folder is opened from its page, and agents do not see where it lies", roots);
+}
+
+async function looking({ desk, page }) {
+  await page.locator("#root-notes a").click();
+  await page.getByRole("link", { name: "letter.txt" }).waitFor();
+  check((await page.locator(".files").textContent()).includes("<b>bold.md"), "names are text, whatever is in them");
+  await screens(page, "workspace");
+  await page.getByRole("link", { name: "letter.txt" }).click();
+  await page.locator("pre", { hasText: "the old line" }).waitFor();
+  await page.getByRole("link", { name: "notes" }).click();
+  await page.getByRole("link", { name: "<b>bold.md" }).click();
+  await page.locator("pre", { hasText: "<script>" }).waitFor();
+  check(true, "a file is read, and what is in it stays text");
+}
+
+// A plan of one's own: made, done, taken back.
+async function organising({ desk, page }, path) {
+  await page.goto(`${desk.url}/workspace?at=notes`);
+  await page.getByText("Put the files into folders").click();
+  await page.getByRole("button", { name: "Make a plan" }).click();
+  await page.waitForURL(/workspace\/plans\/./);
+  const trees = await page.locator(".trees section").allTextContents();
+  check(trees[0].includes("letter.txt") && trees[1].includes("txt/") && trees[1].includes("png/"), "the tree before and after is shown", trees);
+  await screens(page, "plan");
+  await doIt(page);
+  await page.getByRole("button", { name: "Plan to take it back" }).waitFor();
+  check(existsSync(join(path, "txt/letter.txt")) && existsSync(join(path, "txt/list.TXT")), "the files are where the plan says");
+  await page.getByRole("button", { name: "Plan to take it back" }).click();
+  await page.getByText("It takes back").waitFor();
+  await doIt(page);
+  await page.getByRole("button", { name: "Plan to take it back" }).waitFor();
+  check(readdirSync(path).includes("letter.txt") && !existsSync(join(path, "txt")), "and back again, without the folders that were made");
+}
+
+// An agent's plan: it waits, a person reads what changes, and decides.
+async function deciding({ desk, page }, path) {
+  const steps = [
+    { action: "replace", to: "letter.txt", edits: [{ old: "the old line", new: "the <i>new</i> line" }] },
+    { action: "trash", from: "photo.png" },
+  ];
+  const plan = await desk.call("code", "workspace_change_plan", { root: "notes", steps, reasoning: "They asked for it." });
+  check(plan.decision === "pending", "an agent's plan waits", plan);
+  await page.goto(`${desk.url}/requests/${plan.request_id}`);
+  await page.locator(".changes ins", { hasText: "the <i>new</i> line" }).waitFor();
+  check((await page.locator(".changes del").textContent()).includes("the old line"), "the request shows what changes, line by line");
+  await screens(page, "plan-request");
+  await page.getByRole("button", { name: "Approve", exact: true }).click();
+  await until("it is approved", async () => (await desk.call("code", "workspace_get_plan", { plan_id: plan.plan_id })).decision === "approved");
+  const done = await desk.call("code", "workspace_execute_plan", { plan_id: plan.plan_id });
+  check(done.state === "done" && readFileSync(join(path, "letter.txt"), "utf8").includes("the <i>new</i> line"), "then the agent does it", done);
+  await page.goto(`${desk.url}/workspace/plans`);
+  check((await page.locator("#plans li").count()) === 3, "all plans are listed");
+  const lines = readFileSync(join(path, ".deskmate-audit.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  check(lines.some((line) => line.action === "soft_delete" && line.from === "photo.png" && line.leaf.length === 64), "what was done lies beside the files too", lines.at(-1));
+}
+
+async function emptying({ desk, page }, path) {
+  await page.goto(`${desk.url}/workspace/trash`);
+  const item = page.locator("li.row", { hasText: "photo.png" });
+  await item.waitFor();
+  await screens(page, "trash");
+  await item.getByRole("button", { name: "Plan to bring it back" }).click();
+  await doIt(page);
+  await until("it is back", async () => existsSync(join(path, "photo.png")));
+  check(true, "what was deleted comes back out of the trash");
+  const refused = await desk.call("code", "workspace_purge_trash", { root: "notes", trash_ids: ["x"] }).catch((error) => String(error));
+  check(String(refused).includes("person"), "an agent deletes nothing for ever", refused);
+  await signedCall(page, "workspace_close_root", { name: "notes" });
+  await page.goto(`${desk.url}/workspace`);
+  await page.getByText("No folder is open to agents").waitFor();
+}
+
+export default async function run(given) {
+  const path = folder(given.desk);
+  await opening(given, path);
+  await looking(given);
+  await organising(given, path);
+  await deciding(given, path);
+  await emptying(given, path);
+}
