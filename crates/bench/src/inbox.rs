@@ -74,14 +74,14 @@ fn propose(number: u64) -> Call {
     Call { credential: Credential::Named(Some(agent)), surface: Surface::Rest, operation: "cowork_propose".to_owned(), input }
 }
 
-async fn claim(desk: &Desk) -> Credential {
+pub(crate) async fn claim(desk: &Desk) -> Credential {
     let link = desk.act(Surface::System, deskmate_core::identity::issue_claim).await.expect("a link");
     let input = json!({ "code": link.code, "name": "Owner", "passphrase": "correct horse" });
     let answer = call(desk, Credential::Nobody, "desk_claim", input).await;
     Credential::Secret { secret: answer["session"].as_str().expect("a session").to_owned(), proved: true }
 }
 
-async fn call(desk: &Desk, credential: Credential, operation: &str, input: Value) -> Value {
+pub(crate) async fn call(desk: &Desk, credential: Credential, operation: &str, input: Value) -> Value {
     let call = Call { credential, surface: Surface::Rest, operation: operation.to_owned(), input };
     match desk.call(call).await.expect("it is answered").outcome {
         deskmate_core::call::Outcome::Done(answer) | deskmate_core::call::Outcome::NotYet(answer) => answer,

@@ -10,6 +10,7 @@ mod large;
 mod load;
 mod report;
 mod server;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -75,6 +76,8 @@ enum Command {
         #[arg(long, default_value_t = 5_000)]
         pending: u64,
     },
+    /// Scanning, hashing, planning and moving files
+    Workspace(workspace::Args),
     /// Everything, as a table
     All {
         #[arg(long, default_value_t = 1_000_000)]
@@ -129,6 +132,15 @@ fn main() {
         Command::Inbox { decided, pending } => {
             let temporary = tempfile::tempdir().expect("a temporary directory");
             inbox::run(program, temporary.path(), decided, pending).into_iter().for_each(|(what, found)| line(what, found));
+        }
+        Command::Workspace(args) => {
+            let found = workspace::run(program, args);
+            let ratio = |(ours, theirs): (f64, f64)| ours / theirs;
+            println!("scan: {:.0} entries/s, find {:.0}, {:.2} times as fast", found.scan.0, found.scan.1, ratio(found.scan));
+            println!("hash: {:.0} MB/s, sha256sum {:.0}, {:.0} % of it", found.hash.0, found.hash.1, 100.0 * ratio(found.hash));
+            println!("planning {} moves: {:.2} s", found.plan.1, found.plan.0);
+            println!("doing {} moves: {:.0}/s", found.execute.1, found.execute.0);
+            println!("resident memory: {} kB before, at most {} kB", found.memory.0, found.memory.1);
         }
         Command::All { messages, seconds, database_url, home } => {
             let temporary = tempfile::tempdir().expect("a temporary directory");
