@@ -1,7 +1,8 @@
 //! What a request brought to show who sent it.
 //!
-//! A token comes in the Authorization header. A browser's session comes in a cookie, which alone only reads; what it
-//! decides is signed with the key that the browser made at sign-in, over the method, the path, the body and the time.
+//! A token comes in the Authorization header. A browser's session comes in a cookie, or from our extension in that header;
+//! alone it only reads. What it decides is signed with the key that the browser made at sign-in, over the method, the path,
+//! the body and the time.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,26 +55,40 @@ impl Seen {
     }
 }
 
+/// What of a request may be signed.
+struct Asked<'r> {
+    method: &'r Method,
+    uri: &'r Uri,
+    headers: &'r HeaderMap,
+    body: &'r [u8],
+}
+
+impl Asked<'_> {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
 /// Finds the credential of a request.
 pub(super) async fn of(shared: &Shared, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<Credential> {
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let asked = Asked { method, uri, headers, body };
     if let Some(value) = headers.get(AUTHORIZATION) {
         let secret = value.to_str().ok().and_then(bearer).map(str::to_owned);
         let secret = secret.ok_or_else(|| Error::new(deskmate_core::Code::Unauthenticated, "the Authorization header must be: Bearer TOKEN"))?;
-        let proved = !has_key(shared, &secret).await?;
-        return Ok(Credential::Secret { secret, proved });
+        return if has_key(shared, &secret).await? { of_browser(shared, secret, &asked).await } else { Ok(Credential::Secret { secret, proved: true }) };
     }
-    if let Some(secret) = cookie(headers) {
-        let signed = match (header(SIGNATURE_HEADER), header(SIGNED_AT_HEADER)) {
-            (Some(signature), Some(at)) => signed(shared, &secret, method, uri, body, signature, at).await?,
-            _ => None,
-        };
-        return Ok(match signed {
-            Some(signed) => Credential::Signed { secret, signed },
-            None => Credential::Secret { secret, proved: false },
-        });
+    match cookie(headers) {
+        Some(secret) => of_browser(shared, secret, &asked).await,
+        None => Ok(Credential::Named(asked.header(AGENT_HEADER).map(str::to_owned))),
     }
-    Ok(Credential::Named(header(AGENT_HEADER).map(str::to_owned)))
+}
+
+/// A browser's session is proved by a signature of its key, and by nothing else.
+async fn of_browser(shared: &Shared, secret: String, asked: &Asked<'_>) -> Result<Credential> {
+    Ok(match signed(shared, &secret, asked).await? {
+        Some(signed) => Credential::Signed { secret, signed },
+        None => Credential::Secret { secret, proved: false },
+    })
 }
 
 fn cookie(headers: &HeaderMap) -> Option<String> {
@@ -81,7 +96,7 @@ fn cookie(headers: &HeaderMap) -> Option<String> {
     cookies.filter_map(|pair| pair.trim().split_once('=')).find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value.to_owned())
 }
 
-/// A session that a browser opened is proved by its key only, also when its secret comes as a token.
+/// Whether this is the secret of a session that a browser opened.
 async fn has_key(shared: &Shared, secret: &str) -> Result<bool> {
     if !secret.starts_with("dms_") {
         return Ok(false);
@@ -91,17 +106,18 @@ async fn has_key(shared: &Shared, secret: &str) -> Result<bool> {
 }
 
 /// What the browser signed, if it is a good signature of this session's own key that was not used before.
-async fn signed(shared: &Shared, secret: &str, method: &Method, uri: &Uri, body: &[u8], signature: &str, at: &str) -> Result<Option<Signed>> {
+async fn signed(shared: &Shared, secret: &str, asked: &Asked<'_>) -> Result<Option<Signed>> {
+    let (Some(signature), Some(at)) = (asked.header(SIGNATURE_HEADER), asked.header(SIGNED_AT_HEADER)) else { return Ok(None) };
     let now_ms = shared.app.desk.world.now() / 1_000;
     let fresh = at.parse::<i64>().is_ok_and(|at| (now_ms - at).abs() <= SIGNED_WITHIN_MS);
     let Ok(bytes) = BASE64.decode(signature.as_bytes()) else { return Ok(None) };
     if !fresh {
         return Ok(None);
     }
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let text = format!("{method}\n{path}\n{}\n{at}", hex(&Sha256::digest(body)));
-    let (session, asked) = (secret.to_owned(), text.clone());
-    let key = shared.app.desk.db.read(move |tx| identity::verify_signature(tx, &session, asked.as_bytes(), Some(&bytes))).await?;
+    let path = asked.uri.path_and_query().map_or("/", |path| path.as_str());
+    let text = format!("{}\n{path}\n{}\n{at}", asked.method, hex(&Sha256::digest(asked.body)));
+    let (session, said) = (secret.to_owned(), text.clone());
+    let key = shared.app.desk.db.read(move |tx| identity::verify_signature(tx, &session, said.as_bytes(), Some(&bytes))).await?;
     let key = key.filter(|_| shared.signatures.first_time(secret, &text, now_ms));
     Ok(key.map(|key| Signed { text, signature: signature.to_owned(), key: BASE64.encode(&key) }))
 }

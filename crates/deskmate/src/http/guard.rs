@@ -1,15 +1,19 @@
 //! Who may talk to this server at all: requests must name it by one of its own names, and pages must be its own.
-//! This is what keeps a web page on another site, or a name that was made to point here, out.
+//! This is what keeps a web page on another site, or a name that was made to point here, out. A browser's extension is no
+//! page: it may call operations, with a credential that it brings itself and never with the browser's cookie.
 
 use axum::extract::{Request, State};
-use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use deskmate_core::Error;
 
 use super::Shared;
 use super::rest::Failure;
+
+/// Where a code is changed for a session. Nobody who calls it has a credential yet.
+const PAIRING: &str = "/api/desk_pair";
 
 /// The names and origins under which the desk may be called.
 #[derive(Clone, Debug)]
@@ -62,6 +66,18 @@ impl Allowed {
     }
 }
 
+/// Whether an extension of a browser sent this. No page can have such an origin: browsers write it themselves.
+fn is_extension(origin: &str) -> bool {
+    ["chrome-extension://", "moz-extension://"].iter().any(|scheme| origin.starts_with(scheme))
+}
+
+/// What extensions may ask for: operations with a credential of their own, and getting one with a pairing code.
+fn extension_may(request: &Request) -> bool {
+    let path = request.uri().path();
+    let pairs = request.method() == Method::POST && path == PAIRING;
+    path.starts_with("/api/") && (pairs || request.headers().contains_key(AUTHORIZATION))
+}
+
 /// An origin with its port, which browsers leave out where it is the usual one.
 fn with_port(origin: &str) -> String {
     let Some((scheme, host)) = origin.split_once("://") else { return origin.to_owned() };
@@ -74,7 +90,7 @@ fn with_port(origin: &str) -> String {
 }
 
 /// Refuses requests that name another host, or that a page of another origin sent.
-pub(super) async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+pub(super) async fn check(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
     let headers = request.headers();
     let host = request.uri().host().or_else(|| text(headers, &HOST));
     // HTTP over the local socket has no host of its own; the command line sends `localhost`.
@@ -82,7 +98,14 @@ pub(super) async fn check(State(shared): State<Shared>, request: Request, next: 
         return Failure(Error::forbidden("this desk is not called by that host name").hint("add it to `hosts` in deskmate.yaml")).into_response();
     }
     if headers.contains_key(ORIGIN) && !text(headers, &ORIGIN).is_some_and(|origin| shared.allowed.origin_is_ours(origin)) {
-        return Failure(Error::forbidden("pages of another origin may not call this desk")).into_response();
+        if !text(headers, &ORIGIN).is_some_and(is_extension) {
+            return Failure(Error::forbidden("pages of another origin may not call this desk")).into_response();
+        }
+        if !extension_may(&request) {
+            return Failure(Error::forbidden("an extension calls operations only, with a session of its own").hint("pair it with this desk")).into_response();
+        }
+        // The browser adds the cookie of whoever is signed in here, which the extension is not.
+        request.headers_mut().remove(COOKIE);
     }
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

@@ -9,6 +9,8 @@ mod cowork;
 #[cfg(test)]
 mod desk;
 #[cfg(test)]
+mod extension;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod import;
