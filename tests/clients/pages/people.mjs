@@ -144,6 +144,43 @@ async function tokens({ desk, page, complaints }) {
   check((await read(token)).status === 401, "and is revoked");
 }
 
+// A code is typed into another program, which then stands among the tokens, or among the sessions.
+async function pairing({ desk, page }) {
+  await page.goto(`${desk.url}/people/you`);
+  const code = async (kind, name) => {
+    await page.getByText("Make a code").click();
+    await page.getByLabel("What is paired").selectOption(kind);
+    await page.getByLabel("How it is listed").fill(name);
+    await page.getByRole("button", { name: "Make the code" }).click();
+    await page.locator("dialog#once.large[open]").waitFor();
+    const until = new Date(await page.locator("#once-until").getAttribute("datetime")) - Date.now();
+    check(until > 9 * 60_000 && until <= 10 * 60_000, "a code is shown large, with its end", until);
+    const shown = await page.locator("#once-value").inputValue();
+    if (kind === "program") await screens(page, "people-pairing");
+    await page.locator("dialog#once").getByRole("button", { name: "Close" }).click();
+    return shown;
+  };
+  const pair = async (input) => {
+    const response = await fetch(`${desk.address}/api/desk_pair`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(input) });
+    return { status: response.status, answer: await response.json() };
+  };
+  const program = await code("program", "<i>a program</i>");
+  check((await pair({ code: program })).answer.token?.startsWith("dmp_"), "a program is paired", program);
+  await page.locator("#tokens").getByText("<i>a program</i>").waitFor();
+  check((await pair({ code: program })).status === 401, "and listed at once; its code was for one use");
+  await page.locator("#tokens").getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await until("it is gone", async () => (await page.locator("#tokens > li").count()) === 0);
+  const { publicKey } = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]);
+  const key = Buffer.from(await crypto.subtle.exportKey("raw", publicKey)).toString("base64");
+  const extension = await pair({ code: await code("extension", "an extension"), public_key: key });
+  check(extension.answer.session?.startsWith("dms_"), "an extension is paired");
+  const card = page.locator("#sessions > li", { hasText: "an extension" });
+  await card.getByRole("button", { name: "End it" }).click();
+  await card.waitFor({ state: "detached" });
+  check(true, "and its session is listed by its name, and ended");
+}
+
 async function approvals({ desk, page }) {
   await page.goto(`${desk.url}/people/approvals`);
   await page.getByText("There is none").waitFor();
@@ -208,6 +245,6 @@ async function out({ desk, page }, other) {
 export default async function (all) {
   const other = await inviting(all);
   await roles(all, other);
-  for (const part of [hostile, sessions, tokens, approvals, notifications]) await part(all);
+  for (const part of [hostile, sessions, tokens, pairing, approvals, notifications]) await part(all);
   await out(all, other);
 }

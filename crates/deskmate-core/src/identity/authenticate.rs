@@ -105,7 +105,7 @@ fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Acto
                 credential: Some(found.id),
             })
         }
-        SecretKind::Invitation | SecretKind::Claim | SecretKind::Passkey => Err(refused()),
+        SecretKind::Invitation | SecretKind::Claim | SecretKind::Pairing | SecretKind::Passkey => Err(refused()),
     }
 }
 

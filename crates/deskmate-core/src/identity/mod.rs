@@ -1,4 +1,5 @@
-//! Who somebody is: people with a presence factor, agents with tokens, sessions, invitations and personal tokens.
+//! Who somebody is: people with a presence factor, agents with tokens, sessions, invitations, personal tokens, and what is
+//! paired with a person.
 //!
 //! Everything that proves an identity is kept as a hash in one table, so that there is one place to look it up, to
 //! expire it and to revoke it. Each row that carries authority is told to the record with the facts that rebuild it.
@@ -11,6 +12,7 @@ mod erase;
 mod factor;
 mod imported;
 mod known;
+mod pairing;
 mod passkey;
 mod people;
 mod projection;
@@ -73,6 +75,8 @@ pub(crate) fn operations() -> Vec<Op> {
             .access(Access::Public)
             .shows_once(&["session"])
             .takes_secrets(&["passphrase"]),
+        Op::prepared(Toolset::Desk, "pairing_start", pairing::make, pairing::start).access(Access::Present(Role::Viewer)).shows_once(&["code"]),
+        Op::prepared(Toolset::Desk, "pair", pairing::look_up, pairing::pair).access(Access::Public).shows_once(&["session", "token"]).takes_secrets(&["code"]),
         Op::prepared(Toolset::Desk, "show_presence", sessions::check_own_factor, sessions::show_presence)
             .access(Access::Person(Role::Viewer))
             .takes_secrets(&["passphrase"]),

@@ -63,12 +63,18 @@ pub(super) fn invite(cx: &mut Cx<'_, '_>, input: Invite) -> Result<Invitation> {
 
 /// A name that a person can take: not empty, and free.
 pub(super) fn check_person_name(cx: &mut Cx<'_, '_>, name: &str) -> Result<()> {
-    check_text("name", name, NAME_CHARS_MAX)?;
-    if name.trim().is_empty() || name != name.trim() || name.chars().any(char::is_control) {
-        return Err(Error::invalid("name", "must not be empty, begin or end with a space, or hold control characters"));
-    }
+    check_label("name", name)?;
     if cx.tx.optional(rows::PERSON_BY_NAME, args![name])?.is_some() {
         return Err(Error::conflict(format!("somebody is called {name} already")));
+    }
+    Ok(())
+}
+
+/// A name for people to read: not empty, and on one line.
+pub(super) fn check_label(field: &str, name: &str) -> Result<()> {
+    check_text(field, name, NAME_CHARS_MAX)?;
+    if name.trim().is_empty() || name != name.trim() || name.chars().any(char::is_control) {
+        return Err(Error::invalid(field, "must not be empty, begin or end with a space, or hold control characters"));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use deskmate_db::Tx;
 use serde_json::Value;
 
-use super::sessions::rebuilt_factor;
+use super::sessions::{PAIRED, rebuilt_factor};
 use super::token::SecretKind;
 use super::{agents, people, rows, sessions};
 use crate::record::{Body, Finding, Projection, differences};
@@ -70,8 +70,9 @@ impl Projection for IdentityProjection {
                 present_until: None,
                 failures: 0,
             };
-            // Whoever gets a session has just given the right passphrase.
-            if let Some(person) = self.people.get_mut(&facts.owner).filter(|_| facts.kind == SecretKind::Session.name()) {
+            // Whoever signs in has just given the right passphrase; who pairs has not.
+            let signs_in = facts.kind == SecretKind::Session.name() && !facts.scopes.contains(PAIRED);
+            if let Some(person) = self.people.get_mut(&facts.owner).filter(|_| signs_in) {
                 (person.failures, person.locked_until) = (0, None);
             }
             self.credentials.insert(text("credential"), facts);

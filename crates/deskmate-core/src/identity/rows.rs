@@ -9,9 +9,10 @@ use crate::record::{Event, Kind};
 use crate::{Error, Result, hex};
 
 /// Something that proves an identity was handed out.
-pub(super) const ISSUED: Kind = Kind { name: "credential.issued", says: "A token, session, invitation or link was handed out; its hash is among the facts." };
+pub(super) const ISSUED: Kind =
+    Kind { name: "credential.issued", says: "A token, session, invitation, link or code was handed out; its hash is among the facts." };
 /// Something that proves an identity was revoked or used up.
-pub(super) const REVOKED: Kind = Kind { name: "credential.revoked", says: "A token, session, invitation or link was revoked or used up." };
+pub(super) const REVOKED: Kind = Kind { name: "credential.revoked", says: "A token, session, invitation, link or code was revoked or used up." };
 
 /// A stored credential.
 pub(super) struct CredentialRow {

@@ -29,7 +29,10 @@ pub(super) const PRESENT: Kind = Kind { name: "session.present", says: "A person
 
 const MINUTE: i64 = 60_000_000;
 const CLAIM_TTL: i64 = 10 * MINUTE;
-const SESSION_TTL: i64 = 30 * 24 * 60 * MINUTE;
+/// How long a session is good.
+pub(super) const SESSION_TTL: i64 = 30 * 24 * 60 * MINUTE;
+/// How the credential of a session says that a code opened it, and no passphrase.
+pub(super) const PAIRED: &str = "paired";
 /// How long a shown presence lasts.
 pub(super) const PRESENT_TTL: i64 = 5 * MINUTE;
 /// Wrong passphrases before the first lock; each further one doubles the time, up to a day.
@@ -322,12 +325,7 @@ fn open_session(cx: &mut Cx<'_, '_>, person: &str, public_key: Option<&str>) -> 
     // From here on it is known who acts, and the record says so.
     cx.actor = Actor::person(person);
     let key = public_key.map(read_key).transpose()?;
-    // The record vouches for the credential's row, and that row for the key and for whether there is one.
-    let bound: Vec<String> = key.iter().map(|key| key_scope(key)).collect();
-    let (id, secret) = rows::issue(cx, SecretKind::Session, person, &bound, SESSION_TTL)?;
-    if let Some(key) = key {
-        cx.tx.execute("insert into session_key (credential, public_key) values ($1, $2)", args![id, key])?;
-    }
+    let (id, secret) = issue(cx, person, key, &[])?;
     let until = present(cx, &id)?;
     let row = PersonRow::read(&cx.tx.one(PERSON, args![person])?)?;
     Ok(SignedIn {
@@ -338,6 +336,22 @@ fn open_session(cx: &mut Cx<'_, '_>, person: &str, public_key: Option<&str>) -> 
         expires_at: format_time(cx.now() + SESSION_TTL),
         present_until: format_time(until),
     })
+}
+
+/// A session for an extension that was paired: bound to its key, and without presence shown.
+pub(super) fn issue_paired(cx: &mut Cx<'_, '_>, person: &str, public_key: &str) -> Result<(String, Secret)> {
+    let key = read_key(public_key)?;
+    issue(cx, person, Some(key), &[PAIRED.to_owned()])
+}
+
+fn issue(cx: &mut Cx<'_, '_>, person: &str, key: Option<Vec<u8>>, marks: &[String]) -> Result<(String, Secret)> {
+    // The record vouches for the credential's row, and that row for the key and for whether there is one.
+    let bound: Vec<String> = key.iter().map(|key| key_scope(key)).chain(marks.iter().cloned()).collect();
+    let (id, secret) = rows::issue(cx, SecretKind::Session, person, &bound, SESSION_TTL)?;
+    if let Some(key) = key {
+        cx.tx.execute("insert into session_key (credential, public_key) values ($1, $2)", args![id, key])?;
+    }
+    Ok((id, secret))
 }
 
 fn read_key(text: &str) -> Result<Vec<u8>> {
@@ -447,6 +461,9 @@ pub(super) struct Sessions {
 struct SessionOut {
     /// Its id.
     session: String,
+    /// How it was called when it was paired, if it is an extension's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     /// Since when.
     created_at: String,
     /// Until when.
@@ -460,6 +477,7 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, _: ListSessions) -> Result<Sessions> {
     let sessions = rows::good_of(cx, &owner, SecretKind::Session)?.into_iter().map(|row| SessionOut {
         this_one: own.as_ref() == Some(&row.id),
         session: row.id,
+        name: row.note,
         created_at: format_time(row.created_at),
         expires_at: format_time(row.expires_at),
     });

@@ -23,6 +23,8 @@ pub enum SecretKind {
     Invitation,
     /// The first link, which claims the desk.
     Claim,
+    /// A code that pairs an extension or a program with a person. It is shorter than the others and has a form of its own.
+    Pairing,
     /// An agent's token of another server, brought in by its hash. It has no form of ours.
     Imported,
     /// A passkey, kept by the hash of its id. It is no secret of ours, and nobody brings it as one.
@@ -41,6 +43,7 @@ impl SecretKind {
             Self::Session => "session",
             Self::Invitation => "invitation",
             Self::Claim => "claim",
+            Self::Pairing => "pairing",
             Self::Imported => "imported",
             Self::Passkey => "passkey",
         }
@@ -53,7 +56,7 @@ impl SecretKind {
             Self::Session => "dms_",
             Self::Invitation => "dmi_",
             Self::Claim => "dmc_",
-            Self::Imported | Self::Passkey => "",
+            Self::Pairing | Self::Imported | Self::Passkey => "",
         }
     }
 }

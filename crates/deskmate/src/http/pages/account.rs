@@ -8,12 +8,18 @@ use serde_json::{Value, json};
 
 use super::people::{TABS, once};
 use super::shell::{self, Page, Place};
-use super::ui::{self, Tone, badge, empty, field, more, said, short, spaced, tabs, time};
+use super::ui::{self, Tone, badge, choice, empty, field, more, said, short, spaced, tabs, time};
 use super::visit::{Fault, People, Visit};
 
 /// How many rows a list begins with, and how many more it shows at once.
 const ROWS: usize = 50;
 const ROWS_MAX: usize = 200;
+
+/// What can be paired, with what it gets.
+const PAIRED: [(&str, &str); 2] = [
+    ("extension", "A browser extension: acts as you; deciding asks for your passphrase"),
+    ("program", "A program: works with files, for 90 days, and decides nothing"),
+];
 
 #[derive(Deserialize)]
 struct Sessions {
@@ -23,6 +29,7 @@ struct Sessions {
 #[derive(Deserialize)]
 struct Session {
     session: String,
+    name: Option<String>,
     created_at: String,
     expires_at: String,
     this_one: bool,
@@ -56,6 +63,7 @@ pub(super) async fn you(visit: Visit) -> Result<Response, Fault> {
                     li.card id={ "session-" (session.session) } {
                         p {
                             @if session.this_one { strong { "This browser" } " · " }
+                            @if let Some(name) = &session.name { strong { (said(name)) } " · " }
                             "since " (time(&session.created_at)) " · until " (time(&session.expires_at))
                             " " span.meta { "id " code { (short(&session.session)) } }
                         }
@@ -75,6 +83,11 @@ pub(super) async fn you(visit: Visit) -> Result<Response, Fault> {
                 @if tokens.is_empty() { p.hint { "You have none." } }
                 ul.cards id="tokens" { @for token in &tokens { (tokened(token)) } }
             }
+            section.part {
+                h2 { "Pair a browser extension or a program" }
+                p.hint { "A code connects it with you, once. It is then listed above, and can be ended there." }
+                (new_pairing())
+            }
         }
         (once())
     };
@@ -93,6 +106,19 @@ fn new_token() -> Markup {
                 p.hint { "For example " code { "bridge" } ", " code { "bridge:read" } ", " code { "desk_record_list:read" } ", " code { "*:read" } "." }
                 (field("token-days", "For how many days", html! { input id="token-days" name="expires_in_days" type="number" min="1" max="365" value="30" data-as="json"; }))
                 button { "Make the token" }
+            }
+        }
+    }
+}
+
+fn new_pairing() -> Markup {
+    html! {
+        details.create id="new-pairing" {
+            summary { "Make a code" }
+            form data-call="desk_pairing_start" data-done="The code is made" data-once="{code}" data-large data-reset {
+                (field("pairing-kind", "What is paired", choice("pairing-kind", "kind", &PAIRED, "extension")))
+                (field("pairing-name", "How it is listed", html! { input id="pairing-name" name="name" required maxlength="128" autocomplete="off"; }))
+                button { "Make the code" }
             }
         }
     }

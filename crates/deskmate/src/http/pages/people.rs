@@ -185,14 +185,15 @@ fn invited(invitations: &[Invitation], is_owner: bool) -> Markup {
     }
 }
 
-/// The dialog for what is shown once: a link or a token. The script fills and empties it.
+/// The dialog for what is shown once: a link, a token or a code. The script fills and empties it.
 pub(super) fn once() -> Markup {
     html! {
         dialog id="once" aria-labelledby="once-title" data-keep {
             h2 id="once-title" { "Copy it now" }
             p { "It is shown only here, and nobody can show it again." }
-            label for="once-value" { "Link or token" }
+            label for="once-value" { "Link, token or code" }
             textarea id="once-value" readonly rows="3" {}
+            p { "It works until " time id="once-until" {} "." }
             div.row { button type="button" data-copy="once-value" { "Copy" } button.quiet type="button" data-close { "Close" } }
         }
     }

@@ -1,6 +1,7 @@
 // What follows a call that went well: a form is emptied, what is shown once is shown, and what was made is opened.
 
 import { toast } from "./acts.js";
+import { localise } from "./times.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -9,8 +10,11 @@ function filled(text, answer, encode = (value) => value) {
   return text.replace(/\{(\w+)\}/g, (_, name) => encode(answer[name] ?? ""));
 }
 
-function showOnce(template, answer) {
+function showOnce(template, answer, large) {
   const text = filled(template, answer);
+  at("once").classList.toggle("large", large);
+  at("once-until").dateTime = answer.expires_at;
+  localise(at("once"));
   at("once-value").value = text.startsWith("/") ? location.origin + text : text;
   at("once").addEventListener("close", () => (at("once-value").value = ""), { once: true });
   at("once").showModal();
@@ -55,7 +59,7 @@ document.addEventListener("done", ({ target: form, detail: { answer } }) => {
   const { once, opens, reset, rule } = form.dataset;
   if (rule !== undefined && answer.rule) showRule(answer.rule);
   if (reset !== undefined) form.reset();
-  if (once) showOnce(once, answer);
+  if (once) showOnce(once, answer, "large" in form.dataset);
   if (opens) open(filled(opens, answer, encodeURIComponent));
 });
 document.addEventListener("click", (event) => {
