@@ -22,10 +22,10 @@ struct Browser {
 impl Browser {
     fn sign_in(url: &str) -> Self {
         let key = SigningKey::from_slice(&[7; 32]).expect("a key");
-        let public = BASE64.encode(key.verifying_key().to_encoded_point(false).as_bytes());
-        let answer = post(url, "/api/desk_sign_in", &[], &json!({ "passphrase": "correct horse", "public_key": public }).to_string());
+        let browser = Self { url: url.to_owned(), key, session: String::new() };
+        let answer = post(url, "/api/desk_sign_in", &[], &json!({ "passphrase": "correct horse", "public_key": browser.public() }).to_string());
         let session = json_of(&answer)["session"].as_str().expect("a session").to_owned();
-        Self { url: url.to_owned(), key, session }
+        Self { session, ..browser }
     }
 
     /// The headers that sign a call.
@@ -35,6 +35,10 @@ impl Browser {
         let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(body));
         let signature: Signature = self.key.sign(format!("POST\n{path}\n{digest}\n{now}").as_bytes());
         [("Deskmate-Signature", BASE64.encode(&signature.to_bytes())), ("Deskmate-Signed-At", now.to_string())]
+    }
+
+    fn public(&self) -> String {
+        BASE64.encode(self.key.verifying_key().to_encoded_point(false).as_bytes())
     }
 
     fn call(&self, path: &str, body: &str, signed: &[(&str, String)], more: &[(&str, &str)]) -> Answer {
@@ -90,12 +94,36 @@ fn extensions_call_operations_with_a_credential_of_their_own_only() {
         assert_eq!(get(&url, "/", &[origin, ("Cookie", &cookie), ("Authorization", &bearer)]).status, 403, "a page");
         assert_eq!(post(&url, "/session/sign-in", &[origin, ("Authorization", &bearer)], "{}").status, 403, "what gives a cookie");
         assert_eq!(post(&url, "/mcp", &[origin, ("Authorization", &bearer)], "{}").status, 403, "MCP");
-        let pairing = post(&url, "/api/desk_pair", &[origin], "{\"code\":\"wrong\"}");
-        assert!(!pairing.body.contains("an extension calls operations only"), "pairing needs no credential: {}", pairing.body);
     }
     for page in ["https://evil.example", "http://localhost:1", "null", "chrome-extension.evil.example", "https://chrome-extension://x"] {
         for path in ["/api/desk_whoami", "/api/desk_pair"] {
             assert_eq!(post(&url, path, &[("Origin", page), ("Authorization", &bearer)], "{}").status, 403, "{page}");
         }
     }
+}
+
+#[test]
+fn a_code_pairs_an_extension_whoever_is_signed_in_to_the_pages() {
+    let desk = Desk::new();
+    desk.register("code");
+    let url = desk.url();
+    let page = Browser::sign_in(&url);
+    let (path, body) = ("/api/desk_pairing_start", json!({ "kind": "extension", "name": "mine" }).to_string());
+    let code = json_of(&page.call(path, &body, &page.signs(path, &body), &[]))["code"].as_str().expect("a code").to_owned();
+    let (path, body) = ("/api/desk_sign_out", "{}");
+    assert_eq!(page.call(path, body, &page.signs(path, body), &[]).status, 200);
+    // The browser still sends the cookie of a session that has ended, which would not get in.
+    let cookie = format!("deskmate_session={}", page.session);
+    let body = json!({ "code": code, "public_key": page.public() }).to_string();
+    let paired = post(&url, "/api/desk_pair", &[("Origin", CHROME), ("Cookie", &cookie)], &body);
+    let session = json_of(&paired)["session"].as_str().unwrap_or_else(|| panic!("{}", paired.body)).to_owned();
+    let extension = Browser { session, ..page };
+    let (path, body) = ("/api/desk_agent_add", json!({ "agent": "other" }).to_string());
+    let asked = extension.call(path, &body, &extension.signs(path, &body), &[("Origin", FIREFOX)]);
+    assert_eq!(json_of(&asked)["error"]["needs_presence"], true, "a code shows nobody's presence: {}", asked.body);
+    let body = json!({ "passphrase": "correct horse" }).to_string();
+    let shown = extension.call("/api/desk_show_presence", &body, &extension.signs("/api/desk_show_presence", &body), &[("Origin", FIREFOX)]);
+    assert_eq!(json_of(&shown)["shown"], true, "{}", shown.body);
+    let body = json!({ "agent": "other" }).to_string();
+    assert_eq!(extension.call(path, &body, &extension.signs(path, &body), &[("Origin", FIREFOX)]).status, 200);
 }
