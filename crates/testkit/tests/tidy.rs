@@ -189,3 +189,69 @@ fn every_guard_that_is_proved_is_in_the_code() {
     }
     assert_eq!(missing, Vec::<String>::new(), "change guards.json with the code, and run scripts/guards");
 }
+
+#[test]
+fn the_extension_asks_for_little() {
+    let manifest: serde_json::Value = serde_json::from_str(&read(&root().join("extension/manifest.json"))).unwrap();
+    assert_eq!(manifest["manifest_version"], 3);
+    assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(manifest["permissions"], serde_json::json!(["storage", "alarms"]));
+    assert_eq!(manifest["host_permissions"], serde_json::json!(["http://127.0.0.1/*", "http://localhost/*"]));
+    assert_eq!(manifest["optional_host_permissions"], serde_json::json!(["https://*/*"]), "a team's desk has TLS, and is asked for by its name");
+    for more in ["optional_permissions", "content_scripts", "externally_connectable", "web_accessible_resources", "sandbox", "update_url"] {
+        assert!(manifest.get(more).is_none(), "the extension has no use for {more}");
+    }
+    let background = &manifest["background"];
+    assert_eq!((&background["service_worker"], &background["scripts"]), (&"background.js".into(), &serde_json::json!(["background.js"])), "Chrome and Firefox");
+    assert!(manifest["browser_specific_settings"]["gecko"]["id"].is_string());
+    let policy = manifest["content_security_policy"]["extension_pages"].as_str().unwrap();
+    let directives: Vec<&str> = policy.split("; ").collect();
+    for needed in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "form-action 'none'", "base-uri 'none'"] {
+        assert!(directives.contains(&needed), "{needed} is not in {policy}");
+    }
+}
+
+#[test]
+fn the_extension_reads_no_text_as_code() {
+    let banned = [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "setHTML",
+        "document.write",
+        "DOMParser",
+        "createContextualFragment",
+        "srcdoc",
+        "eval(",
+        "Function(",
+        "importScripts",
+        "import(",
+        "javascript:",
+        " style=",
+        "<style",
+        "<iframe",
+    ];
+    let mut found = Vec::new();
+    for path in files("extension", &[".js", ".html", ".css"]) {
+        let text = read(&path);
+        found.extend(banned.iter().filter(|word| text.contains(**word)).map(|word| format!("{}: {word}", shown(&path))));
+        let inline = text.match_indices("<script").filter(|(at, _)| !text[*at..].split('>').next().is_some_and(|tag| tag.contains(" src="))).count();
+        let handlers = text.split(['<', '>']).filter(|tag| path.extension().is_some_and(|end| end == "html") && tag.contains(" on")).count();
+        if inline + handlers > 0 {
+            found.push(format!("{}: a script in the page", shown(&path)));
+        }
+        // Whatever it loads is its own: the only addresses that it knows are the desk's.
+        for address in text.split("://").skip(1).filter(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric())) {
+            if !address.starts_with("127.0.0.1:7373") {
+                found.push(format!("{}: ://{}", shown(&path), address.lines().next().unwrap_or_default()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+    let known: BTreeSet<String> = files("extension", &[""]).iter().map(|path| shown(path).replacen("extension/", "", 1)).collect();
+    for path in files("extension", &[".html", ".json"]) {
+        for name in read(&path).split('"').filter(|part| [".js", ".css", ".html", ".png"].iter().any(|end| part.ends_with(end))) {
+            assert!(known.contains(name), "{} names {name}, which is not there", shown(&path));
+        }
+    }
+}

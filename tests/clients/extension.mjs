@@ -1,0 +1,323 @@
+// The extension in a real browser: pairing, the number on its button, deciding in the popup, plans for folders, unpairing.
+
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { LAUNCH, PASSPHRASE, SCREENS, check, chromium, claim, listen, provoked, signedCall, startDesk, until } from "./desk.mjs";
+
+const EXTENSION = fileURLToPath(new URL("../../extension", import.meta.url));
+const HOSTILE = "<img src=x onerror=\"globalThis.owned=1\"><b>bold</b>\u202eevil";
+const ARGS = [...LAUNCH.args, `--disable-extensions-except=${EXTENSION}`, `--load-extension=${EXTENSION}`, "--disable-features=DisableLoadExtensionCommandLineSwitch"];
+
+// The extension's background, which the browser starts by itself, and pages of it in tabs.
+async function extensionOf(browser) {
+  const worker = browser.serviceWorkers()[0] ?? (await browser.waitForEvent("serviceworker"));
+  const base = new URL(".", worker.url()).href;
+  const badge = () => worker.evaluate(() => chrome.action.getBadgeText({}));
+  return { worker, base, badge };
+}
+
+// A page of the web.
+async function startStranger() {
+  const server = createServer((_, response) => response.setHeader("content-type", "text/html").end("<!doctype html><title>stranger</title>"));
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { port: server.address().port, close: () => server.close() };
+}
+
+async function opened(browser, address, complaints) {
+  const page = await browser.newPage();
+  listen(page, complaints);
+  await page.setViewportSize({ width: 400, height: 600 });
+  await page.goto(address);
+  return page;
+}
+
+async function pictures(page, name, width = 400) {
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 600 });
+    await page.screenshot({ path: join(SCREENS, `extension-${name}-${colorScheme}.png`), fullPage: true });
+  }
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  check(!wide, `${name}: nothing runs out of the window`);
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+const isText = async (page) => !(await page.evaluate(() => globalThis.owned)) && (await page.locator("main img, main b, dialog img").count()) === 0;
+
+// The passphrase, where the popup asks for it; whether it does depends on how long ago it was given last.
+async function given(page, shown) {
+  const asked = page.getByRole("dialog");
+  await asked.or(shown).first().waitFor();
+  if (await asked.isVisible()) {
+    await page.getByLabel("Passphrase or PIN").fill(PASSPHRASE);
+    await page.getByRole("button", { name: "Go on" }).click();
+  }
+  await shown.waitFor();
+}
+
+async function pairing({ desk, browser, page, extension, complaints }) {
+  const popup = await opened(browser, `${extension.base}popup.html`, complaints);
+  await popup.getByText("Not paired yet").waitFor();
+  await pictures(popup, "unpaired");
+  await popup.close();
+  check((await extension.badge()) === "", "the button shows nothing before pairing");
+  const options = await opened(browser, `${extension.base}options.html`, complaints);
+  const pairs = async (address, code) => {
+    await options.getByLabel("The desk's address").fill(address);
+    await options.getByLabel("Pairing code").fill(code);
+    await options.getByRole("button", { name: "Pair" }).click();
+  };
+  await pairs("http://desk.example.org", "x");
+  await options.getByText("This is no address of a desk").waitFor();
+  check(true, "beyond this machine nothing goes without TLS");
+  const gone = await startStranger();
+  gone.close();
+  await pairs(`http://127.0.0.1:${gone.port}`, "x");
+  await options.getByText("does not answer").waitFor();
+  await pairs(desk.address, "no-such-code");
+  const refused = options.getByRole("alert").filter({ hasText: /code/i });
+  await refused.waitFor();
+  check(true, `a wrong code says so: ${await refused.textContent()}`);
+  await pictures(options, "pairing", 760);
+  const { code } = await signedCall(page, "desk_pairing_start", { kind: "extension", name: "This browser" });
+  const program = await signedCall(page, "desk_pairing_start", { kind: "program", name: "A program" });
+  await pairs(desk.address, program.code);
+  await options.getByText("This code was for a program").waitFor();
+  check(true, "and so does a code for something else");
+  await pairs(desk.address, code);
+  await options.getByRole("heading", { name: "Paired" }).waitFor();
+  check(await options.getByText("You are Ada (owner)").isVisible(), "a code from the desk pairs the browser");
+  const kept = await options.evaluate(async () => {
+    const open = indexedDB.open("deskmate", 1);
+    const store = await new Promise((resolve) => (open.onsuccess = () => resolve(open.result)));
+    const get = store.transaction("keys").objectStore("keys").get("signing-key");
+    const key = await new Promise((resolve) => (get.onsuccess = () => resolve(get.result)));
+    return crypto.subtle.exportKey("pkcs8", key).then(() => "exported", (error) => error.name);
+  });
+  check(kept === "InvalidAccessError", "with a key that cannot be taken out of the browser", kept);
+  await pairsAgain(options, desk, code);
+  return options;
+}
+
+// A code is good once: whoever saw it cannot use it as well.
+async function pairsAgain(options, desk, code) {
+  const answer = await options.evaluate(
+    async ([address, code]) => {
+      const { publicKey } = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"]);
+      const raw = btoa(String.fromCharCode(...new Uint8Array(await crypto.subtle.exportKey("raw", publicKey))));
+      const response = await fetch(`${address}/api/desk_pair`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ code, public_key: raw }) });
+      return response.json();
+    },
+    [desk.address, code],
+  );
+  check(!answer.session, "a code pairs once", answer);
+}
+
+async function deciding({ desk, browser, extension, token, complaints }) {
+  const proposals = [];
+  for (const target of [HOSTILE, "deal/2", "deal/3"]) {
+    proposals.push(await desk.propose(token, target, { note: HOSTILE, amount: 7 }, { reasoning: HOSTILE }));
+  }
+  const popup = await opened(browser, `${extension.base}popup.html`, complaints);
+  await popup.locator("[data-request]").nth(2).waitFor();
+  await until("the button counts what waits", async () => (await extension.badge()) === "3");
+  check(true, "the button counts what waits");
+  await pictures(popup, "waiting");
+  await popup.locator(`[data-request="${proposals[0]}"] summary`).first().click();
+  await popup.getByRole("button", { name: "Approve" }).waitFor();
+  check(await popup.getByText("/amount").isVisible(), "a request opens in place with what it changes");
+  check(await isText(popup), "an agent's HTML stays text");
+  check((await popup.locator("main").textContent()).includes("\\u{202e}"), "and what turns text is shown");
+  await pictures(popup, "request");
+  await popup.getByRole("button", { name: "Approve" }).click();
+  await popup.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  await popup.getByText("Nothing was done without your passphrase.").waitFor();
+  await popup.getByRole("button", { name: "Approve" }).click();
+  await popup.getByLabel("Passphrase or PIN").fill("wrong passphrase");
+  await popup.getByRole("button", { name: "Go on" }).click();
+  await popup.getByText("The passphrase is wrong.").waitFor();
+  await pictures(popup, "passphrase");
+  await popup.getByLabel("Passphrase or PIN").fill(PASSPHRASE);
+  await popup.getByRole("button", { name: "Go on" }).click();
+  await popup.getByText("Approved.").waitFor();
+  const approved = await desk.call(token, "cowork_get_request", { request_id: proposals[0] });
+  check(JSON.stringify(approved).includes("approved"), "approving asks for the passphrase, and the agent learns of it");
+  await until("one less waits", async () => (await extension.badge()) === "2");
+  await popup.locator(`[data-request="${proposals[1]}"] summary`).first().click();
+  await popup.getByLabel("A word to whoever asks").fill("not like this");
+  await popup.getByRole("button", { name: "Reject" }).click();
+  await given(popup, popup.getByText("Rejected."));
+  const rejected = await desk.call(token, "cowork_get_request", { request_id: proposals[1] });
+  check(JSON.stringify(rejected).includes("not like this"), "rejecting tells the agent why");
+  const digest = await changedMeanwhile(popup, proposals[2]);
+  check(/changed|digest|conflict|meanwhile/i.test(digest), `what was not shown is not approved: ${digest}`, digest);
+  await desk.propose(token, "deal/4", { amount: 1 });
+  await popup.close();
+  await until("the button counts again when the popup closes", async () => (await extension.badge()) === "2");
+  check(true, "the button counts again when the popup closes");
+}
+
+// The desk is asked to approve what the popup shows, under the digest of something else.
+async function changedMeanwhile(popup, id) {
+  await popup.route("**/api/desk_request_get", async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), digest: "0".repeat(64) } });
+  });
+  await popup.locator(`[data-request="${id}"] summary`).first().click();
+  await popup.getByRole("button", { name: "Approve" }).click();
+  const alert = popup.getByRole("alert").filter({ hasText: /./ });
+  await given(popup, alert);
+  await popup.unroute("**/api/desk_request_get");
+  return alert.textContent();
+}
+
+async function folders({ desk, browser, extension, folder, token, complaints }) {
+  const popup = await opened(browser, `${extension.base}popup.html`, complaints);
+  await popup.getByRole("tab", { name: "Waiting" }).press("ArrowLeft");
+  await popup.getByRole("button", { name: "notes" }).press("Enter");
+  await popup.getByText("report.pdf").waitFor();
+  check(await popup.evaluate(() => document.activeElement.id === "folders"), "by keyboard one goes on where the folder opened");
+  check(!(await popup.getByText("secret.env").isVisible()) && (await isText(popup)), "a folder shows what is in it, and not what is denied");
+  await pictures(popup, "folder");
+  await popup.getByRole("searchbox").fill("*.pdf");
+  await popup.getByRole("button", { name: "Find" }).click();
+  await popup.getByText("1 found").waitFor();
+  await popup.getByRole("button", { name: "Back to the folder" }).click();
+  await popup.getByText("todo.txt").waitFor();
+  check(true, "files are found by name");
+  await popup.getByRole("button", { name: "Make a plan" }).click();
+  await popup.getByText("notes/pdf/report.pdf").waitFor();
+  check(existsSync(join(folder, "report.pdf")), "a plan shows its steps and moves nothing");
+  await pictures(popup, "plan");
+  await popup.getByRole("button", { name: /^Do these/ }).click();
+  await given(popup, popup.getByText("It is done."));
+  check(existsSync(join(folder, "pdf/report.pdf")) && !existsSync(join(folder, "report.pdf")), "done, the files are where the plan said");
+  await pictures(popup, "plan-done");
+  await popup.getByRole("button", { name: "Plan to take it back" }).click();
+  await popup.getByRole("button", { name: /^Do (these|this)/ }).click();
+  await given(popup, popup.getByText("It is done."));
+  check(readFileSync(join(folder, "report.pdf"), "utf8") === "pdf" && !existsSync(join(folder, "pdf")), "taken back, they are where they were");
+  await popup.getByRole("button", { name: "Back to the folder" }).click();
+  await popup.getByRole("button", { name: "Trash todo.txt" }).click();
+  await popup.getByRole("button", { name: "Do this step now" }).click();
+  await given(popup, popup.getByText("It is done."));
+  check(!existsSync(join(folder, "todo.txt")) && readdirSync(join(folder, ".trash/files")).length === 1, "a file goes into the trash by a plan");
+  await agentsPlan(popup, desk, token, folder);
+  await popup.getByRole("tab", { name: "Jobs" }).click();
+  await popup.getByText("workspace execute").first().waitFor();
+  await pictures(popup, "jobs");
+  check(true, "jobs are listed");
+  await popup.close();
+}
+
+// An agent's plan waits among the rest, and shows its steps with what they write.
+async function agentsPlan(popup, desk, token, folder) {
+  const steps = [{ action: "write", to: "hello.html", text: `${HOSTILE}\n` }];
+  const plan = await desk.call(token, "workspace_change_plan", { root: "notes", steps, reasoning: "A page." });
+  await popup.getByRole("tab", { name: "Waiting" }).click();
+  await popup.locator(`[data-request="${plan.request_id}"] summary`).first().click();
+  await popup.locator("ins").filter({ hasText: "<img src=x" }).waitFor();
+  check(await isText(popup), "HTML in a diff stays text");
+  await pictures(popup, "agents-plan");
+  await popup.getByRole("button", { name: "Approve" }).click();
+  await given(popup, popup.getByText("Approved."));
+  await desk.call(token, "workspace_execute_plan", { plan_id: plan.plan_id });
+  check(readFileSync(join(folder, "hello.html"), "utf8") === `${HOSTILE}\n`, "an agent's plan that was approved here is done as it was shown");
+}
+
+async function narrowing({ desk, options }) {
+  await options.reload();
+  await options.getByText("plans may change it").waitFor();
+  await pictures(options, "options", 760);
+  await options.getByRole("button", { name: "Make it read-only" }).click();
+  await given(options, options.getByText("notes is for looking only now."));
+  check(desk.cli("call", "workspace_list_roots").roots[0].access === "read", "a folder is made read-only from here");
+  await options.getByRole("button", { name: "Close it" }).click();
+  await given(options, options.getByText("None is open"));
+  check(desk.cli("call", "workspace_list_roots").roots.length === 0, "and closed");
+}
+
+// Pages of the web get nothing, whatever the extension may.
+async function strangers({ desk, browser }) {
+  const stranger = await startStranger();
+  try {
+    const page = await browser.newPage();
+    await page.goto(`http://127.0.0.1:${stranger.port}`);
+    const reach = (path, headers) => page.evaluate(([url, headers]) => fetch(url, { method: "POST", headers, body: "{}" }).then((answer) => answer.status, (error) => error.name), [desk.address + path, headers]);
+    check((await reach("/api/desk_pair", { "content-type": "application/json" })) === "TypeError", "a page of the web cannot pair");
+    check((await reach("/api/desk_whoami", { authorization: "Bearer x", "content-type": "application/json" })) === "TypeError", "nor call anything");
+    await page.close();
+  } finally {
+    stranger.close();
+  }
+}
+
+// The extension without its session, while somebody is signed in to the pages.
+async function withoutPairing({ desk, options }) {
+  const answer = await options.evaluate(
+    (address) => fetch(`${address}/api/desk_whoami`, { method: "POST", credentials: "include", headers: { "content-type": "application/json" }, body: "{}" }).then((response) => response.status),
+    desk.address,
+  );
+  check(answer === 403, "an extension gets nothing without a session of its own", answer);
+}
+
+async function unpairing({ options, page, extension }) {
+  const sessions = async () => (await signedCall(page, "desk_session_list", {})).sessions.filter(({ name }) => name === "This browser").length;
+  check((await sessions()) === 1, "the session is listed on the desk");
+  await options.getByRole("button", { name: "Unpair" }).click();
+  await options.getByText("Unpaired: the session has ended.").waitFor();
+  check((await sessions()) === 0, "unpairing ends the session on the desk");
+  const left = await options.evaluate(async () => {
+    const open = indexedDB.open("deskmate", 1);
+    const store = await new Promise((resolve) => (open.onsuccess = () => resolve(open.result)));
+    const count = store.transaction("keys").objectStore("keys").count();
+    return [await new Promise((resolve) => (count.onsuccess = () => resolve(count.result))), Object.keys(await chrome.storage.local.get()).length];
+  });
+  check(left.join() === "0,0", "and leaves neither key nor secret", left);
+  await until("the button is empty", async () => (await extension.badge()) === "");
+}
+
+async function silence({ desk, browser, extension, complaints }) {
+  await desk.halt();
+  const popup = await opened(browser, `${extension.base}popup.html`, complaints);
+  await popup.getByText("does not answer").first().waitFor();
+  await until("the button says that the desk is gone", async () => (await extension.badge()) === "!");
+  check(true, "a desk that does not answer is told, in the popup and on the button");
+  await pictures(popup, "silent");
+  await popup.close();
+  await desk.start(new URL(desk.address).host);
+}
+
+mkdirSync(SCREENS, { recursive: true });
+const desk = await startDesk();
+const folder = mkdtempSync(join(desk.root, "notes-"));
+for (const [name, text] of [["report.pdf", "pdf"], ["todo.txt", "txt"], ["table.csv", "csv"], ["<b>bold<b>.md", "md"], ["secret.env", "no"]]) writeFileSync(join(folder, name), text);
+let browser;
+try {
+  browser = await chromium.launchPersistentContext(join(desk.root, "profile"), { ...LAUNCH, args: ARGS, ignoreDefaultArgs: ["--disable-extensions"] });
+  const complaints = [];
+  const page = browser.pages()[0] ?? (await browser.newPage());
+  listen(page, complaints);
+  await claim(page, desk);
+  const settings = JSON.stringify({ workspace: { roots: [{ name: "notes", path: folder, access: "write", deny: ["*.env"] }] } });
+  check((await signedCall(page, "desk_policy_apply", { document: settings })).changed, "a folder is open");
+  const { token } = await signedCall(page, "desk_agent_add", { agent: "code" });
+  const extension = await extensionOf(browser);
+  const all = { desk, browser, page, extension, folder, token, complaints };
+  const options = await pairing(all);
+  await deciding(all);
+  await folders(all);
+  await narrowing({ ...all, options });
+  await strangers(all);
+  await withoutPairing({ ...all, options });
+  await silence(all);
+  await unpairing({ ...all, options });
+  const unexpected = complaints.filter((complaint) => !provoked(complaint));
+  check(unexpected.length === 0, "the browser complained about nothing", unexpected);
+} finally {
+  await browser?.close();
+  await desk.stop();
+}
