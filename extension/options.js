@@ -49,7 +49,7 @@ function paired({ address, name, role }) {
   return [
     make("h2", {}, "Paired"),
     make("p", {}, "You are ", make("strong", {}, said(name)), ` (${role}) at `, make("a", { href: address, target: "_blank", rel: "noopener" }, address), "."),
-    make("p", { class: "hint" }, "This browser reads with its session alone. Whatever decides or changes something is signed with its key and asks for your passphrase."),
+    make("p", { class: "hint" }, "This browser reads with its session alone. Whatever changes something is signed with its key, and what decides or configures asks for your passphrase."),
     make("div", { class: "acts" }, button("Unpair", end, "alarm")),
     wrong,
   ];

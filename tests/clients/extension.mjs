@@ -9,6 +9,7 @@ import { LAUNCH, PASSPHRASE, SCREENS, check, chromium, claim, listen, provoked, 
 
 const EXTENSION = fileURLToPath(new URL("../../extension", import.meta.url));
 const HOSTILE = "<img src=x onerror=\"globalThis.owned=1\"><b>bold</b>\u202eevil";
+const MANY = 120;
 const ARGS = [...LAUNCH.args, `--disable-extensions-except=${EXTENSION}`, `--load-extension=${EXTENSION}`, "--disable-features=DisableLoadExtensionCommandLineSwitch"];
 
 // The extension's background, which the browser starts by itself, and pages of it in tabs.
@@ -206,10 +207,52 @@ async function folders({ desk, browser, extension, folder, token, complaints }) 
   await given(popup, popup.getByText("It is done."));
   check(!existsSync(join(folder, "todo.txt")) && readdirSync(join(folder, ".trash/files")).length === 1, "a file goes into the trash by a plan");
   await agentsPlan(popup, desk, token, folder);
+  await manyFiles(popup);
+  await popup.close();
+}
+
+// What is long comes in pages, and says how much of it is shown.
+async function manyFiles(popup) {
+  await popup.getByRole("tab", { name: "Folders" }).click();
+  await popup.getByRole("button", { name: "notes", exact: true }).click();
+  await popup.getByRole("button", { name: "many/" }).click();
+  const files = popup.locator(".files > li");
+  await until("the first page is there", async () => (await files.count()) === 100);
+  await popup.getByRole("button", { name: "Show more" }).click();
+  await until("all are there", async () => (await files.count()) === MANY);
+  check(true, "a long folder comes in pages");
+  await popup.getByLabel("Put the files into folders").selectOption("by size");
+  await popup.getByRole("button", { name: "Make a plan" }).click();
+  await popup.getByRole("button", { name: `50 of ${MANY} steps are shown` }).click();
+  await popup.getByRole("button", { name: `100 of ${MANY} steps are shown` }).click();
+  await until("all steps are there", async () => (await popup.locator(".steps > li").count()) === MANY);
+  check(true, "and so do the steps of a long plan");
+}
+
+async function jobs({ browser, extension, complaints }) {
+  const popup = await opened(browser, `${extension.base}popup.html`, complaints);
   await popup.getByRole("tab", { name: "Jobs" }).click();
   await popup.getByText("workspace execute").first().waitFor();
+  check((await popup.getByRole("progressbar").count()) === 0, "jobs that have ended are listed without a bar");
+  // One that takes its time is put in front of them.
+  let state = "running";
+  await popup.route("**/api/desk_job_list", async (route) => {
+    const response = await route.fetch();
+    const { jobs } = await response.json();
+    const now = new Date(Date.now() + 1000).toISOString();
+    await route.fulfill({ response, json: { jobs: [{ ...jobs[0], job: "slow", kind: "record.verify", state, created_at: now, progress: { percent: 40, text: HOSTILE } }, ...jobs] } });
+  });
+  await popup.route("**/api/desk_job_cancel", (route) => {
+    state = route.request().postDataJSON().job === "slow" ? "cancelled" : state;
+    return route.fulfill({ json: { job: "slow", state } });
+  });
+  const bar = popup.getByRole("progressbar", { name: "Progress of record.verify" });
+  await bar.waitFor();
+  check((await bar.evaluate((one) => one.value)) === 40 && (await isText(popup)), "one that goes on shows how far it is, by itself");
   await pictures(popup, "jobs");
-  check(true, "jobs are listed");
+  await popup.getByRole("button", { name: "Stop" }).click();
+  await popup.getByText("cancelled").waitFor();
+  check((await bar.count()) === 0, "and can be stopped");
   await popup.close();
 }
 
@@ -295,6 +338,8 @@ mkdirSync(SCREENS, { recursive: true });
 const desk = await startDesk();
 const folder = mkdtempSync(join(desk.root, "notes-"));
 for (const [name, text] of [["report.pdf", "pdf"], ["todo.txt", "txt"], ["table.csv", "csv"], ["<b>bold<b>.md", "md"], ["secret.env", "no"]]) writeFileSync(join(folder, name), text);
+mkdirSync(join(folder, "many"));
+for (let number = 0; number < MANY; number++) writeFileSync(join(folder, "many", `${number}.txt`), "x");
 let browser;
 try {
   browser = await chromium.launchPersistentContext(join(desk.root, "profile"), { ...LAUNCH, args: ARGS, ignoreDefaultArgs: ["--disable-extensions"] });
@@ -310,6 +355,7 @@ try {
   const options = await pairing(all);
   await deciding(all);
   await folders(all);
+  await jobs(all);
   await narrowing({ ...all, options });
   await strangers(all);
   await withoutPairing({ ...all, options });
