@@ -73,9 +73,9 @@ pub const PLAN_WANTED_MAX: usize = 1_000;
 /// Steps that one plan may have.
 pub const PLAN_STEPS_MAX: i64 = 1_000_000;
 /// Steps that are kept, begun and ended together, and how many bytes their JSON may have.
-pub const PLAN_PART_STEPS: usize = 250;
+pub const PLAN_PART_STEPS: usize = 1_000;
 /// See [`PLAN_PART_STEPS`].
-pub const PLAN_PART_BYTES: usize = 512 * 1024;
+pub const PLAN_PART_BYTES: usize = 1024 * 1024;
 /// Paths of a plan that policy and its request see; the plan itself shows all.
 pub const PLAN_PATHS_SHOWN: usize = 100;
 /// Plans of one agent that are being made at once.

@@ -50,7 +50,7 @@ fn make(desk: &TestDesk, asked: &Value, steps: Vec<Step>) {
         let claimed = claimed.into_iter().find(|claimed| claimed.job == job).unwrap();
         let making = plan::making(cx, &job)?.unwrap();
         for (number, part) in (0..).zip(steps.chunks(2)) {
-            plan::add_steps(cx, &making.plan, number, part)?;
+            plan::add_part(cx, &making.plan, number, &plan::Part::of(part)?)?;
         }
         plan::made(cx, &making.plan)?;
         job::finish(cx, &job, "worker", claimed.fence, job::Outcome::Done(json!({}))).map(drop)

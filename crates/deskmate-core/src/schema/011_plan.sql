@@ -31,13 +31,15 @@ create index plan_by_age on plan (created_at, id);
 create index plan_by_request on plan (request) where request is not null;
 create index plan_by_job on plan (plan_job);
 
--- The steps of a plan, some hundred together: `body` is their JSON, `digest` is over it, `outcomes` what came of each.
+-- The steps of a plan, up to a thousand together: `body` is their JSON, `digest` is over it, `sum` what they come to, and
+-- `outcomes` what came of each.
 create table plan_part (
     plan text not null,
     number bigint not null,
     state text not null,
     steps bigint not null,
     digest BYTES not null,
+    sum text not null,
     body text,
     outcomes text,
     primary key (plan, number)

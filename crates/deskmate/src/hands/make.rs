@@ -16,6 +16,8 @@ use super::fault;
 
 /// How much of a difference is shown.
 const DIFF_BYTES_MAX: usize = 64 * 1024;
+/// About what a step takes besides its paths and texts.
+const STEP_BYTES: usize = 450;
 /// Problems that are told of one plan.
 const PROBLEMS_MAX: usize = 20;
 
@@ -33,7 +35,9 @@ impl<'p> Parts<'p> {
 
     fn push(&mut self, step: Step) -> Result<()> {
         let texts = step.diff.as_ref().map_or(0, String::len) + step.exact.get("content").map_or(0, |content| content.to_string().len());
-        let bytes = 600 + texts;
+        // Both paths stand in the step and in what is done exactly.
+        let paths = step.from.as_ref().map_or(0, String::len) + step.to.as_ref().map_or(0, String::len);
+        let bytes = STEP_BYTES + 2 * paths + texts;
         if self.steps.len() >= PLAN_PART_STEPS || (self.bytes + bytes > PLAN_PART_BYTES && !self.steps.is_empty()) {
             self.give()?;
         }

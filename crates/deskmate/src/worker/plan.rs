@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use deskmate_core::call::Surface;
+use deskmate_core::call::{Cx, Surface};
 use deskmate_core::job::Outcome;
-use deskmate_core::workspace::plan::{self, Ask, Making, Step, StepOutcome};
+use deskmate_core::workspace::plan::{self, Ask, Making, Part, Step, StepOutcome};
 use deskmate_core::{Code, Error, Result};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -40,34 +40,39 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
 
 /// Looks at the files on a thread, and takes the steps as they come.
 async fn look(running: &Running, making: Making) -> Result<()> {
-    let (send, mut parts) = mpsc::channel::<Vec<Step>>(PARTS_AHEAD);
+    let (send, mut parts) = mpsc::channel::<Part>(PARTS_AHEAD);
     let (hands, stop, at_us) = (running.app.hands.clone(), Arc::clone(&running.cancelled), running.app.desk.world.now());
     let plan = making.plan.clone();
     let looking = tokio::task::spawn_blocking(move || {
         let root = hands.root(&making.root)?;
-        let mut give = |steps: Vec<Step>| send.blocking_send(steps).map_err(|_| Error::conflict("the making was given up"));
+        let mut give = |steps: Vec<Step>| send.blocking_send(Part::of(&steps)?).map_err(|_| Error::conflict("the making was given up"));
         let mut parts = Parts::new(&mut give);
         make::make(&root, &making.ask, &Now { at_us, stop: &stop }, &mut parts)?;
         parts.end()
     });
     let mut number = 0;
-    while let Some(steps) = parts.recv().await {
-        keep(running, &plan, number, steps).await?;
-        number += 1;
+    let mut ready = Vec::new();
+    // What has come meanwhile shares a transaction.
+    while parts.recv_many(&mut ready, PARTS_AHEAD).await > 0 {
+        number = keep(running, &plan, number, std::mem::take(&mut ready)).await?;
     }
     looking.await.map_err(|_| Error::new(Code::Internal, "looking at files ended unexpectedly"))?
 }
 
-async fn keep(running: &Running, plan: &str, number: i64, steps: Vec<Step>) -> Result<()> {
-    let plan = plan.to_owned();
-    running.app.desk.act(Surface::System, move |cx| plan::add_steps(cx, &plan, number, &steps)).await
+/// Keeps parts from a number on, and answers with the next one.
+async fn keep(running: &Running, plan: &str, first: i64, parts: Vec<Part>) -> Result<i64> {
+    let (plan, parts) = (plan.to_owned(), Arc::new(parts));
+    let next = first + i64::try_from(parts.len()).unwrap_or(0);
+    let add = move |cx: &mut Cx<'_, '_>| (first..).zip(parts.iter()).try_for_each(|(number, part)| plan::add_part(cx, &plan, number, part));
+    running.app.desk.act(Surface::System, add).await?;
+    Ok(next)
 }
 
 /// What takes back a part, in parts.
-fn reversed(steps: &[Step], outcomes: &[StepOutcome]) -> Result<Vec<Vec<Step>>> {
+fn reversed(steps: &[Step], outcomes: &[StepOutcome]) -> Result<Vec<Part>> {
     let mut made = Vec::new();
     let mut give = |steps: Vec<Step>| {
-        made.push(steps);
+        made.push(Part::of(&steps)?);
         Ok(())
     };
     let mut parts = Parts::new(&mut give);
@@ -86,10 +91,7 @@ async fn undo(running: &Running, plan: &str, of: &str) -> Result<()> {
         left -= 1;
         let (from, at) = (of.to_owned(), left);
         let Some((steps, outcomes)) = desk.act(Surface::System, move |cx| plan::executed(cx, &from, at)).await? else { continue };
-        for steps in reversed(&steps, &outcomes)? {
-            keep(running, plan, number, steps).await?;
-            number += 1;
-        }
+        number = keep(running, plan, number, reversed(&steps, &outcomes)?).await?;
     }
     Ok(())
 }

@@ -1,15 +1,13 @@
 //! Making a plan: the job reads what was asked for, hands in the steps some hundred at a time, and says that it has all of
 //! them. Then they are bound by a digest, policy is asked, and a request waits for people.
 
-use std::collections::BTreeMap;
-
 use deskmate_db::args;
 use serde_json::{Value, json};
 
 use super::super::judge;
 use super::super::root::{self, Root};
 use super::model::{Ask, PlanState, Step, StepOutcome};
-use super::rows::{self, Plan};
+use super::rows::{self, Part, Plan, Sum};
 use super::{FAILED, MADE};
 use crate::call::Cx;
 use crate::limits::{PLAN_PATHS_SHOWN, PLAN_STEPS_MAX};
@@ -42,8 +40,8 @@ pub fn making(cx: &mut Cx<'_, '_>, job: &str) -> Result<Option<Making>> {
 }
 
 /// Takes some steps of a plan that is being made.
-pub fn add_steps(cx: &mut Cx<'_, '_>, plan: &str, number: i64, steps: &[Step]) -> Result<()> {
-    rows::insert_part(cx.tx, plan, number, steps)
+pub fn add_part(cx: &mut Cx<'_, '_>, plan: &str, number: i64, part: &Part) -> Result<()> {
+    rows::insert_part(cx.tx, plan, number, part)
 }
 
 /// The steps of a plan that ran, with what came of them, by the number of a part; `None` behind the last one.
@@ -60,33 +58,33 @@ pub fn parts(cx: &mut Cx<'_, '_>, plan: &str) -> Result<i64> {
 
 /// What the steps of a plan come to.
 #[derive(Default)]
-struct Sum {
+struct Total {
     steps: i64,
-    bytes: i64,
-    actions: BTreeMap<&'static str, i64>,
-    irreversible: i64,
+    sum: Sum,
     paths: Vec<String>,
     digests: Vec<String>,
 }
 
-fn sum(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Sum> {
-    let mut sum = Sum::default();
-    let mut number = 0;
-    while let Some(part) = rows::part(cx.tx, &plan.id, number)? {
-        for step in part.steps(&plan.id)? {
-            sum.steps += 1;
-            sum.bytes = sum.bytes.saturating_add(i64::try_from(step.bytes).unwrap_or(i64::MAX));
-            *sum.actions.entry(step.action.name()).or_default() += 1;
-            sum.irreversible += i64::from(step.irreversible.is_some());
-            if sum.paths.len() < PLAN_PATHS_SHOWN {
-                sum.paths.extend(step.from.into_iter().chain(step.to));
-            }
+fn total(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Total> {
+    let mut total = Total::default();
+    for (steps, digest, sum) in rows::sums(cx.tx, &plan.id)? {
+        total.steps += steps;
+        total.digests.push(hex(&digest));
+        total.sum.bytes = total.sum.bytes.saturating_add(sum.bytes);
+        total.sum.irreversible += sum.irreversible;
+        for (action, count) in sum.actions {
+            *total.sum.actions.entry(action).or_default() += count;
         }
-        sum.digests.push(hex(&part.digest));
+    }
+    let mut number = 0;
+    while total.paths.len() < PLAN_PATHS_SHOWN
+        && let Some(part) = rows::part(cx.tx, &plan.id, number)?
+    {
+        total.paths.extend(part.steps(&plan.id)?.into_iter().flat_map(|step| step.from.into_iter().chain(step.to)));
         number += 1;
     }
-    sum.paths.truncate(PLAN_PATHS_SHOWN);
-    Ok(sum)
+    total.paths.truncate(PLAN_PATHS_SHOWN);
+    Ok(total)
 }
 
 /// The digest of a plan: over its root as it is in force, its kind, and the digests of its parts.
@@ -98,17 +96,17 @@ pub(super) fn digest(root: &Root, kind: &str, parts: &[String]) -> Result<[u8; 3
 pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
     let Some(mut plan) = rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Planning) else { return Ok(()) };
     let root = root::find(cx, Some(&plan.root))?;
-    let sum = sum(cx, &plan)?;
-    if sum.steps > PLAN_STEPS_MAX {
-        return not_made(cx, id, &format!("{} steps are too many for one plan: at most {PLAN_STEPS_MAX}", sum.steps));
+    let total = total(cx, &plan)?;
+    if total.steps > PLAN_STEPS_MAX {
+        return not_made(cx, id, &format!("{} steps are too many for one plan: at most {PLAN_STEPS_MAX}", total.steps));
     }
-    (plan.steps, plan.bytes) = (sum.steps, sum.bytes);
-    if sum.steps == 0 {
+    (plan.steps, plan.bytes) = (total.steps, total.sum.bytes);
+    if total.steps == 0 {
         plan.state = PlanState::Empty;
         plan.finished_at = Some(cx.now());
-        return tell_made(cx, &plan, &sum);
+        return tell_made(cx, &plan, &total);
     }
-    let digest = digest(&root, &plan.kind, &sum.digests)?;
+    let digest = digest(&root, &plan.kind, &total.digests)?;
     plan.digest = Some(digest.to_vec());
     let act = Act {
         kind: CHANGE.to_owned(),
@@ -117,8 +115,8 @@ pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
         action: plan.kind.clone(),
         target: root.name.clone(),
         arguments: json!({
-            "plan": plan.id, "root": root.name, "digest": hex(&digest), "steps": sum.steps, "bytes": sum.bytes,
-            "actions": sum.actions, "irreversible": sum.irreversible, "paths": sum.paths,
+            "plan": plan.id, "root": root.name, "digest": hex(&digest), "steps": total.steps, "bytes": total.sum.bytes,
+            "actions": total.sum.actions, "irreversible": total.sum.irreversible, "paths": total.paths,
         }),
         ..Act::default()
     };
@@ -133,8 +131,8 @@ pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
     {
         return not_made(cx, id, &format!("a limit is reached ({}); try again later", full.message()));
     }
-    let title = title(&plan, &sum);
-    let undo = if sum.irreversible > 0 { format!("{} steps cannot be undone", sum.irreversible) } else { "undo_plan takes it back".to_owned() };
+    let title = title(&plan, &total.sum);
+    let undo = if total.sum.irreversible > 0 { format!("{} steps cannot be undone", total.sum.irreversible) } else { "undo_plan takes it back".to_owned() };
     let packet = Packet { reasoning: plan.summary.clone(), reversibility: Some(undo), more: json!({ "plan": plan.id }), ..Packet::default() };
     let mut new = New { requester: Some(plan.owner.clone()), packet, ..New::new(RequestKind::Plan, title, act, decision) };
     if plan.kind == "purge" {
@@ -142,7 +140,7 @@ pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
     }
     plan.request = Some(request::submit(cx, new)?.id);
     plan.state = PlanState::Ready;
-    tell_made(cx, &plan, &sum)
+    tell_made(cx, &plan, &total)
 }
 
 /// A line for the inbox.
@@ -151,7 +149,7 @@ fn title(plan: &Plan, sum: &Sum) -> String {
     format!("{} in {}: {}", plan.kind, plan.root, actions.join(", "))
 }
 
-fn tell_made(cx: &mut Cx<'_, '_>, plan: &Plan, sum: &Sum) -> Result<()> {
+fn tell_made(cx: &mut Cx<'_, '_>, plan: &Plan, total: &Total) -> Result<()> {
     rows::save(cx, plan)?;
     let event = Event::new(MADE, plan.subject())
         .fact("root", plan.root.as_str())
@@ -159,10 +157,10 @@ fn tell_made(cx: &mut Cx<'_, '_>, plan: &Plan, sum: &Sum) -> Result<()> {
         .fact("state", plan.state.name())
         .fact("steps", plan.steps)
         .fact("bytes", plan.bytes)
-        .fact("actions", json!(sum.actions))
+        .fact("actions", json!(total.sum.actions))
         .fact("digest", plan.digest.as_deref().map(hex))
         .fact("request", plan.request.as_deref());
-    cx.emit(event.payload(json!({ "paths": sum.paths })).audience([plan.owner.id.as_str()]))
+    cx.emit(event.payload(json!({ "paths": total.paths })).audience([plan.owner.id.as_str()]))
 }
 
 /// A plan could not be made.

@@ -16,8 +16,9 @@ use crate::record::Kind;
 pub(crate) use erase::erase;
 pub(super) use execute::done;
 pub use execute::{Executing, NextPart, audited, begin_part, end_part, ended, executing};
-pub use make::{Making, add_steps, executed, made, making, not_made, parts};
+pub use make::{Making, add_part, executed, made, making, not_made, parts};
 pub use model::{Action, Ask, OrganizeRule, PlanState, Step, StepOutcome, StepState, TextEdit, Wanted};
+pub use rows::Part;
 
 /// The kind of the job that makes a plan.
 pub const PLAN_JOB: &str = "workspace.plan";

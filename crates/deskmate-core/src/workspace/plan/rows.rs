@@ -1,6 +1,9 @@
 //! The rows of plans and of their steps.
 
+use std::collections::BTreeMap;
+
 use deskmate_db::{Row, Tx, args};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::model::{Ask, PlanState, Step, StepOutcome};
@@ -169,14 +172,13 @@ pub(super) fn save(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<()> {
 pub(super) struct PartRow {
     /// `waiting`, `begun` or `ended`.
     pub(super) state: String,
-    pub(super) digest: Vec<u8>,
     pub(super) body: Option<String>,
     pub(super) outcomes: Option<String>,
 }
 
 impl PartRow {
     fn read(row: &Row) -> Result<Self> {
-        Ok(Self { state: row.get(0)?, digest: row.get(1)?, body: row.get(2)?, outcomes: row.get(3)? })
+        Ok(Self { state: row.get(0)?, body: row.get(1)?, outcomes: row.get(2)? })
     }
 
     pub(super) fn steps(&self, plan: &str) -> Result<Vec<Step>> {
@@ -193,18 +195,55 @@ pub(super) fn body_digest(body: &str) -> [u8; 32] {
     Sha256::digest(body).into()
 }
 
-pub(super) fn insert_part(tx: &mut Tx<'_>, plan: &str, number: i64, steps: &[Step]) -> Result<()> {
-    let body = serde_json::to_string(steps).map_err(|_| unreadable("steps", plan))?;
-    let digest = body_digest(&body).to_vec();
-    let count = i64::try_from(steps.len()).unwrap_or(i64::MAX);
+/// What some steps come to.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Sum {
+    pub(super) bytes: i64,
+    pub(super) actions: BTreeMap<String, i64>,
+    pub(super) irreversible: i64,
+}
+
+/// Some steps of a plan as they are kept. Made outside of the transaction that keeps them.
+#[derive(Debug)]
+pub struct Part {
+    steps: i64,
+    digest: [u8; 32],
+    sum: String,
+    body: String,
+}
+
+impl Part {
+    /// Puts steps together.
+    pub fn of(steps: &[Step]) -> Result<Self> {
+        let mut sum = Sum::default();
+        for step in steps {
+            sum.bytes = sum.bytes.saturating_add(i64::try_from(step.bytes).unwrap_or(i64::MAX));
+            *sum.actions.entry(step.action.name().to_owned()).or_default() += 1;
+            sum.irreversible += i64::from(step.irreversible.is_some());
+        }
+        let text = |value: serde_json::Result<String>| value.map_err(|error| Error::new(Code::Internal, format!("steps cannot be written: {error}")));
+        let body = text(serde_json::to_string(steps))?;
+        let count = i64::try_from(steps.len()).unwrap_or(i64::MAX);
+        Ok(Self { steps: count, digest: body_digest(&body), sum: text(serde_json::to_string(&sum))?, body })
+    }
+}
+
+pub(super) fn insert_part(tx: &mut Tx<'_>, plan: &str, number: i64, part: &Part) -> Result<()> {
     tx.execute(
-        "insert into plan_part (plan, number, state, steps, digest, body, outcomes) values ($1, $2, 'waiting', $3, $4, $5, null)",
-        args![plan, number, count, digest, body],
+        "insert into plan_part (plan, number, state, steps, digest, sum, body, outcomes) values ($1, $2, 'waiting', $3, $4, $5, $6, null)",
+        args![plan, number, part.steps, part.digest.to_vec(), part.sum, part.body],
     )?;
     Ok(())
 }
 
-const PART: &str = "select state, digest, body, outcomes from plan_part where plan = $1 and number = $2";
+/// What the parts of a plan come to, in their order: how many steps, the digest, and the rest.
+pub(super) fn sums(tx: &mut Tx<'_>, plan: &str) -> Result<Vec<(i64, Vec<u8>, Sum)>> {
+    let rows = tx.query("select steps, digest, sum from plan_part where plan = $1 order by number", args![plan])?;
+    let read = |row: &Row| Ok((row.get(0)?, row.get(1)?, serde_json::from_str(&row.get::<String>(2)?).map_err(|_| unreadable("sum", plan))?));
+    rows.iter().map(read).collect()
+}
+
+const PART: &str = "select state, body, outcomes from plan_part where plan = $1 and number = $2";
 
 pub(super) fn part(tx: &mut Tx<'_>, plan: &str, number: i64) -> Result<Option<PartRow>> {
     tx.optional(PART, args![plan, number])?.map(|row| PartRow::read(&row)).transpose()
