@@ -66,6 +66,8 @@ pub const PATH_PARTS_MAX: usize = 100;
 pub const FILES_PAGE_MAX: u32 = 2_000;
 /// How much of a file one answer holds.
 pub const FILE_READ_BYTES_MAX: u64 = 400_000;
+/// The address of a page.
+pub const URL_BYTES_MAX: usize = 8_000;
 /// A regular expression that is sought in files.
 pub const SEARCH_TEXT_BYTES_MAX: usize = 1_000;
 /// Steps that a caller names in one plan.

@@ -107,7 +107,7 @@ struct Puppet {
 
 impl Hands for Puppet {
     fn run(&self, errand: Errand) -> Fetched<'_> {
-        let Errand::Look(look) = errand;
+        let Errand::Look(look) = errand else { panic!("{errand:?}") };
         self.asked.lock().unwrap().push(format!("{} {} {:?}", look.root.path, look.path, look.root.deny));
         let answer = self.answer.clone();
         Box::pin(async move { Ok(answer) })

@@ -14,6 +14,11 @@ use crate::{Code, Error, Result};
 pub enum Errand {
     /// A look at files beneath a root.
     Look(Box<Look>),
+    /// A page of the web.
+    Page {
+        /// Its address.
+        url: String,
+    },
 }
 
 /// What came of it, on its way.

@@ -149,6 +149,7 @@ pub struct Op {
     needs: Option<Need>,
     names_caller: bool,
     untold_when: Option<fn(&Value) -> bool>,
+    told_first: bool,
 }
 
 impl Op {
@@ -254,6 +255,7 @@ impl Op {
             needs: None,
             names_caller: false,
             untold_when: None,
+            told_first: false,
         }
     }
 
@@ -416,6 +418,20 @@ impl Op {
         self
     }
 
+    /// It reaches beyond the desk.
+    #[must_use]
+    pub fn open_world(mut self) -> Self {
+        self.hints.open_world = true;
+        self
+    }
+
+    /// A look that leaves a trace outside: its first step tells the record, before anybody looks.
+    #[must_use]
+    pub fn told_first(mut self) -> Self {
+        self.told_first = true;
+        self
+    }
+
     /// It changes something only when its input says so; any other call is a read and does not go through the writer.
     #[must_use]
     pub fn writes_when(mut self, says_so: fn(&Value) -> bool) -> Self {
@@ -476,6 +492,10 @@ impl Op {
 
     pub(crate) fn is_look(&self) -> bool {
         self.wants.is_some()
+    }
+
+    pub(crate) fn is_told_first(&self) -> bool {
+        self.told_first
     }
 }
 

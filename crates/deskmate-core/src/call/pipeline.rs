@@ -126,7 +126,9 @@ impl Desk {
         let desk = self.clone();
         if op.is_look() {
             let (own, wanted, asked) = (self.clone(), Arc::clone(&op), call.clone());
-            let Some((errand, is_told)) = self.db.read(move |tx| own.wants(tx, &wanted, &asked)).await? else {
+            let ask = move |tx: &mut Tx<'_>| own.wants(tx, &wanted, &asked);
+            let wanted = if op.is_told_first() { self.db.write(ask).await? } else { self.db.read(ask).await? };
+            let Some((errand, is_told)) = wanted else {
                 return Err(Error::new(Code::Internal, "a look that looks at nothing"));
             };
             let found: Prepared = Arc::new(self.hands.run(errand).await?);
@@ -192,7 +194,7 @@ impl Desk {
     /// What a look needs, and whether the record is told of it: a person's own looking is no news.
     fn wants(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<(Errand, bool)>> {
         let (actor, input) = self.enter(tx, op, call)?;
-        let is_told = actor.is_agent();
+        let is_told = actor.is_agent() && !op.is_told_first();
         Ok(op.wants(&mut self.cx(tx, actor, call.surface), &input)?.map(|errand| (errand, is_told)))
     }
 

@@ -157,7 +157,7 @@ impl Sessions {
 
 /// The run of the server at a place of the record, or now: its first event and its name.
 pub(super) fn session_before(tx: &mut Tx<'_>, seq: Option<u64>) -> Result<(u64, String)> {
-    let search = Search { kind: Some("desk.started".to_owned()), before: seq.map(|seq| seq.saturating_add(1)), limit: 1, ..Search::default() };
+    let search = Search { kinds: vec!["desk.started".to_owned()], before: seq.map(|seq| seq.saturating_add(1)), limit: 1, ..Search::default() };
     let started = match record::search(tx, &search)?.pop() {
         Some(event) => Some(event),
         // Before the first start there was one run too: since the record begins.

@@ -210,11 +210,13 @@ pub struct WorkspaceSettings {
     pub trash_days: Option<u32>,
     /// Whether a copy of what plans did is written into each folder where they do it, `.deskmate-audit.jsonl`.
     pub audit_file: bool,
+    /// Whether agents may read pages of the public web.
+    pub web: bool,
 }
 
 impl Default for WorkspaceSettings {
     fn default() -> Self {
-        Self { roots: Vec::new(), trash_days: None, audit_file: true }
+        Self { roots: Vec::new(), trash_days: None, audit_file: true, web: false }
     }
 }
 
@@ -288,7 +290,7 @@ const GOVERNANCE: &[(&str, Allowed)] = &[
     ("rubber_stamp_seconds", Count(1, SECONDS_MAX)),
 ];
 
-const WORKSPACE: &[(&str, Allowed)] = &[("roots", Roots), ("trash_days", MaybeCount(1, 36_600)), ("audit_file", Flag)];
+const WORKSPACE: &[(&str, Allowed)] = &[("roots", Roots), ("trash_days", MaybeCount(1, 36_600)), ("audit_file", Flag), ("web", Flag)];
 
 fn allowed(section: Section) -> &'static [(&'static str, Allowed)] {
     match section {

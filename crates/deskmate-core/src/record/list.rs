@@ -50,10 +50,34 @@ const WORDS_SLICE: u32 = 40;
 /// How far the clocks of the servers of one desk may be apart, in microseconds.
 const CLOCKS_APART: i64 = 3_600_000_000;
 
+/// What is sought in the record.
+#[derive(Default)]
+pub(crate) struct Sought {
+    /// Only what happened to this subject.
+    pub(crate) subject: Option<String>,
+    /// Only what this actor did.
+    pub(crate) actor: Option<String>,
+    /// Only these kinds; any if there are none.
+    pub(crate) kinds: Vec<String>,
+    /// Only events with this fact.
+    pub(crate) fact: Option<(&'static str, String)>,
+    /// Only events with this text in them; the field that it was given in, and the text.
+    pub(crate) words: Option<(&'static str, String)>,
+    /// Only from this moment on, in microseconds.
+    pub(crate) since: Option<i64>,
+    /// Only before this moment.
+    pub(crate) until: Option<i64>,
+    /// How many.
+    pub(crate) limit: Option<u32>,
+    /// Where the previous page ended.
+    pub(crate) cursor: Option<String>,
+}
+
 /// What an event has to be, beyond what the statement finds.
 struct Wanted {
     actor: Option<String>,
-    kind: Option<String>,
+    kinds: Vec<String>,
+    fact: Option<(&'static str, String)>,
     since: Option<i64>,
     until: Option<i64>,
     /// In small letters.
@@ -63,7 +87,8 @@ struct Wanted {
 impl Wanted {
     fn fits(&self, event: &EventRow, caller: &Actor) -> bool {
         self.actor.as_ref().is_none_or(|actor| *actor == event.actor)
-            && self.kind.as_ref().is_none_or(|kind| *kind == event.kind)
+            && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+            && self.fact.as_ref().is_none_or(|(name, value)| event.facts.get(*name).and_then(Value::as_str) == Some(value))
             && event.visible_to(caller)
             && self.is_in_time(event)
             && self.words.as_ref().is_none_or(|words| says(event, words))
@@ -100,26 +125,41 @@ fn contains(text: &str, words: &str) -> bool {
     text.to_lowercase().contains(words)
 }
 
-/// Payloads are read only for what is shown, unless words are sought in them. Whoever wants little of much looks through
-/// the rest; after so many events the page ends, short or empty, with a cursor for going on.
 pub(crate) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Events> {
-    let limit = input.limit.unwrap_or(PAGE_DEFAULT);
+    let sought = Sought {
+        subject: input.subject,
+        actor: input.actor,
+        kinds: input.kind.into_iter().collect(),
+        words: input.search.map(|words| ("search", words)),
+        since: input.since.as_deref().map(|since| parse_time("since", since)).transpose()?,
+        until: input.until.as_deref().map(|until| parse_time("until", until)).transpose()?,
+        limit: input.limit,
+        cursor: input.cursor,
+        ..Sought::default()
+    };
+    find(cx, sought)
+}
+
+/// Finds events, newest first, of those that the caller may see. Payloads are read only for what is shown, unless words are
+/// sought in them. Whoever wants little of much looks through the rest; after so many events the page ends, short or empty,
+/// with a cursor for going on.
+pub(crate) fn find(cx: &mut Cx<'_, '_>, sought: Sought) -> Result<Events> {
+    let Sought { subject, actor, kinds, fact, words, since, until, limit, cursor } = sought;
+    let limit = limit.unwrap_or(PAGE_DEFAULT);
     if limit == 0 || limit > PAGE_MAX {
         return Err(Error::invalid("limit", format!("must be between 1 and {PAGE_MAX}")));
     }
-    if let Some(words) = &input.search {
-        check_text("search", words, TITLE_CHARS_MAX)?;
+    if let Some((field, words)) = &words {
+        check_text(field, words, TITLE_CHARS_MAX)?;
     }
-    let cursor = input.cursor.map(|cursor| cursor.parse::<u64>().map_err(|_| Error::invalid("cursor", "is not a cursor that this operation gave out")));
-    let since = input.since.as_deref().map(|since| parse_time("since", since)).transpose()?;
-    let until = input.until.as_deref().map(|until| parse_time("until", until)).transpose()?;
+    let cursor = cursor.map(|cursor| cursor.parse::<u64>().map_err(|_| Error::invalid("cursor", "is not a cursor that this operation gave out")));
     let first = since.map(|since| place_at(cx.tx, since.saturating_sub(CLOCKS_APART))).transpose()?.unwrap_or(0);
     let end = until.map(|until| place_at(cx.tx, until.saturating_add(CLOCKS_APART))).transpose()?;
     let before = cursor.transpose()?.into_iter().chain(end).min();
-    let words = input.search.map(|words| words.to_lowercase());
+    let words = words.map(|(_, words)| words.to_lowercase());
     let (slice, scan_max) = if words.is_some() { (WORDS_SLICE, WORDS_SCAN_MAX) } else { (PAGE_MAX, SCAN_MAX) };
-    let mut walk = Search { subject: input.subject, actor: input.actor, kind: input.kind, before, limit: slice };
-    let wanted = Wanted { actor: walk.actor.clone(), kind: walk.kind.clone(), since, until, words };
+    let mut walk = Search { subject, actor, kinds, before, limit: slice };
+    let wanted = Wanted { actor: walk.actor.clone(), kinds: walk.kinds.clone(), fact, since, until, words };
     let (mut events, mut looked) = (Vec::new(), 0);
     loop {
         let page = if wanted.words.is_some() { search(cx.tx, &walk)? } else { search_heads(cx.tx, &walk)? };

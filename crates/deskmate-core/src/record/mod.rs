@@ -28,7 +28,7 @@ pub use entry::{Body, Entry, Event, Kind};
 pub use erase::ERASED;
 pub(crate) use erase::erase;
 pub use key::{Keyring, SigningKey};
-pub(crate) use list::list;
+pub(crate) use list::{Events, Sought, find, list};
 pub use proof::{Proof, check_consistency, check_proof, consistency, prove};
 pub use prune::prune_checkpoints;
 pub use read::{

@@ -167,8 +167,8 @@ pub struct Search {
     pub subject: Option<String>,
     /// Only what this actor did.
     pub actor: Option<String>,
-    /// Only this kind.
-    pub kind: Option<String>,
+    /// Only these kinds; any if there are none.
+    pub kinds: Vec<String>,
     /// Only events before this place.
     pub before: Option<u64>,
     /// How many rows to look at.
@@ -201,11 +201,20 @@ pub fn search(tx: &mut Tx<'_>, search: &Search) -> Result<Vec<EventRow>> {
 /// The rows of a page, by the statement whose condition is the most selective.
 fn page(tx: &mut Tx<'_>, search: &Search, [by_subject, by_actor, by_kind, all]: [&'static str; 4]) -> Result<Vec<Row>> {
     let (before, limit) = (search.before.map_or(i64::MAX, signed), search.limit);
-    Ok(match (&search.subject, &search.actor, &search.kind) {
+    Ok(match (&search.subject, &search.actor, search.kinds.as_slice()) {
         (Some(subject), _, _) => tx.query(by_subject, args![before, limit, subject])?,
         (None, Some(actor), _) => tx.query(by_actor, args![before, limit, actor])?,
-        (None, None, Some(kind)) => tx.query(by_kind, args![before, limit, kind])?,
-        (None, None, None) => tx.query(all, args![before, limit])?,
+        (None, None, []) => tx.query(all, args![before, limit])?,
+        (None, None, kinds) => {
+            // Each kind through its index: the newest of all are among the newest of each.
+            let mut rows = Vec::new();
+            for kind in kinds {
+                rows.extend(tx.query(by_kind, args![before, limit, kind])?);
+            }
+            rows.sort_by_cached_key(|row| std::cmp::Reverse(row.get::<i64>(0).unwrap_or(0)));
+            rows.truncate(limit as usize);
+            rows
+        }
     })
 }
 

@@ -11,6 +11,9 @@ use crate::{Error, Result};
 
 /// The verb of looks.
 const READ: &str = "file.read";
+/// The verb of reading pages, and the domain in which it is judged.
+const WEB_READ: &str = "web.read";
+const WEB: &str = "web";
 
 /// Whether the caller may look there.
 pub(super) fn may_look(cx: &mut Cx<'_, '_>, operation: &str, place: &Place) -> Result<()> {
@@ -23,8 +26,27 @@ pub(super) fn may_look(cx: &mut Cx<'_, '_>, operation: &str, place: &Place) -> R
         arguments: json!({ "path": place.name() }),
         ..Act::default()
     };
+    may_read(cx, &act)
+}
+
+/// Whether the caller may read this page.
+pub(super) fn may_browse(cx: &mut Cx<'_, '_>, host: &str, url: &str) -> Result<()> {
+    let act = Act {
+        kind: WEB_READ.to_owned(),
+        tool: "workspace_browse_web".to_owned(),
+        domain: WEB.to_owned(),
+        action: "browse_web".to_owned(),
+        target: host.to_owned(),
+        arguments: json!({ "host": host, "url": url }),
+        ..Act::default()
+    };
+    may_read(cx, &act)
+}
+
+/// Whether the caller may do what only reads: nobody can be asked first, so whatever asks for a person forbids it.
+fn may_read(cx: &mut Cx<'_, '_>, act: &Act) -> Result<()> {
     let who = Requester::of(&cx.actor);
-    let decision = request::judge(cx, &act, &who, false)?;
+    let decision = request::judge(cx, act, &who, false)?;
     match stops(&decision) {
         None => Ok(()),
         Some((why, alternative)) => {

@@ -181,7 +181,8 @@ fn told(cx: &mut Cx<'_, '_>, operation: &'static str, place: &Place, found: u64)
     if !cx.actor.is_agent() {
         return Ok(());
     }
-    let event = Event::new(LOOKED, format!("root:{}", place.root.name)).fact("operation", operation).fact("found", found);
+    let event =
+        Event::new(LOOKED, format!("root:{}", place.root.name)).fact("root", place.root.name.as_str()).fact("operation", operation).fact("found", found);
     let audience = cx.actor.id.clone();
     cx.emit(event.payload(json!({ "path": place.name() })).audience([audience.as_str()]))
 }

@@ -1,7 +1,9 @@
 //! Work on files: agents look around beneath roots, and what changes anything is a plan that people approve.
 //!
-//! - [`root`]: the folders that are open, as settings in force name them; [`open`]: changing that; [`trash`]: when things leave their trash by themselves; [`place`]: how callers name what is beneath.
+//! - [`root`]: the folders that are open, as settings in force name them; [`open`]: changing that; [`trash`]: when things
+//!   leave their trash by themselves; [`place`]: how callers name what is beneath.
 //! - [`look`]: listing, reading and searching. Who has hands looks; see [`crate::call::Hands`].
+//! - [`web`]: pages; [`past`]: what was done before.
 //! - [`plan`]: what changes something, from the asking to the undoing.
 //! - [`judge`]: what policy says to it; [`audit`]: the copy of what was done that lies in the root.
 
@@ -9,10 +11,12 @@ mod audit;
 mod judge;
 mod look;
 mod open;
+mod past;
 mod place;
 pub mod plan;
 mod root;
 mod trash;
+mod web;
 
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
@@ -22,13 +26,16 @@ pub use look::{FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, Fo
 pub use root::{Root, RootAccess};
 pub(crate) use root::{problem as root_problem, tightens as roots_tighten};
 pub use trash::{Expiring, TRASH_JOB, expire, expired, expiring, schedule_trash};
+pub use web::FoundPage;
 
 const EXPIRING: Kind = Kind { name: "trash.expiring", says: "Things that lay in the trash for long are about to be deleted." };
 const EXPIRED: Kind = Kind { name: "trash.expired", says: "Things that lay in the trash for long were deleted." };
 const LOOKED: Kind = Kind { name: "workspace.looked", says: "An agent looked at files beneath a root." };
+const WEB_ASKED: Kind = Kind { name: "workspace.web.asked", says: "An agent asked for a page of the web." };
 
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] = &[LOOKED, EXPIRING, EXPIRED, plan::ASKED, plan::MADE, plan::FAILED, plan::BEGUN, plan::INTENDED, plan::OUTCOMES, plan::ENDED];
+pub const EVENTS: &[Kind] =
+    &[LOOKED, WEB_ASKED, EXPIRING, EXPIRED, plan::ASKED, plan::MADE, plan::FAILED, plan::BEGUN, plan::INTENDED, plan::OUTCOMES, plan::ENDED];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
@@ -42,6 +49,8 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::look(workspace, "read_file", look::wants_text, look::read_file),
         Op::look(workspace, "search_files", look::wants_matches, look::search_files),
         Op::look(workspace, "list_trash", look::wants_trash, look::list_trash),
+        Op::look(workspace, "browse_web", web::wants_page, web::browse_web).open_world().told_first(),
+        Op::read(workspace, "search_past_actions", past::search_past_actions),
         Op::write(workspace, "organize_plan", plan::ask::organize_plan).followed(plan::show::followed),
         Op::write(workspace, "change_plan", plan::ask::change_plan).followed(plan::show::followed),
         Op::write(workspace, "soft_delete", plan::ask::soft_delete).followed(plan::show::followed),

@@ -76,7 +76,7 @@ fn search(root: &files::Root, ask: &SearchAsk, spec: SearchSpec, watch: &Watch<'
     Ok(FoundMatches { matches, truncated: found.truncated })
 }
 
-fn value<T: Serialize>(found: &T) -> Result<Value> {
+pub(super) fn value<T: Serialize>(found: &T) -> Result<Value> {
     serde_json::to_value(found).map_err(|error| Error::new(Code::Internal, format!("what was found cannot be written: {error}")))
 }
 

@@ -1,7 +1,7 @@
 //! The desk's hands: what operations need from outside, and what plans do to files. Here the desk's words are put into
 //! those of `deskmate-hands`, which knows nothing of the desk.
 //!
-//! - [`look`]: errands of operations that only look.
+//! - [`look`]: errands of operations that only look; [`page`]: pages of the web.
 //! - [`make`]: what is asked for becomes steps; [`document`]: the bytes of those that are written.
 //! - [`act`]: steps are done, looked for after a crash, and taken back.
 
@@ -9,20 +9,25 @@ pub(crate) mod act;
 mod document;
 mod look;
 pub(crate) mod make;
+mod page;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deskmate_core::call::{Errand, Fetched, Hands};
-use deskmate_core::workspace::{Root, RootAccess};
+use deskmate_core::workspace::{Look, Root, RootAccess};
 use deskmate_core::{Code, Error, Result};
-use deskmate_hands::files;
-use tokio::sync::Semaphore;
+use deskmate_hands::{files, web};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Looks at once: each may keep the disk busy.
 const LOOKS_AT_ONCE: usize = 8;
+/// Pages of the web that are read at once.
+const PAGES_AT_ONCE: usize = 8;
 /// How long one look may take.
 const LOOK_MAX: Duration = Duration::from_secs(20);
 
@@ -31,11 +36,13 @@ const LOOK_MAX: Duration = Duration::from_secs(20);
 pub(crate) struct Machine {
     open: Arc<Mutex<HashMap<String, (Root, files::Root)>>>,
     looks: Arc<Semaphore>,
+    pages: Arc<Semaphore>,
+    client: Arc<web::Client>,
 }
 
 impl Machine {
     pub(crate) fn new() -> Self {
-        Self { open: Arc::default(), looks: Arc::new(Semaphore::new(LOOKS_AT_ONCE)) }
+        Self { open: Arc::default(), looks: Arc::new(Semaphore::new(LOOKS_AT_ONCE)), pages: Arc::new(Semaphore::new(PAGES_AT_ONCE)), client: Arc::default() }
     }
 
     /// The open folder of a root. It is opened once, and anew when what is in force says something else of it.
@@ -55,27 +62,41 @@ impl Machine {
         open.insert(root.name.clone(), (root.clone(), folder.clone()));
         Ok(folder)
     }
+
+    /// Does one look on a thread, and gives up on it when it takes too long.
+    async fn look(self, look: Box<Look>) -> Result<Value> {
+        let permit = place(&self.looks).await?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let looked = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            look::run(&self.root(&look.root)?, &look, &stopped)
+        });
+        let Ok(looked) = tokio::time::timeout(LOOK_MAX, looked).await else {
+            stop.store(true, Ordering::Relaxed);
+            return Err(Error::new(Code::Unavailable, "this look takes too long").hint("look at less: a smaller folder, or a lower depth"));
+        };
+        looked.map_err(|_| Error::new(Code::Internal, "a look at files ended unexpectedly"))?
+    }
+}
+
+/// A place among those who look at the same time.
+async fn place(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit> {
+    let busy = || Error::new(Code::Unavailable, "too many looks are under way").hint("try again in a moment");
+    tokio::time::timeout(LOOK_MAX, Arc::clone(places).acquire_owned()).await.map_err(|_| busy())?.map_err(|_| busy())
 }
 
 impl Hands for Machine {
     fn run(&self, errand: Errand) -> Fetched<'_> {
         let machine = self.clone();
         Box::pin(async move {
-            let busy = || Error::new(Code::Unavailable, "too many looks at files are under way").hint("try again in a moment");
-            let permit = tokio::time::timeout(LOOK_MAX, Arc::clone(&machine.looks).acquire_owned()).await.map_err(|_| busy())?.map_err(|_| busy())?;
-            let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
-            let stopped = Arc::clone(&stop);
-            let looked = tokio::task::spawn_blocking(move || {
-                let _permit = permit;
-                match errand {
-                    Errand::Look(look) => look::run(&machine.root(&look.root)?, &look, &stopped),
+            match errand {
+                Errand::Look(look) => machine.look(look).await,
+                Errand::Page { url } => {
+                    let _permit = place(&machine.pages).await?;
+                    page::read(&machine.client, &url).await
                 }
-            });
-            let Ok(looked) = tokio::time::timeout(LOOK_MAX, looked).await else {
-                stop.store(true, std::sync::atomic::Ordering::Relaxed);
-                return Err(Error::new(Code::Unavailable, "this look takes too long").hint("look at less: a smaller folder, or a lower depth"));
-            };
-            looked.map_err(|_| Error::new(Code::Internal, "a look at files ended unexpectedly"))?
+            }
         })
     }
 }

@@ -46,3 +46,5 @@ mod trust;
 mod upkeep;
 #[cfg(test)]
 mod workspace;
+#[cfg(test)]
+mod workspace_web;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::desk::{Client, Desk, until};
 
 /// A desk whose root `notes` is a folder with files, and the token of its agent.
-fn desk() -> (Desk, tempfile::TempDir, String) {
+pub(crate) fn desk() -> (Desk, tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in
         [("a.txt", "one"), ("b.TXT", "two"), ("c.pdf", "three"), ("plain", "four"), ("sub/d.txt", "five"), (".hidden", "six"), ("secret.env", "seven")]
@@ -27,7 +27,7 @@ fn desk() -> (Desk, tempfile::TempDir, String) {
 }
 
 /// Puts settings in force.
-fn open(desk: &Desk, document: &str) {
+pub(crate) fn open(desk: &Desk, document: &str) {
     let file = desk.path().join("draft.yaml");
     std::fs::write(&file, document).unwrap();
     let done = person(desk, &["policy", "apply", file.to_str().unwrap(), "--passphrase-stdin", "--json"]);
@@ -35,7 +35,7 @@ fn open(desk: &Desk, document: &str) {
 }
 
 /// A command of the owner, who gives the passphrase.
-fn person(desk: &Desk, args: &[&str]) -> Value {
+pub(crate) fn person(desk: &Desk, args: &[&str]) -> Value {
     let mut child = desk.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"correct horse\n").unwrap();
     let output = child.wait_with_output().unwrap();
@@ -43,7 +43,7 @@ fn person(desk: &Desk, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
 }
 
-fn agent(desk: &Desk, token: &str) -> Client {
+pub(crate) fn agent(desk: &Desk, token: &str) -> Client {
     let mut command = desk.command(&["mcp", "--toolset", "workspace"]);
     command.env("DESKMATE_TOKEN", token);
     let mut client = Client::of(desk, command);
@@ -52,12 +52,12 @@ fn agent(desk: &Desk, token: &str) -> Client {
 }
 
 /// What a tool answers: its fields, or what is wrong.
-fn ask(client: &mut Client, tool: &str, input: Value) -> Value {
+pub(crate) fn ask(client: &mut Client, tool: &str, input: Value) -> Value {
     let answer = client.tool(tool, input);
     answer.get("structuredContent").cloned().unwrap_or(answer)
 }
 
-fn approve(desk: &Desk, plan: &Value) {
+pub(crate) fn approve(desk: &Desk, plan: &Value) {
     person(desk, &["inbox", "--passphrase-stdin", "approve", plan["request_id"].as_str().unwrap(), "--json"]);
 }
 

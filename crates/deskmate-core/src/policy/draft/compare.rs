@@ -283,6 +283,7 @@ fn value_tightens(section: &str, name: &str, was: &Value, is: &Value) -> bool {
         ("authority", "volume_cap_per_agent" | "calls_per_day" | "cost_per_day") => (was.is_null() && is.is_number()) || lower(),
         ("authority", "high_risk_fields" | "required_criteria") => contains(Some(is), Some(was)),
         ("authority", "token_deciders") => contains(Some(was), Some(is)),
+        ("workspace", "web") => *is == false,
         ("workspace", "roots") => workspace::roots_tighten(was, is),
         ("feedback", "override_requires_reason") | ("handoff", "include_reasoning" | "include_confidence" | "include_attempted") => *is == true,
         _ => false,

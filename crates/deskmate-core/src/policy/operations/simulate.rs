@@ -162,7 +162,7 @@ fn page(cx: &mut Cx<'_, '_>, limit: Option<u32>, cursor: Option<&str>) -> Result
     let before = cursor.map(|cursor| cursor.parse::<u64>().map_err(wrong)).transpose()?;
     let mut events = Vec::new();
     for kind in [CREATED, DENIED] {
-        events.extend(record::search(cx.tx, &Search { kind: Some(kind.to_owned()), before, limit: limit + 1, ..Search::default() })?);
+        events.extend(record::search(cx.tx, &Search { kinds: vec![kind.to_owned()], before, limit: limit + 1, ..Search::default() })?);
     }
     events.sort_by_key(|event| std::cmp::Reverse(event.seq));
     let more = events.len() > limit as usize;

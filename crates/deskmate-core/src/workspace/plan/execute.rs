@@ -124,7 +124,7 @@ pub fn begin_part(cx: &mut Cx<'_, '_>, id: &str, number: i64, digest: &[u8; 32])
     if part.state == "waiting" {
         cx.tx.execute("update plan_part set state = 'begun' where plan = $1 and number = $2", deskmate_db::args![id, number])?;
         let told: Vec<_> = steps.iter().map(|step| json!({ "action": step.action, "from": step.from, "to": step.to })).collect();
-        let event = Event::new(INTENDED, plan.subject()).fact("part", number).fact("steps", steps.len());
+        let event = Event::new(INTENDED, plan.subject()).fact("root", plan.root.as_str()).fact("part", number).fact("steps", steps.len());
         cx.emit(event.payload(json!({ "steps": told })).audience([plan.owner.id.as_str()]))?;
     }
     Ok(NextPart::Go(steps))
