@@ -84,6 +84,14 @@ pub const PLAN_PATHS_SHOWN: usize = 100;
 pub const PLANNING_MAX: i64 = 8;
 /// What goes into a document, as JSON.
 pub const PLAN_DOCUMENT_BYTES_MAX: usize = 512 * 1024;
+/// The code of a program: people read all of it.
+pub const PROGRAM_BYTES_MAX: usize = 48 * 1024;
+/// Folders that a program may read, and as many that it may change.
+pub const PROGRAM_FOLDERS_MAX: usize = 20;
+/// How long a program may take if nobody says, in seconds.
+pub const PROGRAM_SECONDS_USUAL: u32 = 30;
+/// How long a program may take at most.
+pub const PROGRAM_SECONDS_MAX: u32 = 300;
 /// Leases: the shortest, the usual and the longest time.
 pub const LEASE_MIN: Duration = Duration::from_secs(5);
 /// What a claim gets when the caller names no time.

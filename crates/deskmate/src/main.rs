@@ -34,6 +34,10 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // The sandbox starts this binary again. It comes first, because its stages restrict themselves before anything else runs.
+    if let Some(ended) = deskmate_hands::sandbox::enter(std::env::args_os()) {
+        return ended;
+    }
     // Whatever a desk writes is its owner's alone, in whatever directory it lies.
     #[cfg(unix)]
     rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));

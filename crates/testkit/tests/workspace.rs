@@ -86,7 +86,7 @@ fn run(desk: &TestDesk, plan: &Value, outcome: impl Fn(usize) -> StepState + Sen
         let mut at = 0;
         for (number, digest, _) in &executing.parts {
             let NextPart::Go(steps) = plan::begin_part(cx, &id, *number, digest)? else { panic!("paused") };
-            let outcomes: Vec<StepOutcome> = steps.iter().map(|_| (StepOutcome { state: outcome(at), note: None, undo: None }, at += 1).0).collect();
+            let outcomes: Vec<StepOutcome> = steps.iter().map(|_| (StepOutcome::new(outcome(at), None), at += 1).0).collect();
             plan::end_part(cx, &id, *number, &outcomes)?;
         }
         plan::ended(cx, &id, None)

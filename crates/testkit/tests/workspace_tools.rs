@@ -1,10 +1,11 @@
-//! Tools beside files and plans, on both engines: what was done before, and pages of the web. Who has hands is played by
-//! the tests.
+//! Tools beside files and plans of files, on both engines: what was done before, pages of the web, programs. Who has hands is
+//! played by the tests.
 
 use std::sync::{Arc, Mutex};
 
 use deskmate_core::call::{Errand, Fetched, Hands};
 use deskmate_core::workspace::FoundEntries;
+use deskmate_core::workspace::plan::{self, Action, Ask, Step, StepOutcome, StepState};
 use deskmate_core::{Code, Error};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
@@ -70,7 +71,107 @@ fn kinds(found: &Value) -> Vec<&str> {
     found["events"].as_array().unwrap().iter().map(|event| event["kind"].as_str().unwrap()).collect()
 }
 
+/// A program of an agent that is asked for and made, as its job makes it.
+fn program(desk: &TestDesk, agent: &Caller, input: Value) -> Value {
+    Puppet::lend(desk, Ok(Value::Null));
+    let asked = desk.call(agent, "workspace_execute_python", input).unwrap();
+    let job = asked["plan_job_id"].as_str().unwrap().to_owned();
+    desk.act(move |cx| {
+        let making = plan::making(cx, &job)?.unwrap();
+        let Ask::Python { program } = making.ask else { panic!("not a program") };
+        let step = Step {
+            action: Action::Run,
+            from: None,
+            to: None,
+            exact: json!(program),
+            diff: Some(program.code.clone()),
+            irreversible: Some("it is not taken back".to_owned()),
+            bytes: 0,
+        };
+        plan::add_part(cx, &making.plan, 0, &plan::Part::of(&[step])?)?;
+        plan::made(cx, &making.plan)
+    })
+    .unwrap();
+    desk.call(agent, "workspace_get_plan", json!({ "plan_id": asked["plan_id"] })).unwrap()
+}
+
 both! {
+    fn a_program_is_bound_by_its_code_and_what_it_is_given(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        for (input, forge, mend) in [
+            (
+                json!({ "code": "print(1)" }),
+                "update plan_part set body = replace(body, 'print(1)', 'print(2)')",
+                "update plan_part set body = replace(body, 'print(2)', 'print(1)')",
+            ),
+            (
+                json!({ "code": "print(1)", "root": "notes", "read": ["in"], "write": ["out"] }),
+                "update plan_part set body = replace(body, '[\"out\"]', '[\"all\"]')",
+                "update plan_part set body = replace(body, '[\"all\"]', '[\"out\"]')",
+            ),
+        ] {
+            let plan = program(desk, &agent, input);
+            assert_eq!((&plan["state"], &plan["decision"], &plan["kind"]), (&json!("ready"), &json!("pending"), &json!("python")), "{plan}");
+            desk.call(&owner, "desk_request_approve", json!({ "request": plan["request_id"] })).unwrap();
+            desk.tamper(forge);
+            assert_code(&desk.refused(&agent, "workspace_execute_plan", json!({ "plan_id": plan["plan_id"] })), Code::Conflict);
+            desk.tamper(mend);
+            let begun = desk.call(&agent, "workspace_execute_plan", json!({ "plan_id": plan["plan_id"] })).unwrap();
+            assert_eq!(begun["state"], "running", "{begun}");
+            let (id, ran) = (plan["plan_id"].as_str().unwrap().to_owned(), StepOutcome::new(StepState::Done, None));
+            desk.act(move |cx| {
+                let executing = plan::executing(cx, &id)?.unwrap();
+                let (number, digest, _) = &executing.parts[0];
+                plan::begin_part(cx, &id, *number, digest)?;
+                plan::end_part(cx, &id, *number, std::slice::from_ref(&ran))?;
+                plan::ended(cx, &id, None).map(drop)
+            })
+            .unwrap();
+        }
+        let report = desk.verify();
+        assert!(report.sound, "{:?}", report.findings);
+    }
+
+    fn only_a_rule_that_names_the_verb_lets_a_program_pass(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let with = |rule: &str| format!("policies:\n  - id: p\n    rules: [{{ name: r, {rule} effect: allow, waive_trust: true }}]\nmappings:\n  - {{ agent_id: code, domain: code, policy_id: p }}\n");
+        for (rule, decision) in [("", "pending"), ("match: { domain: code },", "pending"), ("match: { kind: file.change },", "pending"), ("match: { kind: code.run },", "approved")] {
+            apply(desk, &owner, &with(rule));
+            let plan = program(desk, &agent, json!({ "code": "print(1)" }));
+            assert_eq!(plan["decision"], decision, "{rule}: {plan}");
+        }
+        apply(desk, &owner, "rules:\n  - { name: none, match: { kind: code.run }, when: 'args.program.code.contains(\"os\")', effect: deny, message: no os }\n");
+        let plan = program(desk, &agent, json!({ "code": "import os" }));
+        assert!(plan["state"] == "failed" && plan["note"].as_str().unwrap().contains("no os"), "{plan}");
+    }
+
+    fn a_program_that_cannot_be_confined_or_meant_is_refused(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        Puppet::lend(desk, Err(Error::new(Code::Unavailable, "this machine cannot confine a program")));
+        for caller in [&agent, &owner] {
+            assert_code(&desk.refused(caller, "workspace_execute_python", json!({ "code": "print(1)" })), Code::Unavailable);
+        }
+        assert_eq!(desk.call(&owner, "workspace_list_plans", json!({})).unwrap()["plans"], json!([]));
+        Puppet::lend(desk, Ok(Value::Null));
+        for wrong in [
+            json!({ "code": " " }),
+            json!({ "code": "x".repeat(48 * 1024 + 1) }),
+            json!({ "code": "print(1)", "timeout_seconds": 0 }),
+            json!({ "code": "print(1)", "timeout_seconds": 301 }),
+            json!({ "code": "print(1)", "root": "notes" }),
+            json!({ "code": "print(1)", "root": "notes", "read": [""] }),
+            json!({ "code": "print(1)", "root": "notes", "read": ["../x"] }),
+            json!({ "code": "print(1)", "root": "notes", "read": ["in/a"], "write": ["in"] }),
+        ] {
+            assert_code(&desk.refused(&agent, "workspace_execute_python", wrong), Code::Invalid);
+        }
+        assert_code(&desk.refused(&agent, "workspace_execute_python", json!({ "code": "print(1)", "root": "manuals", "write": ["out"] })), Code::Forbidden);
+        desk.call(&agent, "workspace_execute_python", json!({ "code": "print(1)", "root": "manuals", "read": ["in"] })).unwrap();
+        // A key that is kept answers the first plan again.
+        let once = || desk.call(&owner, "workspace_execute_python", json!({ "code": "print(1)", "idempotency_key": "k" })).unwrap()["plan_id"].clone();
+        assert_eq!(once(), once());
+    }
+
     fn what_was_done_with_files_is_found_by_those_who_may_see_it(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let other = desk.register(&owner, "other");

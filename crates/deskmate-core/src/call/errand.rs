@@ -14,6 +14,8 @@ use crate::{Code, Error, Result};
 pub enum Errand {
     /// A look at files beneath a root.
     Look(Box<Look>),
+    /// A look whether programs can be confined here.
+    Sandbox,
     /// A page of the web.
     Page {
         /// Its address.

@@ -432,6 +432,13 @@ impl Op {
         self
     }
 
+    /// It needs this errand done before: what goes wrong there is the answer, and nothing is changed.
+    #[must_use]
+    pub fn after(mut self, errand: fn() -> Errand) -> Self {
+        self.wants = Some(Box::new(move |_, _| Ok(errand())));
+        self
+    }
+
     /// It changes something only when its input says so; any other call is a read and does not go through the writer.
     #[must_use]
     pub fn writes_when(mut self, says_so: fn(&Value) -> bool) -> Self {

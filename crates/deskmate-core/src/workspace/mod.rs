@@ -18,7 +18,7 @@ mod root;
 mod trash;
 mod web;
 
-use crate::call::{Access, Op, Role, Toolset};
+use crate::call::{Access, Errand, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub use audit::{AuditNext, audit_next};
@@ -59,6 +59,7 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(workspace, "create_excel", plan::ask::create_excel).followed(plan::show::followed),
         Op::write(workspace, "create_word", plan::ask::create_word).followed(plan::show::followed),
         Op::write(workspace, "create_pdf", plan::ask::create_pdf).followed(plan::show::followed),
+        Op::write(workspace, "execute_python", plan::python::execute_python).after(|| Errand::Sandbox).followed(plan::show::followed),
         Op::write(workspace, "undo_plan", plan::ask::undo_plan).followed(plan::show::followed),
         Op::write(workspace, "execute_plan", plan::execute::execute_plan)
             .destructive()

@@ -3,6 +3,7 @@
 mod audit;
 mod call;
 mod client;
+mod doctor;
 mod identity;
 mod import;
 mod inbox;
@@ -71,6 +72,8 @@ enum Command {
     Mcp(mcp::McpArgs),
     /// Show whether the desk runs, in which mode, and how large its record is
     Status,
+    /// Check which bounds this machine keeps around programs that agents run
+    Doctor,
     /// Stop the running desk
     Stop,
     /// Print a new link for the first owner, while the desk has none
@@ -182,6 +185,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Up(args) => up::run(&global, &args),
         Command::Mcp(args) => mcp::run(&global, args),
         Command::Status => server::status(&global),
+        Command::Doctor => doctor::run(&global),
         Command::Stop => server::stop(&global),
         Command::Claim => server::claim(&global),
         Command::Call(args) => call::run(&global, args),

@@ -100,6 +100,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let (key, fresh) = home.key_or_new()?;
     // This refuses a record that another key signed, so a lost key is not replaced by a new one.
     let app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;
+    app.hands.keeps(home.path());
     keep::refuse_unfinished(&app.desk.db)?;
     home.keep_key(fresh.as_deref())?;
     let standing = Standing { activity: app.activity.clone(), set_up: activity::set_up(args.separate_user, home.path()), background: args.background };

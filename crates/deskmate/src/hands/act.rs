@@ -39,14 +39,14 @@ pub(crate) fn act(root: &files::Root, step: &Step, again: bool) -> StepOutcome {
 fn take_back(root: &files::Root, undoing: &Undoing, again: bool) -> StepOutcome {
     if again {
         match files::probe(root, &undoing.step) {
-            Ok(Probe::NotDone) => return StepOutcome { state: StepState::Done, note: None, undo: None },
+            Ok(Probe::NotDone) => return StepOutcome::new(StepState::Done, None),
             Ok(Probe::Done(_)) => {}
             Ok(Probe::Unclear(why)) => return unclear(why),
             Err(fault) => return unclear(fault.message),
         }
     }
     match files::undo(root, &undoing.done) {
-        Ok(()) => StepOutcome { state: StepState::Done, note: None, undo: None },
+        Ok(()) => StepOutcome::new(StepState::Done, None),
         Err(fault) => stopped(fault),
     }
 }
@@ -54,19 +54,19 @@ fn take_back(root: &files::Root, undoing: &Undoing, again: bool) -> StepOutcome 
 /// What is not any more what was approved is left as it is; the rest did not work.
 fn stopped(fault: Fault) -> StepOutcome {
     let skipped = matches!(fault.code, Code::Changed | Code::NotFound | Code::Exists | Code::NotEmpty | Code::ThroughLink | Code::Escapes);
-    StepOutcome { state: if skipped { StepState::Skipped } else { StepState::Failed }, note: Some(fault.message), undo: None }
+    StepOutcome::new(if skipped { StepState::Skipped } else { StepState::Failed }, Some(fault.message))
 }
 
 fn done_with(done: &Done) -> StepOutcome {
-    StepOutcome { state: StepState::Done, note: None, undo: serde_json::to_value(done).ok() }
+    StepOutcome { undo: serde_json::to_value(done).ok(), ..StepOutcome::new(StepState::Done, None) }
 }
 
 fn failed(note: String) -> StepOutcome {
-    StepOutcome { state: StepState::Failed, note: Some(note), undo: None }
+    StepOutcome::new(StepState::Failed, Some(note))
 }
 
 fn unclear(note: String) -> StepOutcome {
-    StepOutcome { state: StepState::Unclear, note: Some(note), undo: None }
+    StepOutcome::new(StepState::Unclear, Some(note))
 }
 
 /// The step that takes another one back, if that was done and can be.

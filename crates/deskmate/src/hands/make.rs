@@ -33,7 +33,7 @@ impl<'p> Parts<'p> {
         Self { steps: Vec::new(), bytes: 0, give }
     }
 
-    fn push(&mut self, step: Step) -> Result<()> {
+    pub(crate) fn push(&mut self, step: Step) -> Result<()> {
         let texts = step.diff.as_ref().map_or(0, String::len) + step.exact.get("content").map_or(0, |content| content.to_string().len());
         // Both paths stand in the step and in what is done exactly.
         let paths = step.from.as_ref().map_or(0, String::len) + step.to.as_ref().map_or(0, String::len);
@@ -63,7 +63,7 @@ pub(crate) struct Now<'n> {
     pub(crate) stop: &'n AtomicBool,
 }
 
-/// Makes the steps of everything but an undoing. Blocks.
+/// Makes the steps of everything but undoings and programs. Blocks.
 pub(crate) fn make(root: &files::Root, ask: &Ask, now: &Now<'_>, parts: &mut Parts<'_>) -> Result<()> {
     match ask {
         Ask::Organize { path, policy, rules, recursive } => {
@@ -77,7 +77,7 @@ pub(crate) fn make(root: &files::Root, ask: &Ask, now: &Now<'_>, parts: &mut Par
         }
         Ask::Steps { steps } => single(root, steps, now, parts),
         Ask::Document { path, format, content } => document(root, path, format, content, parts),
-        Ask::Undo { .. } => Err(Error::conflict("an undoing is made of what was done")),
+        Ask::Undo { .. } | Ask::Python { .. } => Err(Error::conflict("this is not made of files")),
     }
 }
 
@@ -178,7 +178,7 @@ fn look(root: &files::Root, one: &Wanted, now: &Now<'_>) -> Result<Step> {
             diff = Some(old.map_or_else(|| "what was there is not text".to_owned(), |old| shown(to, &old, &new)));
             files::Step::replace(root, to, new.into_bytes(), now.at_us)
         }
-        Action::Undo => return Err(Error::invalid("action", "is made of a plan that was done")),
+        Action::Undo | Action::Run => return Err(Error::invalid("action", "has an operation of its own")),
     };
     let exact = exact.map_err(fault)?;
     let bytes = match &exact {

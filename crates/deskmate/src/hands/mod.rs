@@ -3,6 +3,7 @@
 //!
 //! - [`look`]: errands of operations that only look; [`page`]: pages of the web.
 //! - [`make`]: what is asked for becomes steps; [`document`]: the bytes of those that are written.
+//! - [`python`]: programs in the sandbox.
 //! - [`act`]: steps are done, looked for after a crash, and taken back.
 
 pub(crate) mod act;
@@ -10,16 +11,18 @@ mod document;
 mod look;
 pub(crate) mod make;
 mod page;
+pub(crate) mod python;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use deskmate_core::call::{Errand, Fetched, Hands};
 use deskmate_core::workspace::{Look, Root, RootAccess};
 use deskmate_core::{Code, Error, Result};
+use deskmate_hands::sandbox::Runner;
 use deskmate_hands::{files, web};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -38,11 +41,26 @@ pub(crate) struct Machine {
     looks: Arc<Semaphore>,
     pages: Arc<Semaphore>,
     client: Arc<web::Client>,
+    runner: Arc<Runner>,
+    /// The desk's data directory, which no program gets.
+    own: Arc<OnceLock<PathBuf>>,
 }
 
 impl Machine {
     pub(crate) fn new() -> Self {
-        Self { open: Arc::default(), looks: Arc::new(Semaphore::new(LOOKS_AT_ONCE)), pages: Arc::new(Semaphore::new(PAGES_AT_ONCE)), client: Arc::default() }
+        Self {
+            open: Arc::default(),
+            looks: Arc::new(Semaphore::new(LOOKS_AT_ONCE)),
+            pages: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
+            client: Arc::default(),
+            runner: Arc::default(),
+            own: Arc::default(),
+        }
+    }
+
+    /// Says where the desk's own data lies.
+    pub(crate) fn keeps(&self, own: &Path) {
+        self.own.get_or_init(|| own.to_owned());
     }
 
     /// The open folder of a root. It is opened once, and anew when what is in force says something else of it.
@@ -92,6 +110,10 @@ impl Hands for Machine {
         Box::pin(async move {
             match errand {
                 Errand::Look(look) => machine.look(look).await,
+                Errand::Sandbox => {
+                    let looked = tokio::task::spawn_blocking(move || python::possible(&machine)).await;
+                    looked.map_err(|_| Error::new(Code::Internal, "a look at this machine ended unexpectedly"))?.map(|()| Value::Null)
+                }
                 Errand::Page { url } => {
                     let _permit = place(&machine.pages).await?;
                     page::read(&machine.client, &url).await

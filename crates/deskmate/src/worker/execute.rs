@@ -6,16 +6,20 @@ use std::time::Duration;
 
 use deskmate_core::call::Surface;
 use deskmate_core::job::{Outcome, Progress};
-use deskmate_core::workspace::plan::{self, NextPart, PlanState, Step, StepOutcome};
+use deskmate_core::workspace::Root;
+use deskmate_core::workspace::plan::{self, Action, NextPart, PlanState, Step, StepOutcome};
 use deskmate_core::{Code, Error, Result};
 use deskmate_hands::files;
+use deskmate_hands::sandbox::Stop;
 use serde_json::json;
 
 use super::{Running, audit};
-use crate::hands::{act, fault};
+use crate::hands::{act, fault, python};
 
 /// How often a paused agent is looked at.
 const PAUSED: Duration = Duration::from_secs(1);
+/// How often it is looked whether a program has to stop.
+const STOPPED: Duration = Duration::from_millis(100);
 /// Signs of life while parts are short.
 const TOLD_EVERY: Duration = Duration::from_millis(500);
 
@@ -28,7 +32,7 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
         audit::write(running, &id).await;
         return Ok(Outcome::Done(json!({ "plan": id })));
     };
-    let root = running.app.hands.root(&executing.root)?.in_bulk();
+    let root = executing.root.as_ref().map(|root| running.app.hands.root(root)).transpose()?.map(|root| root.in_bulk());
     let mut told = tokio::time::Instant::now();
     let (mut stopped, mut done) = (false, 0_i64);
     for (number, digest, state) in executing.parts {
@@ -40,7 +44,12 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
             break;
         };
         done += i64::try_from(steps.len()).unwrap_or(0);
-        let outcomes = part(running, root.clone(), steps, state == "begun").await?;
+        let again = state == "begun";
+        let outcomes = match (steps.as_slice(), &root) {
+            ([step], _) if step.action == Action::Run => vec![program(running, executing.root.clone(), step.clone(), again).await?],
+            (_, Some(root)) => part(running, root.clone(), steps, again).await?,
+            (_, None) => return Err(Error::conflict("this plan has no root")),
+        };
         let plan = id.clone();
         desk.act(Surface::System, move |cx| plan::end_part(cx, &plan, number, &outcomes)).await?;
         if told.elapsed() > TOLD_EVERY {
@@ -89,4 +98,24 @@ async fn part(running: &Running, root: files::Root, steps: Vec<Step>, again: boo
         Ok(outcomes)
     });
     doing.await.map_err(|_| Error::new(Code::Internal, "changing files ended unexpectedly"))?
+}
+
+/// Runs a program on a thread. It ends when somebody stops it, and when its lease is lost.
+async fn program(running: &Running, root: Option<Root>, step: Step, again: bool) -> Result<StepOutcome> {
+    let (hands, ender) = (running.app.hands.clone(), Stop::new());
+    let kept = ender.clone();
+    let mut doing = tokio::task::spawn_blocking(move || python::run(&hands, root.as_ref(), &step, again, &kept));
+    loop {
+        tokio::select! {
+            done = &mut doing => {
+                let outcome = done.map_err(|_| Error::new(Code::Internal, "running a program ended unexpectedly"))?;
+                return if running.given_up.load(Ordering::Relaxed) { Err(Error::conflict("the lease of this work was lost")) } else { Ok(outcome) };
+            }
+            () = tokio::time::sleep(STOPPED) => {
+                if running.is_cancelled() || running.given_up.load(Ordering::Relaxed) {
+                    ender.now();
+                }
+            }
+        }
+    }
 }

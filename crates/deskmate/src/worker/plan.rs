@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::Running;
 use crate::hands::make::{self, Now, Parts};
+use crate::hands::python;
 
 /// Parts that may wait for the store.
 const PARTS_AHEAD: usize = 4;
@@ -44,10 +45,13 @@ async fn look(running: &Running, making: Making) -> Result<()> {
     let (hands, stop, at_us) = (running.app.hands.clone(), Arc::clone(&running.cancelled), running.app.desk.world.now());
     let plan = making.plan.clone();
     let looking = tokio::task::spawn_blocking(move || {
-        let root = hands.root(&making.root)?;
         let mut give = |steps: Vec<Step>| send.blocking_send(Part::of(&steps)?).map_err(|_| Error::conflict("the making was given up"));
         let mut parts = Parts::new(&mut give);
-        make::make(&root, &making.ask, &Now { at_us, stop: &stop }, &mut parts)?;
+        match (&making.ask, &making.root) {
+            (Ask::Python { program }, root) => parts.push(python::step(&hands, root.as_ref(), program)?)?,
+            (ask, Some(root)) => make::make(&hands.root(root)?, ask, &Now { at_us, stop: &stop }, &mut parts)?,
+            (_, None) => return Err(Error::conflict("this plan has no root")),
+        }
         parts.end()
     });
     let mut number = 0;

@@ -1,6 +1,7 @@
 //! A data directory with its server, and a client of the stdio shim. What a test starts ends with it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,11 +20,49 @@ static STARTED: AtomicU64 = AtomicU64::new(0);
 /// A desk of its own. Its server is stopped at the end, whoever started it.
 pub(crate) struct Desk {
     home: TempDir,
+    /// What starts the binary.
+    program: Vec<String>,
+}
+
+/// The account that has nothing, on every Linux.
+const NOBODY: u32 = 65534;
+
+/// Whether the tests run as root, who may do what a desk's own account may not.
+pub(crate) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// Makes a path an ordinary account's own, where the tests run as root.
+pub(crate) fn give(path: &Path) {
+    if is_root() {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("given away");
+    }
 }
 
 impl Desk {
     pub(crate) fn new() -> Self {
-        Self { home: tempfile::Builder::new().prefix("desk").tempdir().expect("a directory") }
+        let home = tempfile::Builder::new().prefix("desk").tempdir().expect("a directory");
+        Self { home, program: vec![env!("CARGO_BIN_EXE_deskmate").to_owned()] }
+    }
+
+    /// A desk that runs under an ordinary account, with a secret in its environment.
+    pub(crate) fn ordinary() -> Self {
+        let mut desk = Self::new();
+        give(desk.path());
+        if is_root() {
+            let id = NOBODY.to_string();
+            let account = ["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups", "--"].map(str::to_owned);
+            let reaches = |path: &str| Command::new(&account[0]).args(&account[1..]).args(["test", "-x", path]).status().is_ok_and(|done| done.success());
+            // The build may lie where that account cannot look.
+            if let Some(binary) = desk.program.first_mut().filter(|binary| !reaches(binary)) {
+                let copy = desk.home.path().join("deskmate");
+                assert!(Command::new("cp").arg(&binary).arg(&copy).status().is_ok_and(|done| done.success()));
+                *binary = copy.to_str().expect("a path").to_owned();
+            }
+            desk.program.splice(0..0, account);
+        }
+        desk.program.splice(0..0, ["env", "A_SECRET=of-the-desk"].map(str::to_owned));
+        desk
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -32,8 +71,9 @@ impl Desk {
 
     /// The binary with this desk's settings and none of the machine's.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_deskmate"));
-        command.args(args).env("DESKMATE_HOME", self.path()).env("DESKMATE_LISTEN", "127.0.0.1:0").env("HOME", self.path());
+        let mut words = self.program.iter();
+        let mut command = Command::new(words.next().expect("a program"));
+        command.args(words).args(args).env("DESKMATE_HOME", self.path()).env("DESKMATE_LISTEN", "127.0.0.1:0").env("HOME", self.path());
         for name in ["DESKMATE_TOKEN", "COS_MCP_IDLE_EXIT_MS", "DESKMATE_DATABASE_URL", "DESKMATE_LOG"] {
             command.env_remove(name);
         }

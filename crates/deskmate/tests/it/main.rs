@@ -47,4 +47,6 @@ mod upkeep;
 #[cfg(test)]
 mod workspace;
 #[cfg(test)]
+mod workspace_python;
+#[cfg(test)]
 mod workspace_web;

@@ -12,6 +12,11 @@ use crate::desk::{Client, Desk, until};
 
 /// A desk whose root `notes` is a folder with files, and the token of its agent.
 pub(crate) fn desk() -> (Desk, tempfile::TempDir, String) {
+    desk_of(Desk::new())
+}
+
+/// The same of a desk that is there.
+pub(crate) fn desk_of(desk: Desk) -> (Desk, tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in
         [("a.txt", "one"), ("b.TXT", "two"), ("c.pdf", "three"), ("plain", "four"), ("sub/d.txt", "five"), (".hidden", "six"), ("secret.env", "seven")]
@@ -20,7 +25,6 @@ pub(crate) fn desk() -> (Desk, tempfile::TempDir, String) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    let desk = Desk::new();
     let token = desk.register("code");
     open(&desk, &format!("workspace: {{ roots: [{{ name: notes, path: {}, access: write, deny: ['*.env'] }}] }}\n", folder.path().display()));
     (desk, folder, token)

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::place::{self, Place, relative};
-use super::super::root::RootAccess;
+use super::super::root::{Root, RootAccess};
 use super::model::{Action, Ask, OrganizeRule, PlanState, TextEdit, Wanted};
 use super::rows::{self, Plan};
 use super::show::PlanOut;
@@ -18,11 +18,22 @@ use crate::record::Event;
 use crate::request::Requester;
 use crate::{Error, Result, check_text, meter};
 
-/// Puts a plan into the queue.
+/// Asks for a plan that changes something beneath a root.
 fn start(cx: &mut Cx<'_, '_>, place: &Place, kind: &str, ask: &Ask, why: Option<&str>, undo_of: Option<String>) -> Result<PlanOut> {
-    if place.root.access != RootAccess::Write {
-        return Err(Error::forbidden(format!("the root {} is open for looking only", place.root.name)).hint("an owner can open it for plans too"));
+    writable(&place.root)?;
+    queue(cx, &place.root.name, kind, ask, why, undo_of)
+}
+
+/// Refuses a root that is not open for changes.
+pub(super) fn writable(root: &Root) -> Result<()> {
+    if root.access == RootAccess::Write {
+        return Ok(());
     }
+    Err(Error::forbidden(format!("the root {} is open for looking only", root.name)).hint("an owner can open it for plans too"))
+}
+
+/// Puts a plan into the queue. The name of its root is empty if it needs none.
+pub(super) fn queue(cx: &mut Cx<'_, '_>, root: &str, kind: &str, ask: &Ask, why: Option<&str>, undo_of: Option<String>) -> Result<PlanOut> {
     if let Some(why) = why {
         check_text("reasoning", why, CONTENT_BYTES_MAX)?;
     }
@@ -44,7 +55,7 @@ fn start(cx: &mut Cx<'_, '_>, place: &Place, kind: &str, ask: &Ask, why: Option<
     let now = cx.now();
     let plan = Plan {
         id,
-        root: place.root.name.clone(),
+        root: root.to_owned(),
         kind: kind.to_owned(),
         state: PlanState::Planning,
         owner,
@@ -83,6 +94,9 @@ fn shown(ask: &Ask) -> Value {
     }
     if let Some(fields) = value.as_object_mut() {
         fields.remove("content");
+        if let Some(program) = fields.get_mut("program").and_then(Value::as_object_mut) {
+            program.remove("code");
+        }
     }
     value
 }
@@ -193,8 +207,9 @@ impl StepIn {
             Action::Move | Action::Copy => (true, true),
             Action::Trash => (true, false),
             Action::Write | Action::Replace | Action::MakeFolder => (false, true),
-            Action::Restore | Action::Purge | Action::Undo => {
-                return Err(Error::invalid("action", "has an operation of its own: workspace_restore, workspace_purge_trash, workspace_undo_plan"));
+            Action::Restore | Action::Purge | Action::Undo | Action::Run => {
+                let own = "has an operation of its own: workspace_restore, workspace_purge_trash, workspace_undo_plan, workspace_execute_python";
+                return Err(Error::invalid("action", own));
             }
         };
         for (field, needed, given) in [("from", needs_from, self.from.is_some()), ("to", needs_to, self.to.is_some())] {

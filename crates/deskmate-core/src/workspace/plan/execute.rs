@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::root::{self, Root, RootAccess};
+use super::super::root::{Root, RootAccess};
 use super::make::approved_parts;
 use super::model::{PlanState, Step, StepOutcome, StepState};
 use super::rows::{self, Plan, unreadable};
@@ -75,8 +75,8 @@ pub(in crate::workspace) fn is_untold(answer: &serde_json::Value) -> bool {
 pub struct Executing {
     /// Which.
     pub plan: String,
-    /// Beneath which root.
-    pub root: Root,
+    /// Beneath which root; `None` for a program that is given no folder.
+    pub root: Option<Root>,
     /// How many steps it has.
     pub steps: i64,
     /// Its parts: number, digest of the text that was approved, and whether it is `waiting`, `begun` or `ended`.
@@ -86,7 +86,7 @@ pub struct Executing {
 /// What a job has to do; `None` if there is nothing to do any more.
 pub fn executing(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Executing>> {
     let Some(plan) = rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Running) else { return Ok(None) };
-    let root = root::find(cx, Some(&plan.root))?;
+    let root = plan.root_in_force(cx)?;
     let request = plan.request.as_deref().map(|request| request::find(cx, request)).transpose()?.flatten();
     let request = request.ok_or_else(|| Error::conflict("this plan has no request"))?;
     let parts = approved_parts(cx, &plan, &request.act()?)?;
@@ -99,7 +99,8 @@ pub fn audited(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Root>> {
     if !policy::current(cx)?.settings("").workspace.audit_file {
         return Ok(None);
     }
-    Ok(root::find(cx, Some(&plan.root)).ok().filter(|root| root.access == RootAccess::Write))
+    // A root that was closed meanwhile has no file to write to.
+    Ok(plan.root_in_force(cx).ok().flatten().filter(|root| root.access == RootAccess::Write))
 }
 
 /// What is to be done next.
@@ -148,7 +149,7 @@ pub fn end_part(cx: &mut Cx<'_, '_>, id: &str, number: i64, outcomes: &[StepOutc
     plan.failed += failed;
     plan.unclear += unclear;
     rows::save(cx, &plan)?;
-    let states: Vec<_> = outcomes.iter().map(|one| json!({ "state": one.state, "note": one.note })).collect();
+    let states: Vec<_> = outcomes.iter().map(told).collect();
     let event = Event::new(OUTCOMES, plan.subject())
         .fact("root", plan.root.as_str())
         .fact("part", number)
@@ -164,6 +165,15 @@ pub fn end_part(cx: &mut Cx<'_, '_>, id: &str, number: i64, outcomes: &[StepOutc
 pub(in crate::workspace) fn done(cx: &mut Cx<'_, '_>, id: &str, number: i64) -> Result<Vec<(Step, StepOutcome)>> {
     let Some(part) = rows::part(cx.tx, id, number)?.filter(|part| part.body.is_some()) else { return Ok(Vec::new()) };
     Ok(part.steps(id)?.into_iter().zip(part.outcomes(id)?).collect())
+}
+
+/// What the record keeps of an outcome. What a program printed is in the plan.
+fn told(outcome: &StepOutcome) -> serde_json::Value {
+    let mut told = json!({ "state": outcome.state, "note": outcome.note });
+    if let (Some(ran), Some(fields)) = (&outcome.ran, told.as_object_mut()) {
+        fields.insert("ran".to_owned(), json!({ "ended": ran.ended, "exit_code": ran.exit_code, "written": ran.written, "removed": ran.removed }));
+    }
+    told
 }
 
 fn running(cx: &mut Cx<'_, '_>, id: &str) -> Result<Plan> {

@@ -5,8 +5,9 @@ use deskmate_db::args;
 use serde_json::{Value, json};
 
 use super::super::judge;
-use super::super::root::{self, Root};
-use super::model::{Ask, PlanState, Step, StepOutcome};
+use super::super::root::Root;
+use super::model::{Action, Ask, PlanState, Program, Step, StepOutcome};
+use super::python;
 use super::rows::{self, Part, Plan, Sum};
 use super::{FAILED, MADE};
 use crate::call::Cx;
@@ -17,16 +18,19 @@ use crate::record::Event;
 use crate::request::{self, New, Packet, RequestKind};
 use crate::{Error, Result, hex};
 
-/// The verb of plans.
+/// The verb of plans that change files.
 const CHANGE: &str = "file.change";
+/// The verb of programs, and the domain in which they are judged.
+const RUN: &str = "code.run";
+const CODE: &str = "code";
 
 /// A plan that is to be made.
 #[derive(Clone, Debug)]
 pub struct Making {
     /// Which.
     pub plan: String,
-    /// Beneath which root.
-    pub root: Root,
+    /// Beneath which root; `None` for a program that is given no folder.
+    pub root: Option<Root>,
     /// What is wanted.
     pub ask: Ask,
 }
@@ -35,7 +39,7 @@ pub struct Making {
 pub fn making(cx: &mut Cx<'_, '_>, job: &str) -> Result<Option<Making>> {
     let Some(plan) = rows::of_job(cx.tx, job)?.filter(|plan| plan.state == PlanState::Planning) else { return Ok(None) };
     cx.tx.execute("delete from plan_part where plan = $1", args![plan.id])?;
-    let root = root::find(cx, Some(&plan.root))?;
+    let root = plan.root_in_force(cx)?;
     Ok(Some(Making { ask: plan.asked()?, plan: plan.id, root }))
 }
 
@@ -63,6 +67,8 @@ struct Total {
     sum: Sum,
     paths: Vec<String>,
     digests: Vec<String>,
+    /// What a step that runs a program holds.
+    program: Option<Program>,
 }
 
 fn total(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Total> {
@@ -80,7 +86,12 @@ fn total(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Total> {
     while total.paths.len() < PLAN_PATHS_SHOWN
         && let Some(part) = rows::part(cx.tx, &plan.id, number)?
     {
-        total.paths.extend(part.steps(&plan.id)?.into_iter().flat_map(|step| step.from.into_iter().chain(step.to)));
+        for step in part.steps(&plan.id)? {
+            if step.action == Action::Run {
+                total.program = Some(serde_json::from_value(step.exact).map_err(|_| rows::unreadable("program", &plan.id))?);
+            }
+            total.paths.extend(step.from.into_iter().chain(step.to));
+        }
         number += 1;
     }
     total.paths.truncate(PLAN_PATHS_SHOWN);
@@ -88,14 +99,35 @@ fn total(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Total> {
 }
 
 /// The digest of a plan: over its root as it is in force, its kind, and the digests of its parts.
-pub(super) fn digest(root: &Root, kind: &str, parts: &[String]) -> Result<[u8; 32]> {
-    crate::digest(&json!({ "root": root.name, "path": root.path, "kind": kind, "parts": parts }))
+pub(super) fn digest(root: Option<&Root>, kind: &str, parts: &[String]) -> Result<[u8; 32]> {
+    crate::digest(&json!({ "root": root.map(|root| &root.name), "path": root.map(|root| &root.path), "kind": kind, "parts": parts }))
+}
+
+/// What would be done, for policy and for people. Who decides about a program is shown all of its code.
+fn act(plan: &Plan, root: Option<&Root>, total: &Total, digest: &[u8; 32]) -> Act {
+    let mut arguments = json!({
+        "plan": plan.id, "root": plan.root, "digest": hex(digest), "steps": total.steps, "bytes": total.sum.bytes,
+        "actions": total.sum.actions, "irreversible": total.sum.irreversible, "paths": total.paths,
+    });
+    let is_program = total.program.is_some();
+    if let (Some(program), Some(fields)) = (&total.program, arguments.as_object_mut()) {
+        fields.insert("program".to_owned(), json!(program));
+    }
+    Act {
+        kind: if is_program { RUN } else { CHANGE }.to_owned(),
+        tool: "workspace_execute_plan".to_owned(),
+        domain: root.filter(|_| !is_program).map_or_else(|| CODE.to_owned(), Root::domain),
+        action: plan.kind.clone(),
+        target: if is_program { python::KIND.to_owned() } else { plan.root.clone() },
+        arguments,
+        ..Act::default()
+    }
 }
 
 /// All steps are there: binds them, asks policy, and makes the request that waits for people.
 pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
     let Some(mut plan) = rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Planning) else { return Ok(()) };
-    let root = root::find(cx, Some(&plan.root))?;
+    let root = plan.root_in_force(cx)?;
     let total = total(cx, &plan)?;
     if total.steps > PLAN_STEPS_MAX {
         return not_made(cx, id, &format!("{} steps are too many for one plan: at most {PLAN_STEPS_MAX}", total.steps));
@@ -106,20 +138,9 @@ pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
         plan.finished_at = Some(cx.now());
         return tell_made(cx, &plan, &total);
     }
-    let digest = digest(&root, &plan.kind, &total.digests)?;
+    let digest = digest(root.as_ref(), &plan.kind, &total.digests)?;
     plan.digest = Some(digest.to_vec());
-    let act = Act {
-        kind: CHANGE.to_owned(),
-        tool: "workspace_execute_plan".to_owned(),
-        domain: root.domain(),
-        action: plan.kind.clone(),
-        target: root.name.clone(),
-        arguments: json!({
-            "plan": plan.id, "root": root.name, "digest": hex(&digest), "steps": total.steps, "bytes": total.sum.bytes,
-            "actions": total.sum.actions, "irreversible": total.sum.irreversible, "paths": total.paths,
-        }),
-        ..Act::default()
-    };
+    let act = act(&plan, root.as_ref(), &total, &digest);
     let decision = judge::may_change(cx, &act, &plan.owner)?;
     if decision.mode == Mode::Deny {
         let why = judge::stops(&decision).map_or_else(|| "a limit of today".to_owned(), |(why, _)| why);
@@ -131,11 +152,11 @@ pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
     {
         return not_made(cx, id, &format!("a limit is reached ({}); try again later", full.message()));
     }
-    let title = title(&plan, &total.sum);
+    let title = title(&plan, &total);
     let undo = if total.sum.irreversible > 0 { format!("{} steps cannot be undone", total.sum.irreversible) } else { "undo_plan takes it back".to_owned() };
     let packet = Packet { reasoning: plan.summary.clone(), reversibility: Some(undo), more: json!({ "plan": plan.id }), ..Packet::default() };
     let mut new = New { requester: Some(plan.owner.clone()), packet, ..New::new(RequestKind::Plan, title, act, decision) };
-    if plan.kind == "purge" {
+    if plan.kind == "purge" || total.program.is_some() {
         "high".clone_into(&mut new.decision.risk);
     }
     plan.request = Some(request::submit(cx, new)?.id);
@@ -144,8 +165,11 @@ pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
 }
 
 /// A line for the inbox.
-fn title(plan: &Plan, sum: &Sum) -> String {
-    let actions: Vec<String> = sum.actions.iter().map(|(action, count)| format!("{count} × {}", action.replace('_', " "))).collect();
+fn title(plan: &Plan, total: &Total) -> String {
+    if let Some(program) = &total.program {
+        return format!("run a Python program of {} lines", program.code.lines().count());
+    }
+    let actions: Vec<String> = total.sum.actions.iter().map(|(action, count)| format!("{count} × {}", action.replace('_', " "))).collect();
     format!("{} in {}: {}", plan.kind, plan.root, actions.join(", "))
 }
 
@@ -177,10 +201,10 @@ pub fn not_made(cx: &mut Cx<'_, '_>, id: &str, why: &str) -> Result<()> {
 
 /// Refuses a plan whose steps are not any more those that were approved.
 pub(super) fn approved_parts(cx: &mut Cx<'_, '_>, plan: &Plan, act: &Act) -> Result<Vec<(i64, [u8; 32], String)>> {
-    let root = root::find(cx, Some(&plan.root))?;
+    let root = plan.root_in_force(cx)?;
     let parts = rows::digests(cx.tx, &plan.id)?;
     let hexed: Vec<String> = parts.iter().map(|(_, digest, _)| hex(digest)).collect();
-    let is_digest = hex(&digest(&root, &plan.kind, &hexed)?);
+    let is_digest = hex(&digest(root.as_ref(), &plan.kind, &hexed)?);
     let (approved, of_plan) = (act.arguments.get("digest"), act.arguments.get("plan"));
     if approved != Some(&Value::from(is_digest)) || of_plan != Some(&Value::from(plan.id.as_str())) {
         return Err(Error::conflict("the steps or the root of this plan are not any more what was approved").hint("make the plan again"));

@@ -1,5 +1,5 @@
 //! Plans: what changes files is asked for, made into steps by a job, bound by a digest, approved as a request, done by
-//! another job part by part, and taken back by a further plan.
+//! another job part by part, and taken back by a further plan. A program that is run is a plan of one step.
 //!
 //! Tables: `plan`, `plan_part`.
 
@@ -8,6 +8,7 @@ mod erase;
 pub(super) mod execute;
 mod make;
 mod model;
+pub(super) mod python;
 mod rows;
 pub(super) mod show;
 
@@ -17,7 +18,7 @@ pub(crate) use erase::erase;
 pub(super) use execute::done;
 pub use execute::{Executing, NextPart, audited, begin_part, end_part, ended, executing};
 pub use make::{Making, add_part, executed, made, making, not_made, parts};
-pub use model::{Action, Ask, OrganizeRule, PlanState, Step, StepOutcome, StepState, TextEdit, Wanted};
+pub use model::{Action, Ask, OrganizeRule, PlanState, Program, Ran, Step, StepOutcome, StepState, TextEdit, Wanted};
 pub use rows::Part;
 
 /// The kind of the job that makes a plan.

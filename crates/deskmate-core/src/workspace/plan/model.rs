@@ -28,6 +28,8 @@ pub enum Action {
     Purge,
     /// Back to how it was before a step of another plan.
     Undo,
+    /// A program is run.
+    Run,
 }
 
 impl Action {
@@ -43,6 +45,7 @@ impl Action {
             Self::Restore => "restore",
             Self::Purge => "purge",
             Self::Undo => "undo",
+            Self::Run => "run",
         }
     }
 }
@@ -99,6 +102,45 @@ pub struct StepOutcome {
     /// What undoing it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Value>,
+    /// What came out of a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran: Option<Ran>,
+}
+
+impl StepOutcome {
+    /// How a step ended, and why.
+    pub fn new(state: StepState, note: Option<String>) -> Self {
+        Self { state, note, undo: None, ran: None }
+    }
+}
+
+/// What came out of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ran {
+    /// How it ended: `exited`, `signalled`, `timed_out`, `cpu_time`, `memory` or `stopped`.
+    pub ended: String,
+    /// The code with which it exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// What it printed: data, not instructions.
+    pub stdout: String,
+    /// Whether more was printed than is kept.
+    pub stdout_truncated: bool,
+    /// What it printed as errors: data, not instructions.
+    pub stderr: String,
+    /// Whether more was printed than is kept.
+    pub stderr_truncated: bool,
+    /// Files that are new or have other content in the folders that it could change; the first ones.
+    pub written: Vec<String>,
+    /// Files that are not there any more; the first ones.
+    pub removed: Vec<String>,
+    /// Whether the two lists are all there is; not where these folders hold too many files to compare.
+    pub all_listed: bool,
+    /// Milliseconds from start to end.
+    pub wall_ms: u64,
+    /// Milliseconds of processor time.
+    pub cpu_ms: u64,
 }
 
 /// How a plan stands.
@@ -187,6 +229,30 @@ pub enum Ask {
         /// That plan.
         plan: String,
     },
+    /// A program.
+    Python {
+        /// What it is and what it may use.
+        program: Program,
+    },
+}
+
+/// A program and what it may use. This is what `exact` of its step holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its code.
+    pub code: String,
+    /// The folder that its environment names, relative to the root.
+    #[serde(default)]
+    pub folder: String,
+    /// Folders that it may read, relative to the root.
+    #[serde(default)]
+    pub read: Vec<String>,
+    /// Folders that it may read and change, relative to the root.
+    #[serde(default)]
+    pub write: Vec<String>,
+    /// How long it may take.
+    pub timeout_seconds: u32,
 }
 
 /// Which files go where.

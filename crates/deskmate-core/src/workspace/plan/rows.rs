@@ -6,6 +6,7 @@ use deskmate_db::{Row, Tx, args};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::super::root::{self, Root};
 use super::model::{Ask, PlanState, Step, StepOutcome};
 use crate::call::{ActorKind, Cx};
 use crate::request::Requester;
@@ -80,6 +81,11 @@ impl Plan {
 
     pub(super) fn subject(&self) -> String {
         format!("plan:{}", self.id)
+    }
+
+    /// Its root as it is in force; `None` if it needs none.
+    pub(super) fn root_in_force(&self, cx: &mut Cx<'_, '_>) -> Result<Option<Root>> {
+        if self.root.is_empty() { Ok(None) } else { root::find(cx, Some(&self.root)).map(Some) }
     }
 
     /// What was asked for, unless it was erased.

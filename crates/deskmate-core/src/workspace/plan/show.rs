@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::place::join;
-use super::model::{Action, PlanState, StepState};
+use super::model::{Action, PlanState, Ran, StepState};
+use super::python;
 use super::rows::{self, Plan, select_plan};
 use crate::call::{ActorKind, Cx, Page, PageIn, Wait};
 use crate::limits::{PAGE_BYTES_MAX, PLAN_PATHS_SHOWN, WAIT_MAX};
@@ -20,9 +21,9 @@ pub(in crate::workspace) struct PlanOut {
     plan_id: String,
     /// The job that makes or made it.
     plan_job_id: String,
-    /// Beneath which root.
+    /// Beneath which root; empty for a program that is given no folder.
     root: String,
-    /// What for: `organize`, `change`, `trash`, `restore`, `purge`, `document` or `undo`.
+    /// What for: `organize`, `change`, `trash`, `restore`, `purge`, `document`, `undo` or `python`.
     kind: String,
     /// How it stands.
     state: PlanState,
@@ -102,6 +103,9 @@ pub(in crate::workspace) struct StepOut {
     /// Why, if it was not done.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    /// What came out of a program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ran: Option<Ran>,
 }
 
 /// A plan that the caller may see.
@@ -146,18 +150,19 @@ fn line(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<PlanOut> {
         note: plan.note.clone(),
         created_at: format_time(plan.created_at),
         finished_at: plan.finished_at.map(format_time),
-        next: next(plan.state, decision),
+        next: next(plan, decision),
     })
 }
 
-fn next(state: PlanState, decision: Option<State>) -> &'static str {
-    match (state, decision) {
+fn next(plan: &Plan, decision: Option<State>) -> &'static str {
+    match (plan.state, decision) {
         (PlanState::Planning, _) => "It is still being made: ask again with get_plan, or wait with desk_job_wait.",
         (PlanState::Empty, _) => "There is nothing to do.",
         (PlanState::Ready, Some(State::Approved)) => "It is approved: execute_plan does it, once.",
         (PlanState::Ready, Some(State::Pending)) => "It waits for a person: wait with cowork_wait_for_decision and its request_id, then execute_plan.",
         (PlanState::Ready, _) => "It was not approved; make another plan if it is still needed.",
         (PlanState::Running, _) => "It is being done: ask again with get_plan.",
+        (PlanState::Done | PlanState::Partly, _) if plan.kind == python::KIND => "It ran once; its step says what came out of it.",
         (PlanState::Done | PlanState::Partly, _) => "undo_plan takes it back.",
         (PlanState::Ambiguous, _) => "Somebody has to look at the steps whose outcome is not known: get_plan names them.",
         (PlanState::Failed, _) => "It could not be made; `note` says why.",
@@ -192,6 +197,7 @@ fn steps(cx: &mut Cx<'_, '_>, plan: &Plan, from: usize, limit: usize, whole: boo
                 irreversible: step.irreversible,
                 outcome: outcome.map(|outcome| outcome.state),
                 note: outcome.and_then(|outcome| outcome.note.clone()),
+                ran: outcome.and_then(|outcome| outcome.ran.clone()),
             });
         }
         number += count;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::super::shell::{self, Page, Place};
-use super::super::ui::{self, Tone, badge, more, part, said, short, spaced, time, words};
+use super::super::ui::{self, Tone, badge, block, more, part, said, short, spaced, time, words};
 use super::super::visit::{Fault, Visit};
 use super::tree::before_and_after;
 use super::{TABS, size};
@@ -55,6 +55,18 @@ pub(super) struct Step {
     irreversible: Option<String>,
     outcome: Option<String>,
     note: Option<String>,
+    ran: Option<Ran>,
+}
+
+#[derive(Deserialize)]
+struct Ran {
+    stdout: String,
+    stdout_truncated: bool,
+    stderr: String,
+    stderr_truncated: bool,
+    written: Vec<String>,
+    removed: Vec<String>,
+    all_listed: bool,
 }
 
 impl Plan {
@@ -117,7 +129,7 @@ pub(super) async fn serve(visit: Visit, Path(id): Path<String>, Query(query): Qu
             (ui::tabs(&TABS, "/workspace/plans"))
             article.request id={ "plan-" (plan.plan_id) } {
                 header {
-                    h2 { (spaced(&plan.kind)) " in " (said(&plan.root)) }
+                    h2 { (spaced(&plan.kind)) @if !plan.root.is_empty() { " in " (said(&plan.root)) } }
                     p.meta {
                         strong { (said(people.name(&plan.owner))) } " · " (plan.count) " steps, " (size(u64::try_from(plan.bytes).unwrap_or(0))) " · " (time(&plan.created_at))
                         " " (plan.marks())
@@ -197,10 +209,18 @@ fn steps_list(steps: &[Step]) -> Markup {
                     @if let Some(outcome) = &step.outcome { " " (badge(Tone::of_state(outcome), outcome)) }
                     @if let Some(note) = &step.note { " " span.meta { (said(note)) } }
                     @if let Some(why) = &step.irreversible { " " span.meta { (said(why)) } }
-                    @if let Some(diff) = &step.diff { details open[steps.len() <= OPEN_DIFFS] { summary { "What changes in it" } (text_diff(diff)) } }
+                    @if let Some(diff) = &step.diff { (text_of(step, diff, steps.len() <= OPEN_DIFFS)) }
+                    @if let Some(ran) = &step.ran { (output(ran)) }
                 }
             }
         }
+    }
+}
+
+/// The code of a program, which nobody approves without having had it before their eyes, or what changes in a text.
+fn text_of(step: &Step, text: &str, is_open: bool) -> Markup {
+    html! {
+        @if step.action == "run" { details open { summary { "The program" } (block(text)) } } @else { details open[is_open] { summary { "What changes in it" } (text_diff(text)) } }
     }
 }
 
@@ -217,6 +237,19 @@ fn text_diff(diff: &str) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// What came out of a program.
+fn output(ran: &Ran) -> Markup {
+    let cut = |is_cut: bool| if is_cut { ", its beginning only" } else { "" };
+    html! {
+        @if !ran.stdout.is_empty() { details open { summary { "What it printed" (cut(ran.stdout_truncated)) } (block(&ran.stdout)) } }
+        @if !ran.stderr.is_empty() { details open { summary { "What it printed as errors" (cut(ran.stderr_truncated)) } (block(&ran.stderr)) } }
+        @for (what, paths) in [("Files that it wrote", &ran.written), ("Files that it removed", &ran.removed)] {
+            @if !paths.is_empty() { p.meta { (what) ": " @for path in paths { code { (said(path)) } " " } } }
+        }
+        @if !ran.all_listed { p.hint { "It could change more files than are compared or listed here." } }
     }
 }
 
