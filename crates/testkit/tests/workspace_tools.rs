@@ -140,6 +140,12 @@ both! {
             let plan = program(desk, &agent, json!({ "code": "print(1)" }));
             assert_eq!(plan["decision"], decision, "{rule}: {plan}");
         }
+        // What a rule let pass needs that rule still when it is done.
+        let plan = program(desk, &agent, json!({ "code": "print(1)" }));
+        assert_eq!(plan["decision"], "approved");
+        apply(desk, &owner, &with("match: { domain: code },"));
+        let stopped = desk.call(&agent, "workspace_execute_plan", json!({ "plan_id": plan["plan_id"] })).unwrap();
+        assert_eq!((&stopped["begun"], stopped["note"].as_str().is_some_and(|note| note.contains("not in force"))), (&json!(false), true), "{stopped}");
         apply(desk, &owner, "rules:\n  - { name: none, match: { kind: code.run }, when: 'args.program.code.contains(\"os\")', effect: deny, message: no os }\n");
         let plan = program(desk, &agent, json!({ "code": "import os" }));
         assert!(plan["state"] == "failed" && plan["note"].as_str().unwrap().contains("no os"), "{plan}");

@@ -48,12 +48,12 @@ pub(crate) fn step(machine: &Machine, root: Option<&Root>, program: &Program) ->
 }
 
 /// Runs a program, once. After a crash (`again`) nobody knows how far it came, and it does not run a second time. Blocks.
-pub(crate) fn run(machine: &Machine, root: Option<&Root>, step: &Step, again: bool, ender: &Stop) -> StepOutcome {
+pub(crate) fn run(machine: &Machine, root: Option<&Root>, step: &Step, again: bool, quit: &Stop) -> StepOutcome {
     if again {
         return StepOutcome::new(StepState::Unclear, Some("the desk ended while it may have run; it is not run again".to_owned()));
     }
     match prepare(machine, root, step) {
-        Ok((spec, granted)) => confined(machine, &spec, granted.as_ref(), ender),
+        Ok((spec, granted)) => confined(machine, &spec, granted.as_ref(), quit),
         Err(error) => StepOutcome::new(StepState::Failed, Some(error.message)),
     }
 }
@@ -73,9 +73,9 @@ fn prepare(machine: &Machine, root: Option<&Root>, step: &Step) -> Result<(Spec,
     Ok((spec, granted))
 }
 
-fn confined(machine: &Machine, spec: &Spec, granted: Option<&Granted>, ender: &Stop) -> StepOutcome {
+fn confined(machine: &Machine, spec: &Spec, granted: Option<&Granted>, quit: &Stop) -> StepOutcome {
     let before = granted.and_then(Granted::listing);
-    let outcome = match machine.runner.run(spec, b"", ender) {
+    let outcome = match machine.runner.run(spec, b"", quit) {
         Ok(outcome) => outcome,
         // Only here it may have run.
         Err(sandbox::Error::Lost { why }) => return StepOutcome::new(StepState::Unclear, Some(why)),

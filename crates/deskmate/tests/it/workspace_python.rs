@@ -137,7 +137,7 @@ print('tried', len(tries))",
 
 #[test]
 fn a_program_is_bounded_and_its_children_end_with_it() {
-    let (desk, _folder, token) = ordinary();
+    let (desk, folder, token) = ordinary();
     let mut client = agent(&desk, &token);
     let marker = format!("marker_{}", std::process::id());
     let code = format!(
@@ -153,6 +153,14 @@ fn a_program_is_bounded_and_its_children_end_with_it() {
     );
     assert!(begun.elapsed() < Duration::from_secs(30));
     assert_eq!(alive(&marker), 0, "nothing of it is left");
+    let code = "import os, time\nopen(os.environ['WORKSPACE'] + '/out/begun', 'w')\ntime.sleep(100)";
+    let plan = ask(&mut client, "execute_python", json!({ "code": code, "root": "notes", "write": ["out"], "timeout_seconds": 120 }));
+    approve(&desk, &plan);
+    let begun = ask(&mut client, "execute_plan", json!({ "plan_id": plan["plan_id"], "timeout_seconds": 0 }));
+    until("it runs", || folder.path().join("out/begun").exists().then_some(()));
+    person(&desk, &["call", "desk_job_cancel", &format!("job={}", begun["job_id"].as_str().unwrap()), "--passphrase-stdin", "--json"]);
+    let done = ask(&mut client, "wait_for_plan", json!({ "plan_id": plan["plan_id"] }));
+    assert_eq!((&done["moves"][0]["ran"]["ended"], &done["state"]), (&json!("stopped"), &json!("partly")), "{done}");
     let code = "import sys\nsys.stdout.write('x' * 300000)\nsys.stderr.write('y\\0')\nsys.exit(3)";
     let done = run(&desk, &mut client, json!({ "code": code }));
     let ran = &done["moves"][0]["ran"];

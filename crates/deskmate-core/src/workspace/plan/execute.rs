@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::super::judge;
 use super::super::root::{Root, RootAccess};
 use super::make::approved_parts;
 use super::model::{PlanState, Step, StepOutcome, StepState};
@@ -13,6 +14,7 @@ use super::show::{PlanOut, shown, visible};
 use super::{BEGUN, ENDED, EXECUTE_JOB, INTENDED, OUTCOMES};
 use crate::call::Cx;
 use crate::job::{self, IfLost, NewJob};
+use crate::policy::Mode;
 use crate::record::Event;
 use crate::request::{self, Begun, State};
 use crate::{Error, Result, meter, policy};
@@ -43,7 +45,14 @@ pub(in crate::workspace) fn execute_plan(cx: &mut Cx<'_, '_>, input: ExecutePlan
         return shown(cx, &plan);
     }
     let Some(request) = plan.request.clone() else { return Err(Error::conflict("this plan has no request")) };
-    if request::find(cx, &request)?.is_none_or(|request| request.state_at(cx.now()) != State::Approved) {
+    let now = cx.now();
+    let Some(approved) = request::find(cx, &request)?.filter(|request| request.state_at(now) == State::Approved) else {
+        return shown(cx, &plan);
+    };
+    // What a rule let pass, and no person saw, needs that rule still.
+    if approved.decided_by.as_deref() == Some("desk") && judge::may_change(cx, &approved.act()?, &plan.owner)?.mode != Mode::Act {
+        plan.note = Some("the rule that let this pass is not in force any more; make the plan again".to_owned());
+        rows::save(cx, &plan)?;
         return shown(cx, &plan);
     }
     let permit = match request::begin_seen(cx, &request)? {
