@@ -66,6 +66,10 @@ pub const PATH_PARTS_MAX: usize = 100;
 pub const FILES_PAGE_MAX: u32 = 2_000;
 /// How much of a file one answer holds.
 pub const FILE_READ_BYTES_MAX: u64 = 400_000;
+/// Lines of a tree of names.
+pub const TREE_LINES_MAX: u32 = 5_000;
+/// Looks at whole trees of one agent that are under way at once.
+pub const SCANS_MAX: i64 = 8;
 /// The address of a page.
 pub const URL_BYTES_MAX: usize = 8_000;
 /// A regular expression that is sought in files.

@@ -1,11 +1,14 @@
-//! Tools beside files and plans of files, on both engines: what was done before, pages of the web, programs. Who has hands is
+//! Tools beside files and plans of files, on both engines: what was done before, pages of the web, looks at trees,
+//! programs. Who has hands is
 //! played by the tests.
 
 use std::sync::{Arc, Mutex};
 
 use deskmate_core::call::{Errand, Fetched, Hands};
+use deskmate_core::job;
 use deskmate_core::workspace::FoundEntries;
 use deskmate_core::workspace::plan::{self, Action, Ask, Step, StepOutcome, StepState};
+use deskmate_core::workspace::scan::{self, SCAN_JOB};
 use deskmate_core::{Code, Error};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
@@ -96,6 +99,39 @@ fn program(desk: &TestDesk, agent: &Caller, input: Value) -> Value {
 }
 
 both! {
+    fn a_look_at_a_tree_is_a_job_of_whoever_asked(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let other = desk.register(&owner, "other");
+        let scan = |caller: &Caller, root: &str| desk.call(caller, "workspace_sizes", json!({ "root": root })).unwrap();
+        let begun = scan(&agent, "notes/2026");
+        assert_eq!((&begun["state"], &begun["ended"]), (&json!("waiting"), &json!(false)), "{begun}");
+        assert_eq!(scan(&agent, "notes/2026/")["job"], begun["job"], "the same look is not begun twice");
+        assert_ne!(scan(&owner, "notes/2026")["job"], begun["job"], "but for each who asks");
+        assert_eq!(told(desk, &owner, "workspace.looked").len(), 1);
+        let wait = json!({ "job": begun["job"] });
+        assert_code(&desk.refused(&other, "workspace_wait_for_scan", wait.clone()), Code::NotFound);
+        let job = begun["job"].as_str().unwrap().to_owned();
+        desk.act(move |cx| {
+            let claimed = job::claim(cx, "worker", &[SCAN_JOB], 30_000_000, 10)?.into_iter().find(|claimed| claimed.job == job).unwrap();
+            let (root, survey) = scan::surveyed(cx, &claimed.input)?;
+            assert_eq!((root.path.as_str(), survey.path.as_str()), ("/srv/notes", "2026"));
+            let total = json!({ "files": 1, "folders": 0, "bytes": 3, "left_out": 0 });
+            let found = json!({ "total": total, "folders": [], "truncated": false, "largest": [] });
+            job::finish(cx, &job, "worker", claimed.fence, job::Outcome::Done(found)).map(drop)
+        })
+        .unwrap();
+        let done = desk.call(&agent, "workspace_wait_for_scan", wait).unwrap();
+        assert_eq!((&done["ended"], &done["result"]["total"]["bytes"]), (&json!(true), &json!(3)), "{done}");
+        let plan = desk.call(&agent, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
+        assert_code(&desk.refused(&agent, "workspace_wait_for_scan", json!({ "job": plan["plan_job_id"] })), Code::NotFound);
+        for number in 0..8 {
+            scan(&agent, &format!("notes/{number}"));
+        }
+        assert_code(&desk.refused(&agent, "workspace_tree", json!({ "root": "notes" })), Code::Limited);
+        apply(desk, &owner, "rules:\n  - { name: no-manuals, match: { kind: file.read, domain: files.manuals }, effect: deny, message: not for agents }\n");
+        assert_code(&desk.refused(&agent, "workspace_duplicates", json!({ "root": "manuals" })), Code::Forbidden);
+    }
+
     fn a_program_is_bound_by_its_code_and_what_it_is_given(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         for (input, forge, mend) in [

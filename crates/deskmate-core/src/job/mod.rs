@@ -24,6 +24,7 @@ use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub use model::{Beat, Claimed, Enqueued, IfLost, NewJob, Outcome, Owner, Priority, Progress, Pruned, Rescued, State};
+pub(crate) use operations::{seen, under_way};
 pub use prune::prune;
 pub use queue::{claim, enqueue, ensure_scheduled, next_due};
 pub use run::{finish, heartbeat, rescue, rescue_all};

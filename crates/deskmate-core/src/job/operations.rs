@@ -152,6 +152,32 @@ fn visible(cx: &mut Cx<'_, '_>, job: &str) -> Result<JobRow> {
     row.filter(|row| !cx.actor.is_agent() || row.owner.is(&cx.actor)).ok_or_else(|| missing(job))
 }
 
+/// How a job stands, for an operation that put it into the queue.
+pub(crate) struct Seen {
+    pub(crate) state: State,
+    pub(crate) progress: Option<Progress>,
+    pub(crate) result: Option<Value>,
+    pub(crate) error: Option<String>,
+}
+
+/// A job of a kind that the caller may see.
+pub(crate) fn seen(cx: &mut Cx<'_, '_>, job: &str, kind: &str) -> Result<Seen> {
+    let row = visible(cx, job)?;
+    if row.kind != kind {
+        return Err(missing(job));
+    }
+    let texts = rows::texts(cx, job)?;
+    Ok(Seen { state: row.state, progress: row.progress, result: texts.result, error: texts.error })
+}
+
+/// How many of the caller's newest jobs are of a kind and have not ended.
+pub(crate) fn under_way(cx: &mut Cx<'_, '_>, kind: &str) -> Result<i64> {
+    let rows = cx.tx.query(OF_OWNER, args![i64::MAX, String::new(), PAGE_MAX, cx.actor.kind.name(), cx.actor.id])?;
+    let rows = rows.iter().map(JobRow::read).collect::<Result<Vec<_>>>()?;
+    let count = rows.iter().filter(|row| row.kind == kind && !row.state.is_end()).count();
+    Ok(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
 /// Read one job: what it was given, how far it has come, its attempts with their errors, and its result.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -177,7 +177,7 @@ fn errand(place: &Place, what: What) -> Errand {
 }
 
 /// Tells that an agent looked.
-fn told(cx: &mut Cx<'_, '_>, operation: &'static str, place: &Place, found: u64) -> Result<()> {
+pub(super) fn told(cx: &mut Cx<'_, '_>, operation: &'static str, place: &Place, found: u64) -> Result<()> {
     if !cx.actor.is_agent() {
         return Ok(());
     }
@@ -277,7 +277,7 @@ impl EntryOut {
     }
 }
 
-fn bounded(field: &str, given: Option<u32>, usual: u32, most: u32) -> Result<u32> {
+pub(super) fn bounded(field: &str, given: Option<u32>, usual: u32, most: u32) -> Result<u32> {
     match given.unwrap_or(usual) {
         count if (1..=most).contains(&count) => Ok(count),
         _ => Err(Error::invalid(field, format!("must be between 1 and {most}"))),

@@ -3,6 +3,7 @@
 //! - [`root`]: the folders that are open, as settings in force name them; [`open`]: changing that; [`trash`]: when things
 //!   leave their trash by themselves; [`place`]: how callers name what is beneath.
 //! - [`look`]: listing, reading and searching. Who has hands looks; see [`crate::call::Hands`].
+//! - [`scan`]: looks at trees of any size, by a job.
 //! - [`web`]: pages; [`past`]: what was done before.
 //! - [`plan`]: what changes something, from the asking to the undoing.
 //! - [`judge`]: what policy says to it; [`audit`]: the copy of what was done that lies in the root.
@@ -15,6 +16,7 @@ mod past;
 mod place;
 pub mod plan;
 mod root;
+pub mod scan;
 mod trash;
 mod web;
 
@@ -49,6 +51,11 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::look(workspace, "read_file", look::wants_text, look::read_file),
         Op::look(workspace, "search_files", look::wants_matches, look::search_files),
         Op::look(workspace, "list_trash", look::wants_trash, look::list_trash),
+        Op::write(workspace, "scan_index", scan::scan_index).idempotent().followed(scan::followed::<scan::IndexFound>),
+        Op::write(workspace, "tree", scan::tree).idempotent().followed(scan::followed::<scan::TreeFound>),
+        Op::write(workspace, "sizes", scan::sizes).idempotent().followed(scan::followed::<scan::SizesFound>),
+        Op::write(workspace, "duplicates", scan::duplicates).idempotent().followed(scan::followed::<scan::DuplicatesFound>),
+        Op::wait(workspace, "wait_for_scan", scan::wait_for_scan),
         Op::look(workspace, "browse_web", web::wants_page, web::browse_web).open_world().told_first(),
         Op::read(workspace, "search_past_actions", past::search_past_actions),
         Op::write(workspace, "organize_plan", plan::ask::organize_plan).followed(plan::show::followed),

@@ -195,10 +195,7 @@ impl Sorter {
 
     fn folder(&self, within: &str, name: &str, identity: &Identity) -> Option<String> {
         match self {
-            Self::Extension => Some(match name.rsplit_once('.') {
-                Some((stem, extension)) if !stem.is_empty() && is_plain(extension) => extension.to_lowercase(),
-                _ => "no_ext".to_owned(),
-            }),
+            Self::Extension => Some(extension(name).unwrap_or_else(|| "no_ext".to_owned())),
             Self::Date => {
                 let at = jiff::Timestamp::from_second(identity.mtime_ns.div_euclid(1_000_000_000)).unwrap_or_default();
                 let date = at.to_zoned(jiff::tz::TimeZone::UTC).date();
@@ -217,6 +214,12 @@ impl Sorter {
             Self::Rules(globs, folders) => globs.matches(within).first().and_then(|first| folders.get(*first)).cloned(),
         }
     }
+}
+
+/// The extension of a name in small letters, if it has one that deserves the word.
+pub fn extension(name: &str) -> Option<String> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    (!stem.is_empty() && is_plain(extension)).then(|| extension.to_lowercase())
 }
 
 /// An extension that can name a folder: not half a sentence after a full stop.

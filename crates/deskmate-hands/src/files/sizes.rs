@@ -1,17 +1,21 @@
 //! How much lies in each folder.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
-use super::identity::Kind;
+use super::identity::{Entry, Kind};
 use super::path::DEPTH_MAX;
 use super::root::Root;
 use super::scan::{ScanSpec, Summary, scan};
+use super::top::Top;
 use super::watch::Watch;
 
+/// Files that are told one by one.
+const LARGEST: usize = 20;
 /// Folders that are counted one by one; what lies in more is only in the total.
 const FOLDERS_MAX: usize = 100_000;
 
@@ -49,6 +53,8 @@ pub struct FolderSize {
 pub struct Sizes {
     /// The largest first.
     pub folders: Vec<FolderSize>,
+    /// The largest files, the largest first.
+    pub largest: Vec<Entry>,
     /// All together.
     pub total: Summary,
     /// Set if there are more folders than are told here.
@@ -61,11 +67,16 @@ pub fn sizes(root: &Root, spec: &SizesSpec, watch: &Watch<'_>) -> Result<Sizes, 
     let base = if place.is_root() { 0 } else { place.as_str().len() + 1 };
     let depth = spec.depth.clamp(1, DEPTH_MAX);
     let mut folders: HashMap<String, (u64, u64)> = HashMap::new();
+    let mut largest = Top::new(LARGEST);
     let mut truncated = false;
     let total = scan(root, &ScanSpec { path: spec.path.clone(), ..ScanSpec::default() }, watch, &mut |entry| {
         let within = entry.path.get(base..).unwrap_or_default();
         let counts = match entry.identity.kind {
-            Kind::File => (entry.identity.size, 1),
+            Kind::File => {
+                let size = entry.identity.size;
+                largest.offer((size, Reverse(entry.path.to_owned())), Entry { path: entry.path.to_owned(), identity: entry.identity });
+                (size, 1)
+            }
             Kind::Folder => (0, 0),
             Kind::Link | Kind::Other => return ControlFlow::Continue(()),
         };
@@ -87,5 +98,5 @@ pub fn sizes(root: &Root, spec: &SizesSpec, watch: &Watch<'_>) -> Result<Sizes, 
     let limit = spec.limit.clamp(1, FOLDERS_MAX);
     truncated |= folders.len() > limit;
     folders.truncate(limit);
-    Ok(Sizes { folders, total, truncated })
+    Ok(Sizes { folders, largest: largest.into_vec(), total, truncated })
 }

@@ -3,6 +3,7 @@
 //!
 //! - [`look`]: errands of operations that only look; [`page`]: pages of the web.
 //! - [`make`]: what is asked for becomes steps; [`document`]: the bytes of those that are written.
+//! - [`survey`]: looks at trees of any size.
 //! - [`python`]: programs in the sandbox.
 //! - [`act`]: steps are done, looked for after a crash, and taken back.
 
@@ -12,6 +13,7 @@ mod look;
 pub(crate) mod make;
 mod page;
 pub(crate) mod python;
+pub(crate) mod survey;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

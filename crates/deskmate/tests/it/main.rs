@@ -49,4 +49,6 @@ mod workspace;
 #[cfg(test)]
 mod workspace_python;
 #[cfg(test)]
+mod workspace_scan;
+#[cfg(test)]
 mod workspace_web;

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use super::kit::Kit;
 use crate::files::sys;
 use crate::files::{
-    Code, DuplicatesSpec, Found, How, Identity, Kind, ListSpec, Node, OrganizeSpec, Progress, Rule, ScanSpec, SearchSpec, SizesSpec, Watch, duplicates, list,
-    organize, scan, search_content, search_names, sizes, tree,
+    Code, DuplicatesSpec, Entry, Found, How, Identity, IndexSpec, Kind, ListSpec, Node, OrganizeSpec, Progress, Rule, ScanSpec, SearchSpec, SizesSpec, Watch,
+    digest_of, duplicates, index, list, organize, scan, search_content, search_names, sizes, tree,
 };
 
 #[test]
@@ -76,6 +76,28 @@ fn lines_that_cross_blocks_are_found_once() {
 }
 
 #[test]
+fn an_index_counts_everything_and_tells_the_first_largest_and_newest() {
+    let kit = Kit::new();
+    for number in 0..300 {
+        kit.put(&format!("many/{number:03}.dat"), &"x".repeat(number));
+    }
+    kit.put("b.TXT", "one").put(".hidden", "two").put("plain", "three").link("out", kit.outside().join("secret"));
+    let newest = fs::File::options().write(true).open(kit.at("plain")).unwrap();
+    newest.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000)).unwrap();
+    let spec = IndexSpec { digest: true, first: 3, top: 2, ..IndexSpec::default() };
+    let found = index(&kit.root, &spec, &Watch::default()).unwrap();
+    let names = |entries: &[Entry]| entries.iter().map(|entry| entry.path.clone()).collect::<Vec<_>>();
+    assert_eq!((found.total.files, found.total.folders, found.hashed), (303, 1, 303));
+    assert_eq!(names(&found.first), [".hidden", "b.TXT", "many/000.dat"]);
+    assert_eq!(names(&found.largest), ["many/299.dat", "many/298.dat"]);
+    assert_eq!(names(&found.newest)[0], "plain");
+    assert_eq!(found.first[1].identity.sha256, Some(digest_of(b"one")));
+    let extensions: Vec<_> = found.extensions.iter().map(|one| (one.extension.as_str(), one.files, one.bytes)).collect();
+    assert_eq!(extensions, [("dat", 300, 44_850), ("", 2, 8)]);
+    assert_eq!(index(&kit.root, &IndexSpec { hidden: false, ..IndexSpec::default() }, &Watch::default()).unwrap().total.files, 302);
+}
+
+#[test]
 fn sizes_add_up_and_duplicates_are_found() {
     let kit = Kit::new();
     kit.put("a/1", "same").put("a/b/2", "same").put("c/3", "same").put("c/4", "sane").put("5", "other").put("6", "");
@@ -84,6 +106,7 @@ fn sizes_add_up_and_duplicates_are_found() {
     let told: Vec<_> = all.folders.iter().map(|folder| (folder.path.as_str(), folder.bytes, folder.files)).collect();
     assert_eq!(told, [("a", 8, 2), ("c", 8, 2), ("a/b", 4, 1)]);
     assert_eq!((all.total.bytes, all.total.files, all.total.folders), (26, 7, 3));
+    assert_eq!(all.largest.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["5", "7", "a/1", "a/b/2", "c/3", "c/4", "6"]);
     let found = duplicates(&kit.root, &DuplicatesSpec::default(), &Watch::default()).unwrap();
     assert_eq!(found.groups.iter().map(|group| group.paths.join(" ")).collect::<Vec<_>>(), ["a/1 a/b/2 c/3"]);
     assert_eq!((found.wasted, found.truncated), (8, false));

@@ -1,0 +1,106 @@
+//! Looks at whole trees through the built binary: what they find, what they pass over, stopping them, a server that is killed.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::desk::{Client, until};
+use crate::workspace::{agent, ask, desk, person};
+
+/// What a look found.
+fn found(client: &mut Client, tool: &str, input: Value) -> Value {
+    let scan = ask(client, tool, input);
+    assert_eq!((&scan["state"], &scan["ended"]), (&json!("done"), &json!(true)), "{tool}: {scan}");
+    scan["result"].clone()
+}
+
+fn paths(files: &Value) -> Vec<&str> {
+    files.as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn whole_trees_are_looked_at_and_what_must_not_be_opened_is_not() {
+    let (desk, folder, token) = desk();
+    let at = |name: &str| folder.path().join(name);
+    // Longer than what earlier servers took a digest of: the digest is of all of it.
+    let large: Vec<u8> = (0..26 << 20).map(|at: u32| u8::try_from(at % 251).unwrap()).collect();
+    fs::write(at("sub/large.bin"), &large).unwrap();
+    fs::copy(at("a.txt"), at("sub/copy.txt")).unwrap();
+    fs::write(at("sub/odd\nname"), "x").unwrap();
+    // A link to a file outside, a link to a folder outside, a pipe and a socket: opening any of them would tell or hang.
+    symlink("/etc/passwd", at("out")).unwrap();
+    symlink("/etc", at("outside")).unwrap();
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    let _socket = UnixListener::bind(at("socket")).unwrap();
+    let mut client = agent(&desk, &token);
+    let index = found(&mut client, "scan_index", json!({ "root": "notes", "hash_files": true }));
+    // a.txt, b.TXT, c.pdf, plain, .hidden, sub/d.txt, sub/copy.txt, sub/large.bin and the odd one; secret.env is withheld.
+    assert_eq!((&index["total"]["files"], &index["hashed"], &index["total"]["folders"]), (&json!(9), &json!(9), &json!(1)), "{index}");
+    let digest = deskmate_core::hex(&Sha256::digest(&large));
+    assert_eq!((&index["largest"][0]["path"], &index["largest"][0]["sha256"]), (&json!("notes/sub/large.bin"), &json!(digest)));
+    assert_eq!((&index["extensions"][0]["ext"], &index["files"][1]["path"]), (&json!("bin"), &json!("notes/a.txt")), "{index}");
+    assert!(!index.to_string().contains("secret.env") && !index.to_string().contains("passwd"), "{index}");
+    let plain = found(&mut client, "scan_index", json!({ "root": "notes" }));
+    assert_eq!((&plain["hashed"], &plain["files"][0]["sha256"]), (&json!(0), &Value::Null));
+    let tree = found(&mut client, "tree", json!({ "root": "notes", "depth": 2 }));
+    let text = tree["tree"].as_str().unwrap();
+    assert!(text.contains("\nsub/\n  copy.txt  3\n") && text.contains("\nout@\n") && text.contains("\npipe?\n") && text.contains("odd\\nname"), "{text}");
+    assert!(!text.contains("hostname") && !text.contains(".hidden"), "{text}");
+    let sizes = found(&mut client, "sizes", json!({ "root": "notes" }));
+    assert_eq!((&sizes["folders"][0]["path"], &sizes["folders"][0]["count"]), (&json!("notes/sub"), &json!(4)), "{sizes}");
+    assert_eq!(sizes["largest"][0]["path"], "notes/sub/large.bin");
+    let same = found(&mut client, "duplicates", json!({ "root": "notes" }));
+    assert_eq!((&same["groups"][0]["paths"], &same["wasted"]), (&json!(["notes/a.txt", "notes/sub/copy.txt"]), &json!(3)), "{same}");
+    assert_eq!(paths(&found(&mut client, "scan_index", json!({ "root": "notes/sub" }))["newest"]).len(), 4);
+    for bad in ["notes/a.txt", "notes/out", "notes/outside", "notes/pipe", "notes/nowhere"] {
+        let scan = ask(&mut client, "scan_index", json!({ "root": bad }));
+        assert_eq!(scan["state"], "failed", "{bad}: {scan}");
+    }
+    let past = ask(&mut client, "search_past_actions", json!({ "query": "scan_index", "workspace_root": "notes" }));
+    assert!(past["events"].as_array().unwrap().len() >= 3, "{past}");
+}
+
+#[test]
+fn a_long_look_tells_how_far_it_is_is_stopped_and_is_taken_up_again() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    // A file without any blocks: taking its digest takes long and no space.
+    let endless = folder.path().join("endless");
+    File::create(&endless).unwrap().set_len(1 << 40).unwrap();
+    let start = |client: &mut Client| {
+        let scan = ask(client, "scan_index", json!({ "root": "notes", "hash_files": true, "timeout_seconds": 0 }));
+        assert_eq!(scan["ended"], false, "{scan}");
+        scan["job"].as_str().unwrap().to_owned()
+    };
+    let look = |client: &mut Client, job: &str| ask(client, "wait_for_scan", json!({ "job": job, "timeout_seconds": 0 }));
+    let job = start(&mut client);
+    until("it tells how far it is", || look(&mut client, &job)["progress"]["text"].is_string().then_some(()));
+    assert_eq!(start(&mut client), job, "the same look is not begun twice");
+    person(&desk, &["call", "desk_job_cancel", &format!("job={job}"), "--passphrase-stdin", "--json"]);
+    until("it stops", || (look(&mut client, &job)["state"] == "cancelled").then_some(()));
+    let job = start(&mut client);
+    until("it runs", || (look(&mut client, &job)["state"] == "running").then_some(()));
+    desk.kill_server();
+    File::options().write(true).open(&endless).unwrap().set_len(7).unwrap();
+    desk.up();
+    let mut client = agent(&desk, &token);
+    // The lease of the worker that is gone has to run out first.
+    let deadline = Instant::now() + Duration::from_mins(2);
+    let done = loop {
+        let scan = ask(&mut client, "wait_for_scan", json!({ "job": job, "timeout_seconds": 10 }));
+        if scan["ended"] == true {
+            break scan;
+        }
+        assert!(Instant::now() < deadline, "{scan}");
+    };
+    assert_eq!((&done["state"], &done["result"]["hashed"]), (&json!("done"), &json!(7)), "{done}");
+    let other = person(&desk, &["agent", "add", "other", "--json", "--passphrase-stdin"]);
+    let mut other = agent(&desk, other["token"].as_str().unwrap());
+    let refused = other.tool("wait_for_scan", json!({ "job": job }));
+    assert_eq!(refused["isError"], true, "{refused}");
+}
