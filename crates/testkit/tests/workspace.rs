@@ -342,6 +342,33 @@ both! {
         assert_eq!(execute(desk, &owner, &plan)["state"], "running");
     }
 
+    fn a_plan_that_a_token_asked_for_waits_for_a_person_who_is_there(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let made = desk.call(&owner, "desk_token_create", json!({ "note": "script", "scopes": ["workspace", "desk_request_approve"] })).unwrap();
+        let token = Caller::Secret(made["token"].as_str().unwrap().to_owned());
+        let plan = ready(desk, &token, 2);
+        assert_eq!(plan["decision"], "pending", "{plan}");
+        assert_eq!(execute(desk, &token, &plan)["begun"], false);
+        assert_code(&desk.refused(&token, "desk_request_approve", json!({ "request": plan["request_id"] })), Code::Forbidden);
+        let id = desk.call(&owner, "desk_whoami", json!({})).unwrap()["id"].as_str().unwrap().to_owned();
+        apply(desk, &owner, &format!("authority: {{ token_deciders: [{id}] }}\n"));
+        assert_code(&desk.refused(&token, "desk_request_approve", json!({ "request": plan["request_id"] })), Code::Forbidden);
+        // It is their own token, but it was not they who asked: with presence shown they decide it like an agent's.
+        approve(desk, &owner, &plan);
+        assert_eq!(execute(desk, &token, &plan)["state"], "running");
+        assert_eq!(run(desk, &plan, |_| StepState::Done), PlanState::Done);
+        sound(desk);
+    }
+
+    fn a_second_person_decides_what_a_token_asked_for_where_a_rule_wants_one(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        apply(desk, &owner, "rules:\n  - { name: two, match: { kind: file.change }, effect: require_approval, message: two of us }\n");
+        let made = desk.call(&owner, "desk_token_create", json!({ "note": "script", "scopes": ["workspace"] })).unwrap();
+        let plan = ready(desk, &Caller::Secret(made["token"].as_str().unwrap().to_owned()), 2);
+        assert_eq!(plan["decision"], "pending");
+        assert_code(&desk.refused(&owner, "desk_request_approve", json!({ "request": plan["request_id"] })), Code::Forbidden);
+    }
+
     fn a_pause_holds_a_plan_between_its_parts(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let plan = ready(desk, &agent, 3);

@@ -4,7 +4,7 @@ use deskmate_db::args;
 
 use super::model::{Request, RequestKind};
 use crate::call::{ActorKind, Cx, Presence, Role, Surface};
-use crate::policy::{self, Decision};
+use crate::policy::{self, Decision, Effect};
 use crate::{Error, Result};
 
 /// How long ago the passphrase may have been given for a decision of high risk.
@@ -70,7 +70,7 @@ pub fn covers_domain(cx: &mut Cx<'_, '_>, domain: &str) -> Result<bool> {
 
 /// Whether a person's vote on a request counts now.
 pub(super) fn counts(cx: &mut Cx<'_, '_>, person: &str, request: &Request, approvers: &[String]) -> Result<bool> {
-    let own = request.requester.kind == ActorKind::Person && request.requester.id == person;
+    let own = asked_themselves(request, person)?;
     let found = find_person(cx, person)?;
     Ok(!own && found.is_some_and(|person| person.decides_in(&request.domain) && (approvers.is_empty() || person.is_named(approvers))))
 }
@@ -78,10 +78,23 @@ pub(super) fn counts(cx: &mut Cx<'_, '_>, person: &str, request: &Request, appro
 /// Refuses whoever must not decide a request: every deciding operation calls it first.
 pub fn check_decider(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
     check_decider_in(cx, &request.domain)?;
-    if request.requester.kind == ActorKind::Person && request.requester.id == cx.actor.id {
+    if asked_themselves(request, &cx.actor.id)? {
         return Err(Error::forbidden("this is your own request: somebody else decides it").hint(WAYS));
     }
+    if request.requester.is_token() && request.requester.id == cx.actor.id && cx.actor.scopes.is_some() {
+        return Err(Error::forbidden("a token asked for this: no token of the same person decides it").hint(WAYS));
+    }
     Ok(())
+}
+
+/// Whether a person asked for it and so must not decide it. What a program asked for with their token they decide like
+/// anybody else's, unless a rule wants a second person for what they do.
+fn asked_themselves(request: &Request, person: &str) -> Result<bool> {
+    if request.requester.kind != ActorKind::Person || request.requester.id != person {
+        return Ok(false);
+    }
+    let second = |decision: Decision| decision.hits.iter().any(|hit| hit.effect == Effect::RequireApproval);
+    Ok(!request.requester.is_token() || request.decided()?.is_none_or(second))
 }
 
 /// Refuses whoever must not decide anything in a domain.

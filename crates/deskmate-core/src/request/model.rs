@@ -195,14 +195,14 @@ pub struct Requester {
     pub kind: ActorKind,
     /// Its id.
     pub id: String,
-    /// Whether a credential proved it.
+    /// Whether a credential proved it; of a person, whether they asked themselves, and not a program with a token of theirs.
     pub verified: bool,
 }
 
 impl Requester {
     /// The actor of a call.
     pub fn of(actor: &Actor) -> Self {
-        Self { kind: actor.kind, id: actor.id.clone(), verified: actor.verified }
+        Self { kind: actor.kind, id: actor.id.clone(), verified: actor.verified && actor.scopes.is_none() }
     }
 
     /// An agent by its name.
@@ -213,6 +213,11 @@ impl Requester {
     /// Whether this is an agent.
     pub fn is_agent(&self) -> bool {
         self.kind == ActorKind::Agent
+    }
+
+    /// Whether this is a program with a person's token.
+    pub fn is_token(&self) -> bool {
+        self.kind == ActorKind::Person && !self.verified
     }
 }
 

@@ -80,7 +80,7 @@ pub(super) fn may_change(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester) -> Res
         rules.iter().any(|rule| matches!(rule, Rule::General(rule) if rule.name == hit.rule_id && rule.matches.kind.contains(&act.kind)))
     };
     let allowed = decision.hits.iter().any(|hit| hit.effect == Effect::Allow && !hit.failed && names_verb(hit));
-    if who.is_agent() && decision.mode == Mode::Act && !allowed {
+    if (who.is_agent() || who.is_token()) && decision.mode == Mode::Act && !allowed {
         decision.mode = Mode::Suggest;
         let text = "this waits for a person, whatever the trust".to_owned();
         let would_change = Some(format!("a rule with the effect allow for {}", act.kind));

@@ -69,7 +69,11 @@ pub(super) type Line = (Tone, String);
 pub(super) fn details(request: &Value, now: i64) -> Vec<Line> {
     let mut lines = vec![(Tone::Head, part(request, "title"))];
     let who = part(request, "requester");
-    let proved = if request.get("verified").and_then(Value::as_bool) == Some(true) { "verified" } else { "unverified: only claims to be" };
+    let proved = match (request.get("verified").and_then(Value::as_bool), part(request, "requester_kind").as_str()) {
+        (Some(true), _) => "verified",
+        (_, "person") => "a program with their token",
+        _ => "unverified: only claims to be",
+    };
     lines.push((
         if proved == "verified" { Tone::Plain } else { Tone::Warning },
         format!("from {who} ({proved}), {} ago", distance(&part(request, "created_at"), now)),

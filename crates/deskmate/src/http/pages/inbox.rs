@@ -78,6 +78,7 @@ struct Row {
     title: Option<String>,
     kind: String,
     requester: String,
+    requester_kind: String,
     verified: bool,
     domain: String,
     risk: String,
@@ -187,7 +188,7 @@ fn line(visit: &Visit, people: &People, filters: &Filters, row: &Row) -> Markup 
             a href=(address) data-in-place data-row aria-current=[is_open.then_some("true")] {
                 span.title { (said(title)) }
                 span.meta {
-                    (said(&row.requester)) @if !row.verified { " (unverified)" }
+                    (said(&row.requester)) @if !row.verified { " (" (ui::unproved(&row.requester_kind)) ")" }
                     " · " (spaced(&row.kind)) " in " (said(&row.domain)) " · " (time(&row.created_at))
                 }
                 span.badges {

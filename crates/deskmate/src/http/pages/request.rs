@@ -143,7 +143,7 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
                 h2 { (said(request.title.as_deref().unwrap_or("This request was erased"))) }
                 p.meta {
                     strong { (said(&request.requester)) }
-                    @if !request.verified { " " (badge(Tone::Warning, "unverified")) }
+                    @if !request.verified { " " (badge(Tone::Warning, ui::unproved(&request.requester_kind))) }
                     " · " (spaced(&request.kind)) " in " (said(&request.domain)) " · " (time(&request.created_at))
                     " " (badge(Tone::of_state(&request.state), &request.state))
                     " " (badge(Tone::of_risk(&request.risk), &format!("risk {}", request.risk)))

@@ -95,6 +95,12 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
+/// What is said of a requester that was not shown to be who it says: an agent only named itself, and a person's program came with
+/// a token of theirs.
+pub(super) fn unproved(requester_kind: &str) -> &'static str {
+    if requester_kind == "person" { "a program with their token" } else { "unverified" }
+}
+
 /// A moment. The script shows it in the reader's zone; without it, it is UTC.
 pub(super) fn time(at: &str) -> Markup {
     let until_minutes: String = at.chars().take(16).collect();
