@@ -2,8 +2,8 @@
 //! rows, tells the record what happened, and does nothing else. Time and chance come in through [`World`]; files,
 //! networks and processes are not reachable from here, which is why this crate depends on none of them.
 //!
-//! A capability is one folder: `bridge`, `cowork`, `edit`, `identity`, `import`, `job`, `meter`, `notify`, `policy`, `record`,
-//! `request`, `trust`, `workspace`. What they share is in `call`.
+//! A capability is one folder: `bridge`, `cowork`, `edit`, `identity`, `import`, `job`, `meter`, `notify`, `policy`, `program`,
+//! `record`, `request`, `trust`, `workspace`. What they share is in `call`.
 
 pub mod backlog;
 pub mod bridge;
@@ -20,6 +20,7 @@ pub mod limits;
 pub mod meter;
 pub mod notify;
 pub mod policy;
+pub mod program;
 pub mod record;
 pub mod request;
 mod schema;

@@ -96,6 +96,12 @@ pub const PROGRAM_FOLDERS_MAX: usize = 20;
 pub const PROGRAM_SECONDS_USUAL: u32 = 30;
 /// How long a program may take at most.
 pub const PROGRAM_SECONDS_MAX: u32 = 300;
+/// Folders to which one job of a program is narrowed.
+pub const PROGRAM_ROOTS_MAX: usize = 100;
+/// Jobs of one paired program that wait or run at once.
+pub const PROGRAM_JOBS_MAX: usize = 100;
+/// How often a job of a program is tried when something passing stood in its way.
+pub const PROGRAM_ATTEMPTS_MAX: i64 = 3;
 /// Leases: the shortest, the usual and the longest time.
 pub const LEASE_MIN: Duration = Duration::from_secs(5);
 /// What a claim gets when the caller names no time.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use deskmate_core::call::{Answer, Away, Call, Desk, Outcome, Registry, Surface};
+use deskmate_core::call::{Actor, Answer, Away, Call, Credential, Desk, Outcome, Registry, Surface};
 use deskmate_core::desk::STARTED;
 use deskmate_core::limits::WAIT_MAX;
 use deskmate_core::policy::Mode;
@@ -110,6 +110,16 @@ impl App {
         self.url.get().map(String::as_str)
     }
 
+    /// The whole address of a page, as far as it is known.
+    pub(crate) fn page(&self, path: &str) -> String {
+        format!("{}{path}", self.url().unwrap_or_default())
+    }
+
+    /// Where people decide a request.
+    pub(crate) fn page_of_request(&self, request: &str) -> String {
+        self.page(&format!("/requests/{request}"))
+    }
+
     /// Starts the loops that belong to a server.
     pub(crate) async fn start(&self) -> Result<()> {
         tokio::spawn(self.live.clone().follow(self.desk.clone()));
@@ -161,6 +171,17 @@ impl App {
             }
         }
         answer.map_err(|error| self.disclose(error))
+    }
+
+    /// Who a credential is, for a surface that asks before it calls. A refusal is told like that of any call.
+    pub(crate) async fn admit(&self, credential: &Credential, operation: &str) -> Result<Actor> {
+        let (desk, own, named) = (self.desk.clone(), credential.clone(), operation.to_owned());
+        let admitted = self.desk.db.read(move |tx| desk.admit(tx, &own, &named)).await;
+        if let Err(error) = &admitted {
+            let call = Call { credential: credential.clone(), surface: Surface::Rest, operation: operation.to_owned(), input: Value::Null };
+            self.refusals.note(&self.desk, &call, error).await;
+        }
+        admitted
     }
 
     /// Tells what was only counted in minutes that are over.

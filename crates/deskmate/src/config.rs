@@ -1,6 +1,7 @@
 //! Settings: flags, then environment, then `deskmate.yaml` in the data directory. This is the only reader of the
 //! environment and of that file. A setting that cannot be understood stops the start; nothing is guessed.
 
+mod coworker;
 mod notifications;
 mod telemetry;
 
@@ -50,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) checkpoint_webhook: Option<Endpoint>,
     pub(crate) notifications: Vec<Outlet>,
     pub(crate) telemetry: Telemetry,
+    /// Where the jobs API is served alone.
+    pub(crate) coworker: Option<SocketAddr>,
 }
 
 /// `deskmate.yaml`. Every key is optional.
@@ -116,6 +119,8 @@ pub(crate) struct File {
     notifications: notifications::Section,
     /// What the desk tells the machines that watch it.
     telemetry: telemetry::TelemetrySection,
+    /// A door of its own for programs that were written for the file coworker.
+    coworker: coworker::CoworkerSection,
 }
 
 /// Which policy holds for which agent in which domain, as it is written; a trailing `*` stands for any ending.
@@ -366,6 +371,7 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
     let bridge_file = bridge_file(&home, file.bridge.file);
     let notifications = notifications::settle(file.notifications, &home, &at)?;
     let telemetry = telemetry::settle(file.telemetry, &home, &at)?;
+    let coworker = coworker::settle(file.coworker, &at)?;
     let checkpoint_webhook = file.checkpoints.webhook.map(|webhook| notifications::settle_checkpoints(webhook, &home, &at)).transpose()?;
     Ok(Settings {
         listen: listen_at,
@@ -382,6 +388,7 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         checkpoint_webhook,
         notifications,
         telemetry,
+        coworker,
         home,
     })
 }
@@ -507,6 +514,7 @@ mod tests {
             ("retention:\n  jobs: soon\n", "2", "90d"),
             ("tls:\n  certificate: /nowhere.pem\n  key: /nowhere.key\n", "2", "does not exist"),
             ("proxy: http://desk.example.org\n", "1", "https://"),
+            ("coworker:\n  listen: 0.0.0.0:8765\n", "2", "this machine alone"),
             ("listen: [\n", "", "deskmate.yaml"),
         ] {
             let error = load_text(text).expect_err(text);

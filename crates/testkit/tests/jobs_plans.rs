@@ -30,6 +30,8 @@ fn params(sql: &str) -> Vec<Param<'static>> {
         vec![text, number(1), number(10_000), number(10)]
     } else if sql.contains("unique_key = $2") {
         vec![text, text]
+    } else if sql.contains("like $2") {
+        vec![text, text, number(10)]
     } else if sql.contains("id > $1") {
         vec![text, number(200)]
     } else {

@@ -221,6 +221,8 @@ pub enum Credential {
         /// What was signed, and how.
         signed: Signed,
     },
+    /// The id of a credential whose holder put work into the queue; never built from anything that came from outside.
+    Kept(String),
     /// Nothing but a name. Good only in open mode, and only from this machine.
     Named(Option<String>),
     /// Nothing but the server's own local socket, opened by the account that the server runs under.

@@ -24,7 +24,12 @@ impl Key {
         if key.is_empty() {
             return Err(Error::invalid("idempotency_key", "must not be empty"));
         }
-        Ok(Some(Self { key, digest: digest(input)? }))
+        Self::new(key, input).map(Some)
+    }
+
+    /// A key of an operation's own, for what it was asked.
+    pub(crate) fn new(key: String, asked: &Value) -> Result<Self> {
+        Ok(Self { key, digest: digest(asked)? })
     }
 
     /// The first answer, if the same call was done before.

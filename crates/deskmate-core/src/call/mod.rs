@@ -16,6 +16,7 @@ pub use cx::Cx;
 pub(crate) use decode::check_value;
 pub use decode::parse_strict;
 pub use errand::{Errand, Fetched, Hands, NoHands};
+pub(crate) use idempotency::Key;
 pub use idempotency::prune_keys;
 pub use op::{Effect, Hints, Need, Op, Outcome, Toolset, Wait, Without};
 pub use page::{Page, PageIn};

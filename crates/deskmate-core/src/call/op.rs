@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::actor::{Access, Role};
 use super::cx::Cx;
+use super::decode::parse_strict;
 use super::errand::Errand;
 use crate::{Code, Error, Result};
 
@@ -150,6 +151,7 @@ pub struct Op {
     names_caller: bool,
     untold_when: Option<fn(&Value) -> bool>,
     told_first: bool,
+    scope: Option<&'static str>,
 }
 
 impl Op {
@@ -256,6 +258,7 @@ impl Op {
             names_caller: false,
             untold_when: None,
             told_first: false,
+            scope: None,
         }
     }
 
@@ -275,6 +278,37 @@ impl Op {
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
+    }
+
+    /// Names a scope of personal tokens that covers it besides its own name and toolset.
+    #[must_use]
+    pub fn within(mut self, scope: &'static str) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+
+    /// Whether a scope of a personal token names it.
+    pub(crate) fn is_in_scope(&self, name: &str) -> bool {
+        name == "*" || name == self.toolset.name() || Some(name) == self.scope || name == self.full_name()
+    }
+
+    /// A field of the input that came as text, read by the type that the schema gives it.
+    pub fn value_of(&self, field: &str, text: &str) -> Result<Value> {
+        let kind = self.input().pointer(&format!("/properties/{field}/type")).and_then(Value::as_str);
+        let fits = |value: &Value| match kind {
+            Some("integer") => value.is_i64() || value.is_u64(),
+            Some("boolean") => value.is_boolean(),
+            Some("array") => value.is_array(),
+            Some("object") => value.is_object(),
+            _ => value.is_number(),
+        };
+        match kind {
+            Some(kind @ ("integer" | "number" | "boolean" | "array" | "object")) => {
+                let wrong = || Error::invalid(field, format!("must be of the type {kind}"));
+                parse_strict(text.as_bytes()).ok().filter(fits).ok_or_else(wrong)
+            }
+            _ => Ok(Value::from(text)),
+        }
     }
 
     /// Names the fields of the answer that are shown once and never kept.

@@ -246,10 +246,9 @@ fn authorise(op: &Op, effect: Effect, actor: &Actor) -> Result<()> {
     let ways = crate::request::WAYS;
     if let Some(scopes) = &actor.scopes {
         let effect = if effect == Effect::Read { "read" } else { "write" };
-        let toolset = op.toolset.name();
         let fits = |scope: &String| {
             let (name, limit) = scope.split_once(':').unwrap_or((scope, "write"));
-            (name == "*" || name == toolset || name == op.full_name()) && (limit == "write" || limit == effect)
+            op.is_in_scope(name) && (limit == "write" || limit == effect)
         };
         if !scopes.iter().any(fits) {
             return Err(Error::forbidden(format!("this token's scopes do not cover {}", op.full_name())));

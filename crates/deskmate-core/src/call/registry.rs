@@ -24,6 +24,7 @@ impl Registry {
             crate::meter::operations,
             crate::notify::operations,
             crate::policy::operations,
+            crate::program::operations,
             crate::request::operations,
             crate::trust::operations,
             crate::workspace::operations,

@@ -4,7 +4,7 @@ use deskmate_db::{Tx, args};
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
-use super::rows::{CREDENTIAL, CredentialRow, PERSON, PersonRow};
+use super::rows::{CREDENTIAL, CREDENTIAL_BY_ID, CredentialRow, PERSON, PersonRow};
 use super::sessions::PRESENT_TTL;
 use super::token::{Secret, SecretKind};
 use crate::call::{Actor, ActorKind, Credential, Mode, Op, Presence, Role};
@@ -45,6 +45,7 @@ pub fn authenticate(tx: &mut Tx<'_>, credential: &Credential, claims: &Claims, n
         (Credential::System, _) => return Ok(Actor::system()),
         (Credential::Secret { secret, proved }, _) => by_secret(tx, secret, *proved, now)?,
         (Credential::Signed { secret, .. }, _) => by_secret(tx, secret, true, now)?,
+        (Credential::Kept(id), _) => by_id(tx, id, now)?,
         (_, Some(token)) => by_secret(tx, token, false, now)?,
         (Credential::Named(name), None) => by_name(tx, name.as_deref(), claims, open_allowed)?,
         (Credential::Local, None) => by_name(tx, None, claims, open_allowed)?,
@@ -65,16 +66,34 @@ fn unauthenticated(message: &str) -> Error {
 
 fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Actor> {
     let secret = Secret::parse(text).or_else(|error| Secret::foreign(text).ok_or(error))?;
-    let refused = || unauthenticated("this credential is unknown, expired or revoked");
     let hash = secret.hash();
     let row = tx.optional(CREDENTIAL, args![hash])?.ok_or_else(refused)?;
     let stored: Vec<u8> = row.get(8)?;
     let found = CredentialRow::read(&row)?;
     let same: bool = stored.as_slice().ct_eq(&hash).into();
-    if !same || !found.is_good(now) || found.kind != secret.kind().name() {
+    if !same || found.kind != secret.kind().name() {
         return Err(refused());
     }
-    match secret.kind() {
+    actor(tx, found, secret.kind(), proved, now)
+}
+
+/// Whoever holds a personal token, for work that waits: the same person with the same scopes, while the token is good.
+fn by_id(tx: &mut Tx<'_>, id: &str, now: i64) -> Result<Actor> {
+    let row = tx.optional(CREDENTIAL_BY_ID, args![id])?.map(|row| CredentialRow::read(&row)).transpose()?;
+    let row = row.filter(|row| row.kind == SecretKind::Personal.name()).ok_or_else(refused)?;
+    actor(tx, row, SecretKind::Personal, false, now)
+}
+
+fn refused() -> Error {
+    unauthenticated("this credential is unknown, expired or revoked")
+}
+
+/// Who acts with a stored credential, if it is still good.
+fn actor(tx: &mut Tx<'_>, found: CredentialRow, kind: SecretKind, proved: bool, now: i64) -> Result<Actor> {
+    if !found.is_good(now) {
+        return Err(refused());
+    }
+    match kind {
         SecretKind::Agent | SecretKind::Imported => {
             let state: Option<String> = tx.optional("select state from agent where id = $1", args![found.owner])?.map(|row| row.get(0)).transpose()?;
             if state.as_deref() != Some("active") {
@@ -87,7 +106,7 @@ fn by_secret(tx: &mut Tx<'_>, text: &str, proved: bool, now: i64) -> Result<Acto
             if person.state != "active" {
                 return Err(refused());
             }
-            let session = secret.kind() == SecretKind::Session;
+            let session = kind == SecretKind::Session;
             let present = session && proved && found.present_until.is_some_and(|until| until > now);
             let scopes = if session { None } else { Some(serde_json::from_str(&found.scopes).unwrap_or_default()) };
             Ok(Actor {

@@ -11,6 +11,7 @@
 //!
 //! Tables: `job`, `job_attempt`, and `lease` for subjects `job:ID`.
 
+mod entry;
 mod events;
 mod model;
 mod operations;
@@ -23,6 +24,7 @@ mod steer;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
+pub(crate) use entry::{Entry, contents, count_open, entries, entry};
 pub use model::{Beat, Claimed, Enqueued, IfLost, NewJob, Outcome, Owner, Priority, Progress, Pruned, Rescued, State};
 pub(crate) use operations::{seen, under_way};
 pub use prune::prune;
@@ -40,6 +42,7 @@ pub const INDEXED: &[(&str, &str)] = &[
     (queue::NEXT_DUE, "job_due"),
     (queue::DUE_SQLITE, "job_waiting"),
     (rows::UNIQUE, "job_unique"),
+    (entry::OPEN, "job_unique"),
     (run::RUNNING, "job_running"),
     (operations::OF_OWNER, "job_by_owner"),
     (operations::IN_STATE, "job_by_state"),

@@ -1,6 +1,6 @@
 //! Jobs on the surfaces. People see all jobs, an agent sees its own; a job that a caller may not see does not exist for it.
 
-use deskmate_db::args;
+use deskmate_db::{Row, args};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -98,31 +98,36 @@ const SCAN_MAX: usize = 5_000;
 pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Jobs> {
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
     let fits = |row: &JobRow| input.state.is_none_or(|state| state == row.state) && input.kind.as_ref().is_none_or(|kind| *kind == row.kind);
+    let found = scan(cx, &page, |cx, after| slice(cx, &input, after), fits)?;
+    Ok(Jobs { jobs: found.items.into_iter().map(JobOut::from).collect(), next_cursor: found.next_cursor })
+}
+
+/// A page of the jobs that fit, newest first. `slice` reads the next rows behind one, by an index.
+pub(super) fn scan(
+    cx: &mut Cx<'_, '_>,
+    page: &PageIn,
+    slice: impl Fn(&mut Cx<'_, '_>, (i64, String)) -> Result<Vec<Row>>,
+    fits: impl Fn(&JobRow) -> bool,
+) -> Result<Page<JobRow>> {
     let (mut after, mut found, mut looked) = (page.after.clone(), Vec::new(), 0);
     loop {
-        let rows = slice(cx, &input, after.as_ref())?;
+        let rows = slice(cx, after.unwrap_or((i64::MAX, String::new())))?.iter().map(JobRow::read).collect::<Result<Vec<_>>>()?;
         let read = rows.len();
         looked += read;
         after = rows.last().map(key);
         let last = rows.last().cloned();
-        found.extend(rows.into_iter().filter(fits));
+        found.extend(rows.into_iter().filter(&fits));
         if found.len() > page.limit as usize || read < PAGE_MAX as usize {
-            let page = Page::cut(found, &page, key);
-            return Ok(Jobs { jobs: page.items.into_iter().map(JobOut::from).collect(), next_cursor: page.next_cursor });
+            return Ok(Page::cut(found, page, key));
         }
         if looked >= SCAN_MAX {
-            return Ok(Jobs { jobs: found.into_iter().map(JobOut::from).collect(), next_cursor: last.and_then(cursor_at) });
+            return Ok(Page { items: found, next_cursor: last.map(|row| Page::<JobRow>::cursor(row.created_at, &row.id)) });
         }
     }
 }
 
 fn key(row: &JobRow) -> (i64, String) {
     (row.created_at, row.id.clone())
-}
-
-/// The cursor behind a row: a page of it alone, where another one follows.
-fn cursor_at(row: JobRow) -> Option<String> {
-    Page::cut(vec![row.clone(), row], &PageIn { limit: 1, after: None }, key).next_cursor
 }
 
 pub(super) const OF_OWNER: &str =
@@ -132,9 +137,8 @@ pub(super) const OF_KIND: &str = select_job!("where kind = $4 and (created_at, i
 pub(super) const ALL: &str = select_job!("where (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3");
 
 /// The next rows by the index that narrows most; whether the rest fits is seen in the rows themselves.
-fn slice(cx: &mut Cx<'_, '_>, input: &List, after: Option<&(i64, String)>) -> Result<Vec<JobRow>> {
-    let (at, id) = after.cloned().unwrap_or((i64::MAX, String::new()));
-    let rows = if cx.actor.is_agent() {
+fn slice(cx: &mut Cx<'_, '_>, input: &List, (at, id): (i64, String)) -> Result<Vec<Row>> {
+    Ok(if cx.actor.is_agent() {
         cx.tx.query(OF_OWNER, args![at, id, PAGE_MAX, cx.actor.kind.name(), cx.actor.id])?
     } else if let Some(state) = input.state {
         cx.tx.query(IN_STATE, args![at, id, PAGE_MAX, state.name()])?
@@ -142,8 +146,7 @@ fn slice(cx: &mut Cx<'_, '_>, input: &List, after: Option<&(i64, String)>) -> Re
         cx.tx.query(OF_KIND, args![at, id, PAGE_MAX, kind])?
     } else {
         cx.tx.query(ALL, args![at, id, PAGE_MAX])?
-    };
-    rows.iter().map(JobRow::read).collect()
+    })
 }
 
 /// A job that the caller may see.

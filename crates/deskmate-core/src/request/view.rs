@@ -61,7 +61,7 @@ pub(super) struct RequestOut {
     requester_kind: String,
     /// Who asks.
     requester: String,
-    /// Whether a credential proved who asks.
+    /// Whether a credential proved who asks; of a person, whether they asked themselves, and not a program with their token.
     verified: bool,
     /// The scope of work.
     domain: String,

@@ -25,6 +25,7 @@ use crate::record::Kind;
 
 pub use audit::{AuditNext, audit_next};
 pub use look::{FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashEntry, What};
+pub(crate) use place::within;
 pub use root::{Root, RootAccess};
 pub(crate) use root::{problem as root_problem, tightens as roots_tighten};
 pub use trash::{Expiring, TRASH_JOB, expire, expired, expiring, schedule_trash};

@@ -46,6 +46,13 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, field: &str, named: Option<&str>) -> Res
     Ok(Place { root: root::find(cx, Some(name))?, path })
 }
 
+/// Whether something lies in a folder or is that folder.
+pub(crate) fn within(cx: &mut Cx<'_, '_>, field: &str, folder: &str, named: &str) -> Result<bool> {
+    let (folder, place) = (find(cx, "allowed_roots", Some(folder))?, find(cx, field, Some(named))?);
+    let inside = place.path.strip_prefix(&folder.path).is_some_and(|rest| folder.path.is_empty() || rest.is_empty() || rest.starts_with('/'));
+    Ok(folder.root.name == place.root.name && inside)
+}
+
 /// The place of a whole path. The innermost root counts, because it may be the more guarded one.
 fn beneath(cx: &mut Cx<'_, '_>, field: &str, named: &str) -> Result<Place> {
     let rest = |root: &Root| {

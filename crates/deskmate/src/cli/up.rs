@@ -134,6 +134,13 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
         .map_err(|error| Failure::Other(format!("cannot listen on {}: {error}; give another address with --listen", settings.listen)))?;
     let address = bound.address()?;
     let url = bound.url()?;
+    let programs = match settings.coworker {
+        None => None,
+        Some(at) => {
+            let wrong = |error| Failure::Other(format!("cannot listen on {at}: {error}; give another address under `coworker` in {}", config::FILE));
+            Some(Bound::new(at, None).await.map_err(wrong)?)
+        }
+    };
     // Whoever learns where it listens may ask it to stop, so it listens for that first.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     // All doors are bound before anybody is told that they are there.
@@ -148,11 +155,14 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some()).behind_proxy(settings.proxy.is_some());
     let stop = CancellationToken::new();
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
-    let router = http::router(app.clone(), allowed, standing, mcp);
+    let (router, for_programs) = http::routers(app.clone(), allowed, standing, mcp);
     let mut doors = JoinSet::new();
     doors.spawn(socket::serve(app.clone(), desk_socket.open()?, home.socket(), stop.clone()));
     doors.spawn(http::serve_unix(http_socket.open()?, router.clone(), Bounds::local(file_limit()), stop.clone()));
     doors.spawn(http::serve_tcp(bound, router, Bounds::network(file_limit()), stop.clone()));
+    if let Some(programs) = programs {
+        doors.spawn(http::serve_tcp(programs, for_programs, Bounds::local(file_limit()), stop.clone()));
+    }
     tokio::spawn(crate::worker::run(app.clone(), outlets.clone(), stop.clone()));
     let effects = Effects::start(&app, &settings, outlets, begun, queue, &stop);
     lock.listening(&url)?;

@@ -2,6 +2,7 @@
 //! It parses, finds the credential, calls, and renders; it holds no rules.
 
 mod connections;
+mod coworker;
 mod credential;
 mod guard;
 mod listen;
@@ -36,8 +37,8 @@ pub(crate) struct Shared {
     pub(crate) standing: Standing,
 }
 
-/// All routes. `mcp` is mounted beside them.
-pub(crate) fn router(app: App, allowed: Allowed, standing: Standing, mcp: Router) -> Router {
+/// All routes, with `mcp` mounted beside them; and those of the door that serves the jobs API alone.
+pub(crate) fn routers(app: App, allowed: Allowed, standing: Standing, mcp: Router) -> (Router, Router) {
     let shared = Shared { app, allowed: std::sync::Arc::new(allowed), signatures: credential::Seen::default(), standing };
     let activity = shared.standing.activity.clone();
     let watching = shared.app.telemetry.clone();
@@ -48,11 +49,17 @@ pub(crate) fn router(app: App, allowed: Allowed, standing: Standing, mcp: Router
         .route("/api/openapi.json", get(openapi::serve))
         .route("/api/stream", get(stream::serve))
         .route("/api/{operation}", get(rest::call_get).post(rest::call_post))
-        .merge(pages::routes())
-        .fallback(rest::not_found)
-        .with_state(shared.clone())
-        .layer(DefaultBodyLimit::max(INPUT_BYTES_MAX))
-        .merge(mcp)
-        .layer(middleware::from_fn_with_state(shared, guard::check));
-    telemetry::watched(router, &watching).layer(middleware::from_fn_with_state(activity, activity::watch))
+        .nest("/api/coworker", coworker::routes())
+        .merge(pages::routes());
+    let programs = coworker::routes().nest("/api/coworker", coworker::routes());
+    let guarded = |routes: Router<Shared>, beside: Router| {
+        let router = routes
+            .fallback(rest::not_found)
+            .with_state(shared.clone())
+            .layer(DefaultBodyLimit::max(INPUT_BYTES_MAX))
+            .merge(beside)
+            .layer(middleware::from_fn_with_state(shared.clone(), guard::check));
+        telemetry::watched(router, &watching).layer(middleware::from_fn_with_state(activity.clone(), activity::watch))
+    };
+    (guarded(router, mcp), guarded(programs, Router::new()))
 }

@@ -122,7 +122,7 @@ fn find<'s>(shared: &'s Shared, operation: &str) -> Result<&'s Op> {
     found.ok_or_else(|| Error::not_found(format!("there is no operation {operation}")).hint("/api/openapi.json lists all"))
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     given.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
@@ -145,18 +145,11 @@ fn surface(headers: &HeaderMap, local: bool) -> Surface {
 }
 
 /// Reads a query string by the operation's own schema: numbers and booleans where it asks for them.
-fn query(op: &Op, text: &str) -> Result<Value> {
+pub(super) fn query(op: &Op, text: &str) -> Result<Value> {
     let pairs: Vec<(String, String)> = serde_urlencoded::from_str(text).map_err(|error| Error::invalid("query", error.to_string()))?;
     let mut fields = Map::new();
     for (name, value) in pairs {
-        let kind = op.input().pointer(&format!("/properties/{name}/type")).and_then(Value::as_str);
-        let read = match kind {
-            Some("integer" | "number" | "boolean") => {
-                parse_strict(value.as_bytes()).map_err(|_| Error::invalid(&name, format!("must be of the type {}", kind.unwrap_or_default())))?
-            }
-            Some("array" | "object") => parse_strict(value.as_bytes()).map_err(|_| Error::invalid(&name, "must be JSON"))?,
-            _ => Value::String(value),
-        };
+        let read = op.value_of(&name, &value)?;
         if fields.insert(name.clone(), read).is_some() {
             return Err(Error::invalid(&name, "was given twice"));
         }

@@ -5,6 +5,7 @@ mod audit;
 mod execute;
 mod notification;
 mod plan;
+mod program;
 mod scan;
 mod trash;
 mod verify;
@@ -20,7 +21,7 @@ use deskmate_core::record::VERIFY_JOB;
 use deskmate_core::workspace::TRASH_JOB;
 use deskmate_core::workspace::plan::{EXECUTE_JOB, PLAN_JOB};
 use deskmate_core::workspace::scan::SCAN_JOB;
-use deskmate_core::{Error, Result, notify};
+use deskmate_core::{Error, Result, notify, program as programs};
 use deskmate_db::Engine;
 use tokio_util::sync::CancellationToken;
 
@@ -35,8 +36,10 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How many jobs of a server before this one are taken in one transaction.
 const RESCUED_AT_ONCE: u32 = 100;
 /// What this version can do, and how many of each a server does beside each other. Notifications have places of their own:
-/// a receiver that hangs keeps nothing else waiting. So have looks at whole trees, which take long.
-const LANES: &[(&[&str], u32)] = &[(&[VERIFY_JOB], 4), (&[notify::JOB], 8), (&[PLAN_JOB, EXECUTE_JOB], 4), (&[SCAN_JOB], 2), (&[TRASH_JOB], 1)];
+/// a receiver that hangs keeps nothing else waiting. So have looks at whole trees, which take long, and programs, whose jobs
+/// wait for plans.
+const LANES: &[(&[&str], u32)] =
+    &[(&[VERIFY_JOB], 4), (&[notify::JOB], 8), (&[PLAN_JOB, EXECUTE_JOB], 4), (&[SCAN_JOB], 2), (&[TRASH_JOB], 1), (&[programs::JOB], 4)];
 
 /// Does jobs until the server stops. Jobs under way then are given up and taken again later.
 pub(crate) async fn run(app: App, outlets: Outlets, stop: CancellationToken) {
@@ -140,6 +143,7 @@ impl Running {
             EXECUTE_JOB => execute::run(self).await,
             SCAN_JOB => scan::run(self).await,
             TRASH_JOB => trash::run(self).await,
+            programs::JOB => program::run(self).await,
             other => Ok(Outcome::Failed { error: format!("this version cannot do {other}"), retry: true }),
         }
     }
@@ -162,8 +166,10 @@ impl Running {
 
     /// What is left to do when the work was stopped.
     async fn stopped(&self) -> Result<Outcome> {
-        if self.claimed.kind == notify::JOB {
-            notification::stopped(self).await?;
+        match self.claimed.kind.as_str() {
+            notify::JOB => notification::stopped(self).await?,
+            programs::JOB => program::stopped(self).await?,
+            _ => {}
         }
         Ok(Outcome::Cancelled)
     }

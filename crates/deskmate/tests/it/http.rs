@@ -11,24 +11,25 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{}: {error}", self.body))
     }
 }
 
 /// One request on one connection. Headers replace the usual ones of the same name.
 pub(crate) fn get(url: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-    request("GET", url, path, headers, "")
+    request("GET", url, path, headers, b"")
 }
 
 pub(crate) fn post(url: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    request("POST", url, path, headers, body)
+    request("POST", url, path, headers, body.as_bytes())
 }
 
-fn request(method: &str, url: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+pub(crate) fn request(method: &str, url: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
     let host = url.strip_prefix("http://").expect("plain HTTP");
     let mut stream = TcpStream::connect(host).expect("the server listens");
     stream.set_read_timeout(Some(LONG)).expect("a timeout");
@@ -43,15 +44,15 @@ fn request(method: &str, url: &str, path: &str, headers: &[(&str, &str)], body: 
         request.extend([name, ": ", value, "\r\n"]);
     }
     request.push_str("\r\n");
-    request.push_str(body);
     // A server that refuses a large body answers and closes before it has read all of it.
-    drop(stream.write_all(request.as_bytes()));
+    drop(stream.write_all(&[request.as_bytes(), body].concat()));
     let mut answer = Vec::new();
     drop(stream.read_to_end(&mut answer));
-    let text = String::from_utf8_lossy(&answer).into_owned();
+    let bytes = answer.windows(4).position(|end| end == b"\r\n\r\n").map_or_else(Vec::new, |at| answer.split_off(at + 4));
+    let text = format!("{}{}", String::from_utf8_lossy(&answer), String::from_utf8_lossy(&bytes));
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text.as_str(), ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status in {text:?}"));
-    Answer { status, head: head.to_owned(), body: body.to_owned() }
+    Answer { status, head: head.to_owned(), body: body.to_owned(), bytes }
 }
 
 fn modern_post(url: &str, path: &str, method: &str, name: Option<&str>, more: &[(&str, &str)], params: Value) -> Answer {

@@ -7,6 +7,8 @@ mod cli;
 #[cfg(test)]
 mod cowork;
 #[cfg(test)]
+mod coworker;
+#[cfg(test)]
 mod desk;
 #[cfg(test)]
 mod extension;

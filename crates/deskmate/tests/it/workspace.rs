@@ -66,7 +66,7 @@ pub(crate) fn approve(desk: &Desk, plan: &Value) {
 }
 
 /// Everything in a folder but what is the desk's own: names, bytes, modes and times.
-fn tree(folder: &Path) -> BTreeMap<String, (Vec<u8>, u32, std::time::SystemTime)> {
+pub(crate) fn tree(folder: &Path) -> BTreeMap<String, (Vec<u8>, u32, std::time::SystemTime)> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
     while let Some(place) = open.pop() {
@@ -89,7 +89,7 @@ fn tree(folder: &Path) -> BTreeMap<String, (Vec<u8>, u32, std::time::SystemTime)
     found
 }
 
-fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     tree(folder).into_keys().collect()
 }
 

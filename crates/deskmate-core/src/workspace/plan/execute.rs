@@ -189,6 +189,15 @@ fn running(cx: &mut Cx<'_, '_>, id: &str) -> Result<Plan> {
     rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Running).ok_or_else(|| Error::conflict("this plan does not run any more"))
 }
 
+/// Asks the job that does a plan to stop, if there is one under way.
+pub fn stop(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
+    let plan = rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Running);
+    if let Some(job) = plan.and_then(|plan| plan.job) {
+        job::cancel(cx, &job)?;
+    }
+    Ok(())
+}
+
 /// The job has ended: says what came of the plan as a whole. `why` is given where it stopped before its end.
 pub fn ended(cx: &mut Cx<'_, '_>, id: &str, why: Option<&str>) -> Result<PlanState> {
     let mut plan = running(cx, id)?;

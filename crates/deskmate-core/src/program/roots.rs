@@ -1,0 +1,45 @@
+//! What a program narrows its own job to. The roots in force hold in any case; what a program names can only be less.
+
+use std::collections::BTreeMap;
+
+use super::kinds::Kind;
+use crate::call::Cx;
+use crate::limits::PROGRAM_ROOTS_MAX;
+use crate::workspace::within;
+use crate::{Error, Result};
+
+/// Parameters that name a place.
+const PLACES: [&str; 4] = ["root", "path", "restore_to", "workspace_root"];
+/// Kinds that look in a folder, and take the first one that is allowed where none is named.
+const IN_FOLDER: [&str; 3] = ["scan_index", "list_files", "organize_plan"];
+
+/// The parameters of a job within the folders that it is narrowed to. Nothing named is no narrowing.
+pub(super) fn narrowed(cx: &mut Cx<'_, '_>, kind: &Kind, allowed: &[String], params: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>> {
+    let mut params = params.clone();
+    if allowed.len() > PROGRAM_ROOTS_MAX {
+        return Err(Error::invalid("allowed_roots", format!("must be at most {PROGRAM_ROOTS_MAX}")));
+    }
+    for root in allowed {
+        within(cx, "allowed_roots", root, root).map_err(|_| {
+            Error::forbidden("allowed_roots names a folder that is not open here").hint("the folders are set in Deskmate; a job can only be narrowed to less")
+        })?;
+    }
+    let Some(first) = allowed.first() else { return Ok(params) };
+    let folders = params.contains_key("read") || params.contains_key("write");
+    if (IN_FOLDER.contains(&kind.name) || folders) && !params.contains_key("root") {
+        params.insert("root".to_owned(), first.clone());
+    }
+    if kind.name == "restore" && !params.contains_key("root") && !params.contains_key("workspace_root") {
+        params.insert("workspace_root".to_owned(), first.clone());
+    }
+    for (name, named) in params.iter().filter(|(name, _)| PLACES.contains(&name.as_str())) {
+        let mut inside = false;
+        for root in allowed {
+            inside |= within(cx, name, root, named)?;
+        }
+        if !inside {
+            return Err(Error::forbidden(format!("{name} is not beneath the folders that this job is narrowed to")).hint("allowed_roots names them"));
+        }
+    }
+    Ok(params)
+}

@@ -1,0 +1,122 @@
+//! Doing a program's job: the operation of its kind is called as the program's token would call it, and what that begins is
+//! awaited.
+
+use data_encoding::BASE64;
+use deskmate_core::call::{Call, Credential, Op, Outcome as Answered, Surface};
+use deskmate_core::job::{Outcome, Progress};
+use deskmate_core::program::{self, Work};
+use deskmate_core::{Code, Error, Result};
+use serde_json::{Value, json};
+
+use super::{Running, hopeless};
+
+/// How long one look at a plan that is under way may take, before the job tells how far it has come.
+const LOOK_SECONDS: u64 = 2;
+
+pub(super) async fn run(running: &Running) -> Result<Outcome> {
+    match work(running).await {
+        Err(error) if matches!(error.code, Code::Internal | Code::Unavailable | Code::Limited) => Err(error),
+        Err(error) => Ok(hopeless(&error)),
+        done => done,
+    }
+}
+
+/// What is left to do when somebody stopped the job.
+pub(super) async fn stopped(running: &Running) -> Result<()> {
+    let input = running.claimed.input.clone();
+    running.app.desk.act(Surface::System, move |cx| program::stop(cx, &input)).await
+}
+
+async fn work(running: &Running) -> Result<Outcome> {
+    let (desk, input) = (&running.app.desk, running.claimed.input.clone());
+    let work = desk.act(Surface::System, move |cx| program::begin(cx, &input)).await?;
+    let (kind, fields) = program::input(&desk.registry, work.number, &work.params)?;
+    let Some(op) = desk.registry.get(kind.operation) else { return Err(Error::not_found("the operation of this kind is not there")) };
+    let mut answer = call(running, &work, op.full_name(), with_own(running, &work, op, fields)).await?;
+    while matches!(text(&answer, "state"), "planning" | "running") {
+        let look = json!({ "plan_id": text(&answer, "plan_id"), "timeout_seconds": LOOK_SECONDS });
+        answer = call(running, &work, "workspace_wait_for_plan".to_owned(), look).await?;
+        running.beat(Some(progress(&answer))).await?;
+    }
+    Ok(outcome(running, &work, answer))
+}
+
+/// The input with what the job itself adds: its id, so that a second attempt begins nothing anew, and the plan to do.
+fn with_own(running: &Running, work: &Work, op: &Op, mut fields: Value) -> Value {
+    if let Some(fields) = fields.as_object_mut() {
+        if op.input().pointer("/properties/idempotency_key").is_some() {
+            fields.insert("idempotency_key".to_owned(), Value::from(running.claimed.job.as_str()));
+        }
+        if let Some(plan) = &work.plan {
+            fields.insert("plan_id".to_owned(), Value::from(plan.as_str()));
+            fields.insert("timeout_seconds".to_owned(), Value::from(LOOK_SECONDS));
+        }
+    }
+    fields
+}
+
+async fn call(running: &Running, work: &Work, operation: String, input: Value) -> Result<Value> {
+    let call = Call { credential: Credential::Kept(work.credential.clone()), surface: Surface::Rest, operation, input };
+    let answer = running.app.call(call).await?;
+    Ok(match answer.outcome {
+        Answered::Done(value) | Answered::NotYet(value) => value,
+    })
+}
+
+fn text<'a>(answer: &'a Value, field: &str) -> &'a str {
+    answer.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn progress(plan: &Value) -> Progress {
+    let number = |field: &str| plan.get(field).and_then(Value::as_u64).unwrap_or(0);
+    let (all, done) = (number("count"), number("applied") + number("skipped") + number("failed") + number("unclear"));
+    let percent = (all > 0).then(|| u8::try_from(done.saturating_mul(100) / all).unwrap_or(100).min(100));
+    Progress { percent, text: Some(if all > 0 { format!("{done} of {all} steps") } else { "looking at the files".to_owned() }) }
+}
+
+/// What the answer is for the job. A plan that waits for a person, or could not be made, is no success of doing it.
+fn outcome(running: &Running, work: &Work, mut answer: Value) -> Outcome {
+    let failed = |error: String| Outcome::Failed { error, retry: false };
+    let state = text(&answer, "state").to_owned();
+    if !text(&answer, "plan_id").is_empty() && state == "failed" {
+        return failed(text(&answer, "note").to_owned());
+    }
+    if work.plan.is_some() {
+        if answer.get("begun") != Some(&Value::Bool(true)) {
+            return failed(not_begun(running, &answer));
+        }
+        if state == "ambiguous" {
+            return Outcome::Ambiguous { what: format!("some steps of plan {} may or may not have been done", text(&answer, "plan_id")) };
+        }
+        let errors = errors(&answer);
+        if let Some(fields) = answer.as_object_mut() {
+            fields.insert("errors".to_owned(), errors);
+        }
+    }
+    with_bytes(&mut answer);
+    Outcome::Done(answer)
+}
+
+/// Clients of earlier servers read what a file holds in base64 only.
+fn with_bytes(answer: &mut Value) {
+    let Some(fields) = answer.as_object_mut().filter(|fields| fields.contains_key("read_bytes")) else { return };
+    if let Some(text) = fields.get("text").and_then(Value::as_str) {
+        let bytes = BASE64.encode(text.as_bytes());
+        fields.insert("data_base64".to_owned(), Value::from(bytes));
+    }
+}
+
+fn not_begun(running: &Running, plan: &Value) -> String {
+    match text(plan, "decision") {
+        "pending" => format!("this plan waits for a person, who decides at {}", running.app.page_of_request(text(plan, "request_id"))),
+        _ => text(plan, "next").to_owned(),
+    }
+}
+
+/// The steps that could not be done, as clients of earlier servers read them.
+fn errors(plan: &Value) -> Value {
+    let steps = plan.get("moves").and_then(Value::as_array).into_iter().flatten();
+    let failed = steps.filter(|step| text(step, "outcome") == "failed");
+    let told = failed.map(|step| json!({ "from": step.get("from"), "to": step.get("to"), "error": step.get("note") }));
+    Value::Array(told.collect())
+}
