@@ -2,6 +2,7 @@
 
 use deskmate_core::Code;
 use deskmate_core::call::{Call, Credential, Surface};
+use deskmate_core::workspace::plan;
 use deskmate_core::{job, program};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both, wait};
@@ -138,6 +139,37 @@ both! {
         let mut claimed = desk.act(|cx| job::claim(cx, "worker", &[program::JOB], 30_000_000, 9)).unwrap();
         let input = claimed.pop().unwrap().input;
         assert_eq!(desk.act(move |cx| program::begin(cx, &input)).unwrap().params["root"], "notes/sub", "the first one stands for the folder that is not named");
+    }
+
+    fn who_stops_the_job_of_a_plan_stops_the_plan(desk: &TestDesk) {
+        let owner = owner(desk);
+        let (program, _) = paired(desk, &owner);
+        let asked = desk.call(&program, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
+        let plan = asked["plan_id"].as_str().unwrap().to_owned();
+        let (job, made) = (asked["plan_job_id"].as_str().unwrap().to_owned(), plan.clone());
+        let step = plan::Step { action: plan::Action::Move, from: Some("a".to_owned()), to: Some("b".to_owned()), exact: json!({}), diff: None, irreversible: None, bytes: 1 };
+        desk.act(move |cx| {
+            let claimed = job::claim(cx, "worker", &[plan::PLAN_JOB], 30_000_000, 1)?.remove(0);
+            plan::making(cx, &job)?;
+            plan::add_steps(cx, &made, 0, std::slice::from_ref(&step))?;
+            plan::made(cx, &made)?;
+            job::finish(cx, &job, "worker", claimed.fence, job::Outcome::Done(json!({}))).map(drop)
+        }).unwrap();
+        let planned = submit(desk, &program, json!({ "dedupe_key": "p", "type": 4, "params": { "root": "notes" } })).unwrap();
+        work(desk, job::Outcome::Done(json!({ "plan_id": plan })));
+        let ready = desk.call(&program, "workspace_get_plan", json!({ "plan_id": plan })).unwrap();
+        desk.call(&owner, "desk_request_approve", json!({ "request": ready["request_id"] })).unwrap();
+        submit(desk, &program, json!({ "dedupe_key": "x", "type": 5, "params": { "plan_job_id": planned["job_id"] } })).unwrap();
+        let input = desk.act(|cx| job::claim(cx, "worker", &[program::JOB], 30_000_000, 1)).unwrap().remove(0).input;
+        let begun = input.clone();
+        assert_eq!(desk.act(move |cx| program::begin(cx, &begun)).unwrap().plan, Some(plan.clone()));
+        let running = desk.call(&program, "workspace_execute_plan", json!({ "plan_id": plan })).unwrap();
+        assert_eq!(running["state"], "running", "{running}");
+        desk.act(move |cx| program::stop(cx, &input)).unwrap();
+        assert_eq!(desk.call(&owner, "desk_job_get", json!({ "job": running["job_id"] })).unwrap()["state"], "cancelled");
+        let stopped = desk.call(&program, "workspace_get_plan", json!({ "plan_id": plan })).unwrap();
+        assert_eq!((&stopped["state"], &stopped["applied"]), (&json!("partly"), &json!(0)), "{stopped}");
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
     }
 
     fn a_token_that_is_revoked_ends_what_waits_with_it(desk: &TestDesk) {

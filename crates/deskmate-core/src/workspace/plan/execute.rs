@@ -189,11 +189,12 @@ fn running(cx: &mut Cx<'_, '_>, id: &str) -> Result<Plan> {
     rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Running).ok_or_else(|| Error::conflict("this plan does not run any more"))
 }
 
-/// Asks the job that does a plan to stop, if there is one under way.
+/// Stops a plan that is being done: its job ends it between two parts, and where that job has not begun it ends here.
 pub fn stop(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
     let plan = rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Running);
-    if let Some(job) = plan.and_then(|plan| plan.job) {
-        job::cancel(cx, &job)?;
+    let Some(job) = plan.and_then(|plan| plan.job) else { return Ok(()) };
+    if job::cancel(cx, &job)? == job::State::Cancelled {
+        ended(cx, id, Some("somebody stopped it"))?;
     }
     Ok(())
 }
