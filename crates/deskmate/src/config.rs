@@ -94,6 +94,9 @@ pub(crate) struct File {
     /// When the governance report speaks up.
     #[schemars(with = "judgement::GovernanceSettings")]
     governance: Option<IgnoredAny>,
+    /// The folders in which agents look around, and which plans change.
+    #[schemars(with = "judgement::WorkspaceSettings")]
+    workspace: Option<IgnoredAny>,
     /// The same sections for single domains; a trailing `*` stands for any ending.
     #[schemars(with = "std::collections::BTreeMap<String, policy::Settings>")]
     domains: Option<IgnoredAny>,
@@ -488,7 +491,8 @@ mod tests {
     /// A key that nobody reads would be a setting without effect, and one that is read twice would have two meanings.
     #[test]
     fn every_key_of_the_file_belongs_to_somebody() {
-        let sections = ["policies", "rules", "tests", "mappings", "trust", "authority", "feedback", "handoff", "governance", "domains", "policy_mode"];
+        let sections =
+            ["policies", "rules", "tests", "mappings", "trust", "authority", "feedback", "handoff", "governance", "workspace", "domains", "policy_mode"];
         let schema = schema();
         let keys: std::collections::BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(keys, sections.into_iter().chain(FILE_KEYS.iter().copied()).collect());
@@ -501,6 +505,12 @@ mod tests {
         assert_eq!(settings.listen.to_string(), LISTEN);
         assert_eq!(settings.database_url, "sqlite:/desk/desk.db");
         assert_eq!(settings.retention.jobs, Some(7 * DAY));
+    }
+
+    #[test]
+    fn every_section_of_the_policy_can_stand_in_the_file() {
+        let settings = load_text("workspace: { roots: [{ name: notes, path: /srv/notes }] }\n").unwrap();
+        assert!(format!("{:?}", settings.draft).contains("/srv/notes"));
     }
 
     #[test]
