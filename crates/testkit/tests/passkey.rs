@@ -155,5 +155,7 @@ both! {
         assert_code(&desk.refused(&Caller::Nobody, "desk_sign_in", json!({ "name": "Owner", "passphrase": "correct horse" })), Code::Limited);
         let key = browser_key();
         desk.call(&Caller::Nobody, "desk_sign_in", json!({ "passkey": Passkey::GOOD.answer("sign-in", &key, now_ms(desk)), "public_key": key })).unwrap();
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+        desk.call(&Caller::Nobody, "desk_sign_in", json!({ "name": "Owner", "passphrase": "correct horse" })).unwrap();
     }
 }

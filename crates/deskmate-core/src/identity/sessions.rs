@@ -272,11 +272,10 @@ fn unchanged(cx: &mut Cx<'_, '_>, checked: &Checked) -> Result<PersonRow> {
 /// Uses what the check found: counts a failure, or says that the person may go on. `None` is a failure that was told.
 fn settle(cx: &mut Cx<'_, '_>, checked: &Checked) -> Result<Option<PersonRow>> {
     let row = unchanged(cx, checked)?;
-    if checked.passkey.is_some() {
-        // Nobody guesses a passkey, so whoever guesses passphrases does not lock it out.
-        return Ok(Some(row));
+    // Nobody guesses a passkey, so whoever guesses passphrases does not lock it out.
+    if checked.passkey.is_none() {
+        refuse_locked(cx, &row)?;
     }
-    refuse_locked(cx, &row)?;
     let (now, subject) = (cx.now(), format!("person:{}", row.id));
     if checked.fits {
         if row.failures > 0 {
