@@ -37,6 +37,8 @@ fn whole_trees_are_looked_at_and_what_must_not_be_opened_is_not() {
     symlink("/etc", at("outside")).unwrap();
     assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
     let _socket = UnixListener::bind(at("socket")).unwrap();
+    // A device that never ends, where these tests may make one.
+    drop(Command::new("mknod").arg(at("zero")).args(["c", "1", "5"]).stderr(std::process::Stdio::null()).status());
     let mut client = agent(&desk, &token);
     let index = found(&mut client, "scan_index", json!({ "root": "notes", "hash_files": true }));
     // a.txt, b.TXT, c.pdf, plain, .hidden, sub/d.txt, sub/copy.txt, sub/large.bin and the odd one; secret.env is withheld.
