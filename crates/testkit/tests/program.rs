@@ -151,7 +151,7 @@ both! {
         desk.act(move |cx| {
             let claimed = job::claim(cx, "worker", &[plan::PLAN_JOB], 30_000_000, 1)?.remove(0);
             plan::making(cx, &job)?;
-            plan::add_steps(cx, &made, 0, std::slice::from_ref(&step))?;
+            plan::add_part(cx, &made, 0, &plan::Part::of(std::slice::from_ref(&step))?)?;
             plan::made(cx, &made)?;
             job::finish(cx, &job, "worker", claimed.fence, job::Outcome::Done(json!({}))).map(drop)
         }).unwrap();
