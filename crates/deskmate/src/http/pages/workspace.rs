@@ -1,5 +1,6 @@
 //! Work on files: the folders that are open and what is in them, plans with what they change, and the trash.
 
+mod jobs;
 mod plan;
 mod trash;
 mod tree;
@@ -81,9 +82,10 @@ async fn serve(visit: Visit, Query(query): Query<Where>) -> Result<Response, Fau
     let body = html! {
         h1.unseen { "Workspace" }
         (tabs(&TABS, "/workspace"))
+        (jobs::under_way(&visit).await)
         (shown)
     };
-    shell::show(&visit, Page { title: "Workspace", place: Place::Workspace, topics: "plan setting rulebook", body }).await
+    shell::show(&visit, Page { title: "Workspace", place: Place::Workspace, topics: "plan job setting rulebook", body }).await
 }
 
 fn list(roots: &[Root]) -> Markup {
@@ -270,6 +272,7 @@ async fn plans(visit: Visit, Query(query): Query<Shown>) -> Result<Response, Fau
     let body = html! {
         h1.unseen { "Plans" }
         (tabs(&TABS, "/workspace/plans"))
+        (jobs::under_way(&visit).await)
         section.card aria-label="Plans" {
             @if rows.is_empty() {
                 (empty("There is no plan yet", html! { p { "What an agent, or you, want changed in a folder comes here as a plan: every step before it is done, and what came of it." } }))

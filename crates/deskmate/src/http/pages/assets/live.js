@@ -2,6 +2,7 @@
 // and when it closes, another one goes on where it ended. A page reads itself again when one of its topics is told.
 
 const GAP = 250;
+const LOOK_AGAIN = 700;
 const channel = new BroadcastChannel("deskmate-live");
 const page = { size: Number(document.body.dataset.size), wanted: false, running: false, leads: false, refresh: null, state: null };
 
@@ -74,6 +75,13 @@ export function again() {
   setTimeout(refresh, 2000);
 }
 
+// How far work is that goes on is no news for anybody else, so a page that shows it is read again until it ends.
+let later;
+function lookAgain() {
+  clearTimeout(later);
+  if (document.querySelector("[data-again]")) later = setTimeout(refresh, LOOK_AGAIN);
+}
+
 export function isLeading() {
   return page.leads;
 }
@@ -86,6 +94,8 @@ export function follow(refreshPage, state) {
   navigator.locks.request("deskmate-live", () => new Promise(listen));
   // Something may have happened after this page was made and before it listened.
   tell({ asks: true });
+  document.addEventListener("shown", lookAgain);
+  lookAgain();
 }
 
 export { refresh };

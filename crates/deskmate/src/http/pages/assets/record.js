@@ -1,11 +1,6 @@
-// The record's page: moments are chosen in the reader's own zone and asked for in UTC, and a verification under way is
-// looked at again until it ends.
+// The record's page: moments are chosen in the reader's own zone and asked for in UTC.
 
-import { refresh } from "./live.js";
-
-const LOOK_AGAIN = 700;
 const shown = new WeakMap();
-let later;
 
 function local(text) {
   const moment = new Date(text);
@@ -32,12 +27,6 @@ function takeMoments() {
   });
 }
 
-function look() {
-  showMoments();
-  clearTimeout(later);
-  if (document.querySelector("[data-again]")) later = setTimeout(refresh, LOOK_AGAIN);
-}
-
 // What was asked for is shown already: the page that answers does not write over what somebody chose since.
 function sendMoments() {
   takeMoments();
@@ -46,5 +35,5 @@ function sendMoments() {
 
 document.addEventListener("submit", sendMoments, true);
 document.addEventListener("change", takeMoments, true);
-document.addEventListener("shown", look);
-look();
+document.addEventListener("shown", showMoments);
+showMoments();

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::super::shell::{self, Page, Place};
 use super::super::ui::{self, Tone, badge, block, more, part, said, short, spaced, time, words};
 use super::super::visit::{Fault, Visit};
+use super::jobs::{Job, progress};
 use super::tree::before_and_after;
 use super::{TABS, size};
 
@@ -102,18 +103,6 @@ pub(super) struct Shown {
     rows: String,
 }
 
-#[derive(Deserialize)]
-struct Job {
-    progress: Option<Progress>,
-    state: String,
-}
-
-#[derive(Deserialize)]
-struct Progress {
-    percent: Option<u8>,
-    text: Option<String>,
-}
-
 pub(super) async fn serve(visit: Visit, Path(id): Path<String>, Query(query): Query<Shown>) -> Result<Response, Fault> {
     let wanted = query.rows.parse().unwrap_or(STEPS).clamp(STEPS, STEPS_MAX);
     let plan: Plan = visit.ask("workspace_get_plan", json!({ "plan_id": id, "limit": 1 })).await?;
@@ -152,20 +141,6 @@ pub(super) async fn serve(visit: Visit, Path(id): Path<String>, Query(query): Qu
     };
     let topics = format!("plan:{id} request{}", plan.job_id.as_ref().map(|job| format!(" job:{job}")).unwrap_or_default());
     shell::show(&visit, Page { title: "Plan", place: Place::Workspace, topics: &topics, body }).await
-}
-
-fn progress(job: &Job) -> Markup {
-    html! {
-        p.standing {
-            @match &job.progress {
-                Some(Progress { percent, text }) => {
-                    progress max="100" value=[*percent] aria-label="Progress" {}
-                    @if let Some(text) = text { " " (said(text)) }
-                }
-                None => { "Its job is " (spaced(&job.state)) "." }
-            }
-        }
-    }
 }
 
 /// What can be done with it now.
