@@ -217,6 +217,20 @@ both! {
         sound(desk);
     }
 
+    fn a_plan_ends_with_the_job_that_somebody_stopped(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let asked = desk.call(&agent, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
+        desk.call(&owner, "desk_job_cancel", json!({ "job": asked["plan_job_id"] })).unwrap();
+        assert_eq!(get(desk, &agent, &asked)["state"], "failed");
+        let plan = ready(desk, &agent, 3);
+        approve(desk, &owner, &plan);
+        let runs = execute(desk, &agent, &plan);
+        desk.call(&owner, "desk_job_cancel", json!({ "job": runs["job_id"] })).unwrap();
+        let stopped = get(desk, &agent, &plan);
+        assert_eq!((&stopped["state"], &stopped["applied"], &stopped["decision"]), (&json!("partly"), &json!(0), &json!("failed")), "{stopped}");
+        sound(desk);
+    }
+
     fn the_audit_file_goes_on_behind_its_last_line(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let plan = ready(desk, &agent, 3);

@@ -468,8 +468,9 @@ impl Op {
 
     /// It needs this errand done before: what goes wrong there is the answer, and nothing is changed.
     #[must_use]
-    pub fn after(mut self, errand: fn() -> Errand) -> Self {
-        self.wants = Some(Box::new(move |_, _| Ok(errand())));
+    pub fn after<I: DeserializeOwned + 'static>(mut self, errand: fn(&I) -> Errand) -> Self {
+        // What is wrong with the input is told first.
+        self.wants = Some(Box::new(move |_, input| Ok(errand(&decode(input.clone())?))));
         self
     }
 

@@ -193,7 +193,10 @@ impl Desk {
 
     /// What an operation needs from outside, and whether the record is told of it: a person's own looking is no news.
     fn wants(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<(Errand, bool)>> {
-        let (actor, input) = self.enter(tx, op, call)?;
+        let (actor, mut input) = self.enter(tx, op, call)?;
+        if op.takes_key() {
+            Key::take(&mut input)?;
+        }
         let is_told = op.effect == Effect::Write || (actor.is_agent() && !op.is_told_first());
         Ok(op.wants(&mut self.cx(tx, actor, call.surface), &input)?.map(|errand| (errand, is_told)))
     }

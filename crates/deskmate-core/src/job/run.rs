@@ -12,6 +12,7 @@ use super::queue::micros;
 use super::rows::{self, JobRow, close_attempt, error_text, find, to_text};
 use crate::call::Cx;
 use crate::limits::{INPUT_BYTES_MAX, JOB_BACKOFF_MAX, JOB_BACKOFF_MIN, JOB_PUT_OFF_MAX, JOB_SLICE_MAX, JOB_STEP_BYTES_MAX, TITLE_CHARS_MAX};
+use crate::workspace::plan;
 use crate::{Error, Result, check_text, lease};
 
 /// Gives a sign of life: the lease starts anew, and progress and step are kept where they are given. It answers whether
@@ -97,6 +98,7 @@ fn end(cx: &mut Cx<'_, '_>, job: &JobRow, state: State, result: Option<&str>, er
         args![job.id, state.name(), result, error, now],
     )?;
     tell(cx, FINISHED, job, state, |event| event)?;
+    plan::job_ended(cx, &job.kind, &job.id)?;
     Ok(state)
 }
 

@@ -7,6 +7,7 @@ use super::model::State;
 use super::rows::{JobRow, find, find_unique};
 use crate::call::Cx;
 use crate::limits::JOB_RUNS_MAX;
+use crate::workspace::plan;
 use crate::{Error, Result};
 
 pub(super) fn need(cx: &mut Cx<'_, '_>, job: &str) -> Result<JobRow> {
@@ -28,6 +29,7 @@ pub fn cancel(cx: &mut Cx<'_, '_>, job: &str) -> Result<State> {
                 args![job, now],
             )?;
             tell(cx, FINISHED, &row, State::Cancelled, |event| event)?;
+            plan::job_ended(cx, &row.kind, &row.id)?;
             Ok(State::Cancelled)
         }
         State::Running if row.cancel_requested => Ok(State::Running),

@@ -21,6 +21,7 @@ create table plan (
     undo_of text,
     created_at bigint not null,
     updated_at bigint not null,
+    begun_at bigint,
     finished_at bigint,
     ask text,
     summary text,
@@ -30,6 +31,7 @@ create index plan_by_owner on plan (owner_kind, owner, created_at, id);
 create index plan_by_age on plan (created_at, id);
 create index plan_by_request on plan (request) where request is not null;
 create index plan_by_job on plan (plan_job);
+create index plan_by_doing on plan (job) where job is not null;
 
 -- The steps of a plan, up to a thousand together: `body` is their JSON, `digest` is over it, `sum` what they come to, and
 -- `outcomes` what came of each.

@@ -67,7 +67,9 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(workspace, "create_excel", plan::ask::create_excel).followed(plan::show::followed),
         Op::write(workspace, "create_word", plan::ask::create_word).followed(plan::show::followed),
         Op::write(workspace, "create_pdf", plan::ask::create_pdf).followed(plan::show::followed),
-        Op::write(workspace, "execute_python", plan::python::execute_python).after(|| Errand::Sandbox).followed(plan::show::followed),
+        Op::write(workspace, "execute_python", plan::python::execute_python)
+            .after(|_: &plan::python::ExecutePython| Errand::Sandbox)
+            .followed(plan::show::followed),
         Op::write(workspace, "undo_plan", plan::ask::undo_plan).followed(plan::show::followed),
         Op::write(workspace, "execute_plan", plan::execute::execute_plan)
             .destructive()

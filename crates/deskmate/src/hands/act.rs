@@ -12,17 +12,17 @@ pub(super) struct Undoing {
     pub(super) done: Done,
 }
 
-/// Does a step. After a crash (`again`) it is first looked whether it was done already.
-pub(crate) fn act(root: &files::Root, step: &Step, again: bool) -> StepOutcome {
+/// Does a step. After a crash (`again`: since when, in microseconds) it is first looked whether it was done already.
+pub(crate) fn act(root: &files::Root, step: &Step, again: Option<i64>) -> StepOutcome {
     if step.action == Action::Undo {
         return match serde_json::from_value::<Undoing>(step.exact.clone()) {
-            Ok(undoing) => take_back(root, &undoing, again),
+            Ok(undoing) => take_back(root, &undoing, again.is_some()),
             Err(_) => failed("the step is unreadable".to_owned()),
         };
     }
     let Ok(exact) = serde_json::from_value::<files::Step>(step.exact.clone()) else { return failed("the step is unreadable".to_owned()) };
-    if again {
-        match files::probe(root, &exact) {
+    if let Some(since_us) = again {
+        match files::probe(root, &exact, Some(since_us.saturating_mul(1_000))) {
             Ok(Probe::NotDone) => {}
             Ok(Probe::Done(done)) => return done_with(&done),
             Ok(Probe::Unclear(why)) => return unclear(why),
@@ -35,19 +35,22 @@ pub(crate) fn act(root: &files::Root, step: &Step, again: bool) -> StepOutcome {
     }
 }
 
-/// Takes a step back. It is undone when it looks as if it had never been done.
+/// Takes a step back. It is undone when it looks as if it had never been done. Where that is not clear it is tried: what is
+/// undone is known by what it is, and left alone if it is something else.
 fn take_back(root: &files::Root, undoing: &Undoing, again: bool) -> StepOutcome {
+    let mut unclear_why = None;
     if again {
-        match files::probe(root, &undoing.step) {
+        match files::probe(root, &undoing.step, None) {
             Ok(Probe::NotDone) => return StepOutcome::new(StepState::Done, None),
             Ok(Probe::Done(_)) => {}
-            Ok(Probe::Unclear(why)) => return unclear(why),
-            Err(fault) => return unclear(fault.message),
+            Ok(Probe::Unclear(why)) => unclear_why = Some(why),
+            Err(fault) => unclear_why = Some(fault.message),
         }
     }
-    match files::undo(root, &undoing.done) {
-        Ok(()) => StepOutcome::new(StepState::Done, None),
-        Err(fault) => stopped(fault),
+    match (files::undo(root, &undoing.done), unclear_why) {
+        (Ok(()), _) => StepOutcome::new(StepState::Done, None),
+        (Err(_), Some(why)) => unclear(why),
+        (Err(fault), None) => stopped(fault),
     }
 }
 

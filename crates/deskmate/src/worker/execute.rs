@@ -47,7 +47,7 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
         let again = state == "begun";
         let outcomes = match (steps.as_slice(), &root) {
             ([step], _) if step.action == Action::Run => vec![program(running, executing.root.clone(), step.clone(), again).await?],
-            (_, Some(root)) => part(running, root.clone(), steps, again).await?,
+            (_, Some(root)) => part(running, root.clone(), steps, again.then_some(executing.begun_at)).await?,
             (_, None) => return Err(Error::conflict("this plan has no root")),
         };
         let plan = id.clone();
@@ -84,7 +84,7 @@ async fn next(running: &Running, id: &str, number: i64, digest: [u8; 32]) -> Res
 
 /// Does a part on a thread, and brings it to the disk before anybody is told. A worker that lost its lease does no
 /// further step: somebody else may be at it.
-async fn part(running: &Running, root: files::Root, steps: Vec<Step>, again: bool) -> Result<Vec<StepOutcome>> {
+async fn part(running: &Running, root: files::Root, steps: Vec<Step>, again: Option<i64>) -> Result<Vec<StepOutcome>> {
     let given_up = Arc::clone(&running.given_up);
     let doing = tokio::task::spawn_blocking(move || {
         let mut outcomes = Vec::with_capacity(steps.len());

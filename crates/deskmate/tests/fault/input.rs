@@ -19,7 +19,9 @@ const HOSTILE: [&str; 9] = [
 ];
 
 fn fine(answer: &Answer, what: &str) {
-    assert!(answer.status < 500, "{what}: {} {}", answer.status, answer.text());
+    // Where a machine cannot confine programs, that is said, whatever the program is.
+    let cannot_confine = what.starts_with("workspace_execute_python ") && answer.status == 503 && answer.code() == "unavailable";
+    assert!(answer.status < 500 || cannot_confine, "{what}: {} {}", answer.status, answer.text());
     if answer.status != 200 {
         assert!(!answer.code().is_empty(), "{what}: a refusal without a code: {}", answer.text());
     }

@@ -51,6 +51,8 @@ mod workspace;
 #[cfg(test)]
 mod workspace_python;
 #[cfg(test)]
+mod workspace_random;
+#[cfg(test)]
 mod workspace_scan;
 #[cfg(test)]
 mod workspace_web;

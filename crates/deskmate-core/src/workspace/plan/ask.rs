@@ -76,6 +76,7 @@ pub(super) fn queue(cx: &mut Cx<'_, '_>, root: &str, kind: &str, ask: &Ask, why:
         ask: Some(crate::canonical("ask", ask)?),
         summary: why.map(str::to_owned),
         note: None,
+        begun_at: None,
     };
     rows::insert(cx.tx, &plan)?;
     let event = Event::new(ASKED, plan.subject()).fact("root", plan.root.as_str()).fact("plan_kind", plan.kind.as_str()).fact("job", plan.plan_job.as_str());

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::super::judge;
 use super::super::root::{Root, RootAccess};
-use super::make::approved_parts;
+use super::make::{approved_parts, not_made};
 use super::model::{PlanState, Step, StepOutcome, StepState};
 use super::rows::{self, Plan, unreadable};
 use super::show::{PlanOut, shown, visible};
-use super::{BEGUN, ENDED, EXECUTE_JOB, INTENDED, OUTCOMES};
+use super::{BEGUN, ENDED, EXECUTE_JOB, INTENDED, OUTCOMES, PLAN_JOB};
 use crate::call::Cx;
 use crate::job::{self, IfLost, NewJob};
 use crate::policy::Mode;
@@ -68,6 +68,7 @@ pub(in crate::workspace) fn execute_plan(cx: &mut Cx<'_, '_>, input: ExecutePlan
     let new = NewJob { priority: job::Priority::Urgent, if_lost: IfLost::Again, ..NewJob::new(EXECUTE_JOB, json!({ "plan": plan.id })) };
     plan.job = Some(job::enqueue(cx, new)?.job);
     plan.state = PlanState::Running;
+    plan.begun_at = Some(cx.now());
     rows::save(cx, &plan)?;
     let event = Event::new(BEGUN, plan.subject()).fact("root", plan.root.as_str()).fact("request", request).fact("job", plan.job.as_deref());
     cx.emit(event.audience([plan.owner.id.as_str()]))?;
@@ -88,6 +89,8 @@ pub struct Executing {
     pub root: Option<Root>,
     /// How many steps it has.
     pub steps: i64,
+    /// When it was begun.
+    pub begun_at: i64,
     /// Its parts: number, digest of the text that was approved, and whether it is `waiting`, `begun` or `ended`.
     pub parts: Vec<(i64, [u8; 32], String)>,
 }
@@ -99,7 +102,7 @@ pub fn executing(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Executing>> {
     let request = plan.request.as_deref().map(|request| request::find(cx, request)).transpose()?.flatten();
     let request = request.ok_or_else(|| Error::conflict("this plan has no request"))?;
     let parts = approved_parts(cx, &plan, &request.act()?)?;
-    Ok(Some(Executing { plan: plan.id, root, steps: plan.steps, parts }))
+    Ok(Some(Executing { plan: plan.id, root, steps: plan.steps, begun_at: plan.begun_at.unwrap_or(i64::MAX), parts }))
 }
 
 /// The root of a plan that has come to its end, if an audit file belongs there.
@@ -189,12 +192,25 @@ fn running(cx: &mut Cx<'_, '_>, id: &str) -> Result<Plan> {
     rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Running).ok_or_else(|| Error::conflict("this plan does not run any more"))
 }
 
-/// Stops a plan that is being done: its job ends it between two parts, and where that job has not begun it ends here.
+/// Stops a plan that is being done: its job ends it between two parts, and where that job has not begun it ends at once.
 pub fn stop(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
     let plan = rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Running);
     let Some(job) = plan.and_then(|plan| plan.job) else { return Ok(()) };
-    if job::cancel(cx, &job)? == job::State::Cancelled {
-        ended(cx, id, Some("somebody stopped it"))?;
+    job::cancel(cx, &job).map(drop)
+}
+
+/// A job has ended. If it left its plan in the middle, because somebody stopped it or it failed too often, so has the plan.
+pub(crate) fn job_ended(cx: &mut Cx<'_, '_>, kind: &str, job: &str) -> Result<()> {
+    const WHY: &str = "its job was stopped, or failed";
+    if kind == PLAN_JOB
+        && let Some(plan) = rows::of_job(cx.tx, job)?
+    {
+        not_made(cx, &plan.id, WHY)?;
+    }
+    if kind == EXECUTE_JOB
+        && let Some(plan) = rows::done_by(cx.tx, job)?.filter(|plan| plan.state == PlanState::Running)
+    {
+        ended(cx, &plan.id, Some(WHY))?;
     }
     Ok(())
 }

@@ -37,6 +37,8 @@ pub(super) struct Plan {
     pub(super) ask: Option<String>,
     pub(super) summary: Option<String>,
     pub(super) note: Option<String>,
+    /// When its grant was used.
+    pub(super) begun_at: Option<i64>,
 }
 
 /// A query for [`Plan`]s.
@@ -44,7 +46,7 @@ macro_rules! select_plan {
     ($rest:literal) => {
         concat!(
             "select id, root, kind, state, owner_kind, owner, verified, steps, bytes, digest, done, skipped, failed, unclear, request, plan_job, job, undo_of, \
-             created_at, updated_at, finished_at, ask, summary, note from plan ",
+             created_at, updated_at, finished_at, ask, summary, note, begun_at from plan ",
             $rest
         )
     };
@@ -76,6 +78,7 @@ impl Plan {
             ask: row.get(21)?,
             summary: row.get(22)?,
             note: row.get(23)?,
+            begun_at: row.get(24)?,
         })
     }
 
@@ -107,6 +110,13 @@ pub(super) fn load(tx: &mut Tx<'_>, id: &str) -> Result<Option<Plan>> {
     tx.optional(BY_ID, args![id])?.map(|row| Plan::read(&row)).transpose()
 }
 
+const BY_DOING: &str = select_plan!("where job = $1");
+
+/// A plan by the job that does it.
+pub(super) fn done_by(tx: &mut Tx<'_>, job: &str) -> Result<Option<Plan>> {
+    tx.optional(BY_DOING, args![job])?.map(|row| Plan::read(&row)).transpose()
+}
+
 /// A plan by the job that made it.
 pub(super) fn of_job(tx: &mut Tx<'_>, job: &str) -> Result<Option<Plan>> {
     tx.optional(BY_JOB, args![job])?.map(|row| Plan::read(&row)).transpose()
@@ -115,8 +125,8 @@ pub(super) fn of_job(tx: &mut Tx<'_>, job: &str) -> Result<Option<Plan>> {
 pub(super) fn insert(tx: &mut Tx<'_>, plan: &Plan) -> Result<()> {
     tx.execute(
         "insert into plan (id, root, kind, state, owner_kind, owner, verified, steps, bytes, digest, done, skipped, failed, unclear, request, plan_job, job, \
-         undo_of, created_at, updated_at, finished_at, ask, summary, note) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-         $18, $19, $20, $21, $22, $23, $24)",
+         undo_of, created_at, updated_at, finished_at, ask, summary, note, begun_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+         $18, $19, $20, $21, $22, $23, $24, $25)",
         args![
             plan.id,
             plan.root,
@@ -141,7 +151,8 @@ pub(super) fn insert(tx: &mut Tx<'_>, plan: &Plan) -> Result<()> {
             plan.finished_at,
             plan.ask,
             plan.summary,
-            plan.note
+            plan.note,
+            plan.begun_at
         ],
     )?;
     Ok(())
@@ -152,7 +163,7 @@ pub(super) fn save(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<()> {
     let now = cx.now();
     cx.tx.execute(
         "update plan set state = $2, steps = $3, bytes = $4, digest = $5, done = $6, skipped = $7, failed = $8, unclear = $9, request = $10, job = $11, \
-         updated_at = $12, finished_at = $13, summary = $14, note = $15 where id = $1",
+         updated_at = $12, finished_at = $13, summary = $14, note = $15, begun_at = $16 where id = $1",
         args![
             plan.id,
             plan.state.name(),
@@ -168,7 +179,8 @@ pub(super) fn save(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<()> {
             now,
             plan.finished_at,
             plan.summary,
-            plan.note
+            plan.note,
+            plan.begun_at
         ],
     )?;
     Ok(())

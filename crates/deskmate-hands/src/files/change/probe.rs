@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::super::fault::{Code, Fault};
-use super::super::identity::{Identity, Kind};
+use super::super::identity::{Digest, Identity, Kind};
 use super::super::path;
 use super::super::root::Root;
 use super::copy::look_closely;
@@ -25,8 +25,10 @@ pub enum Probe {
 }
 
 /// Looks whether a step happened, without changing anything. For what keeps its inode (moves, trash, restore and replace on
-/// one device) the answer is exact; where it can't be, it says so.
-pub fn probe(root: &Root, step: &Step) -> Result<Probe, Fault> {
+/// one device) the answer is exact. What is new is told by its content and by its age, where the file system keeps that: it
+/// was not there when it was planned, and came to be after `since_ns`, when this was begun. Where that can't be told either,
+/// the answer says so.
+pub fn probe(root: &Root, step: &Step, since_ns: Option<i64>) -> Result<Probe, Fault> {
     match step {
         Step::Move { from, to, identity } => {
             let moved = |identity| Done::Moved { from: from.clone(), to: to.clone(), identity, made: Vec::new() };
@@ -43,9 +45,21 @@ pub fn probe(root: &Root, step: &Step) -> Result<Probe, Fault> {
             Ok(between(in_trash(root, id), at(root, to)?, identity, restored))
         }
         Step::Replace { path, identity, content, kept, .. } => replaced(root, path, identity, &content.digest(), kept),
-        Step::Copy { to, .. } => Ok(written(at(root, to)?, "a copy")),
-        Step::Write { to, .. } => Ok(written(at(root, to)?, "a file")),
-        Step::MakeFolder { path } => Ok(written(at(root, path)?, "a folder")),
+        Step::Copy { to, identity, .. } => {
+            let copied = |identity| Done::Copied { to: to.clone(), identity, made: Vec::new() };
+            written(root, to, identity.sha256.as_ref(), since_ns, copied)
+        }
+        Step::Write { to, content, .. } => {
+            let written_to = |identity| Done::Written { to: to.clone(), identity, made: Vec::new() };
+            written(root, to, Some(&content.digest()), since_ns, written_to)
+        }
+        Step::MakeFolder { path } => Ok(match at(root, path)? {
+            None => Probe::NotDone,
+            Some(found) if found.kind == Kind::Folder && is_since(&found, since_ns) => {
+                Probe::Done(Done::FolderMade { path: path.clone(), made: vec![path.clone()] })
+            }
+            Some(_) => others(),
+        }),
         Step::Purge { id, identity } => Ok(match in_trash(root, id) {
             Some(found) if found.is_same_thing(identity) => Probe::NotDone,
             Some(_) => Probe::Unclear("something else is in the trash under this id".to_owned()),
@@ -66,14 +80,28 @@ fn between(from: Option<Identity>, to: Option<Identity>, meant: &Identity, done:
     }
 }
 
-fn written(found: Option<Identity>, what: &str) -> Probe {
-    match found {
-        None => Probe::NotDone,
-        Some(_) => Probe::Unclear(format!("{what} is there, which others may have made")),
+/// A new file is there with the content that was meant, and not from before.
+fn written(root: &Root, to: &str, meant: Option<&Digest>, since_ns: Option<i64>, done: impl FnOnce(Identity) -> Done) -> Result<Probe, Fault> {
+    let Some(found) = at(root, to)? else { return Ok(Probe::NotDone) };
+    if !is_since(&found, since_ns) {
+        return Ok(others());
     }
+    let found = look_closely(root, &Spot::find(root, &root.changeable(to)?)?)?;
+    Ok(if found.sha256.is_some() && found.sha256.as_ref() == meant { Probe::Done(done(found)) } else { others() })
 }
 
-fn replaced(root: &Root, path: &str, old: &Identity, new: &super::super::identity::Digest, kept: &str) -> Result<Probe, Fault> {
+fn others() -> Probe {
+    Probe::Unclear("it is there, which others may have done".to_owned())
+}
+
+/// The clock of file systems goes in steps of some milliseconds.
+const CLOCK_STEP_NS: i64 = 20_000_000;
+
+fn is_since(found: &Identity, since_ns: Option<i64>) -> bool {
+    found.born_ns.zip(since_ns).is_some_and(|(born, since)| born >= since.saturating_sub(CLOCK_STEP_NS))
+}
+
+fn replaced(root: &Root, path: &str, old: &Identity, new: &Digest, kept: &str) -> Result<Probe, Fault> {
     let path = root.changeable(path)?;
     let Ok(place) = Spot::find(root, &path) else { return Ok(Probe::Unclear("its folder is gone".to_owned())) };
     let is_old = |found: Option<Identity>| found.is_some_and(|found| found.is_same_thing(old));

@@ -11,7 +11,7 @@ fn aside(kept: &str) -> String {
 }
 
 fn told(kit: &Kit, step: &Step) -> Probe {
-    probe(&kit.root, step).unwrap()
+    probe(&kit.root, step, None).unwrap()
 }
 
 fn done(kit: &Kit, step: &Step) -> Done {

@@ -51,12 +51,12 @@ fn across(place: &Path) {
     ] {
         // Something that was moved by then can't be copied.
         let Ok(step) = step else { continue };
-        assert_eq!(probe(&root, &step).unwrap(), Probe::NotDone);
+        assert_eq!(probe(&root, &step, None).unwrap(), Probe::NotDone);
         match apply(&root, &step) {
             Ok(one) => done.push(one),
             Err(fault) => assert_eq!(fault.code, Code::NotFound),
         }
-        assert!(!matches!(probe(&root, &step).unwrap(), Probe::Done(_)));
+        assert!(!matches!(probe(&root, &step, None).unwrap(), Probe::Done(_)));
     }
     assert_eq!(done.len(), 3);
     assert_eq!(fs::read_to_string(place.join("mnt/tree/a/b")).unwrap(), "deep");

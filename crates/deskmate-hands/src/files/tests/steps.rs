@@ -114,13 +114,13 @@ fn run(tree: &[(String, Thing)], acts: &[Act]) -> Result<(), TestCaseError> {
         let before = kit.picture();
         let Ok(step) = plan(&kit, act) else { continue };
         let step: Step = serde_json::from_str(&serde_json::to_string(&step).unwrap()).unwrap();
-        let told = probe(&kit.root, &step).unwrap();
+        let told = probe(&kit.root, &step, None).unwrap();
         match apply(&kit.root, &step) {
             Err(fault) => prop_assert_eq!(kit.picture(), before, "{:?} failed with {} and changed something", &step, fault),
             Ok(done) => {
                 let expected = if is_exact(&step) { matches!(told, Probe::NotDone) } else { !matches!(told, Probe::Done(_)) };
                 prop_assert!(expected, "before {:?}: {:?}", &step, told);
-                let told = probe(&kit.root, &step).unwrap();
+                let told = probe(&kit.root, &step, None).unwrap();
                 let expected = if is_exact(&step) { matches!(told, Probe::Done(_)) } else { !matches!(told, Probe::NotDone) };
                 prop_assert!(expected, "after {:?}: {:?}", &step, told);
                 undoing.push(serde_json::from_str(&serde_json::to_string(&done).unwrap()).unwrap());
