@@ -209,6 +209,8 @@ fn a_server_that_is_killed_in_the_middle_goes_on_and_says_what_happened() {
     approve(&desk, &plan);
     ask(&mut client, "execute_plan", json!({ "plan_id": plan["plan_id"], "timeout_seconds": 0 }));
     until("some are moved", || many.join("dat").exists().then_some(()));
+    // A client that is still there would start a server of its own.
+    drop(client);
     desk.kill_server();
     desk.up();
     let mut client = agent(&desk, &token);
@@ -302,10 +304,12 @@ fn the_trash_is_emptied_of_what_is_old_only_where_a_setting_says_so() {
     std::fs::write(trash.join("files/old.txt"), "old").unwrap();
     std::fs::write(trash.join("info/old.txt.trashinfo"), "[Trash Info]\nPath=old.txt\nDeletionDate=2020-01-01T00:00:00\n").unwrap();
     let ids = |client: &mut Client| ask(client, "list_trash", json!({ "root": "notes" }))["items"].as_array().unwrap().len();
+    drop(client);
     desk.kill_server();
     desk.up();
     let mut client = agent(&desk, &token);
     assert_eq!(ids(&mut client), 2, "nothing goes by itself");
+    drop(client);
     let settings = format!("workspace: {{ trash_days: 30, roots: [{{ name: notes, path: {}, access: write }}] }}\n", folder.path().display());
     open(&desk, &settings);
     desk.kill_server();

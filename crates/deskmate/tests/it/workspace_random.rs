@@ -76,6 +76,8 @@ fn done(desk: &Desk, token: &str, plan: &Value, chance: &mut Chance) -> Value {
     approve(desk, plan);
     let mut client = agent(desk, token);
     ask(&mut client, "execute_plan", json!({ "plan_id": plan["plan_id"], "timeout_seconds": 0 }));
+    // A client that is still there would start a server of its own.
+    drop(client);
     for _ in 0..2 {
         std::thread::sleep(Duration::from_millis(chance.below(250) as u64));
         desk.kill_server();
@@ -122,6 +124,7 @@ fn whatever_is_planned_and_whenever_the_server_dies_the_files_are_what_the_recor
         let mut client = agent(&desk, &token);
         let plan = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": steps }));
         assert_eq!(plan["state"], "ready", "seed {seed}: {plan}");
+        drop(client);
         let end = done(&desk, &token, &plan, &mut chance);
         let mut client = agent(&desk, &token);
         assert_eq!((&end["state"], &end["applied"]), (&json!("done"), &plan["count"]), "seed {seed}: {:?}", others(&mut client, &plan));
@@ -129,6 +132,7 @@ fn whatever_is_planned_and_whenever_the_server_dies_the_files_are_what_the_recor
             tree(&wild).into_iter().map(|(name, (bytes, ..))| (format!("wild/{name}"), String::from_utf8(bytes).unwrap())).collect();
         assert!(found == after, "seed {seed}: the files are not what the plan says");
         let undo = ask(&mut client, "undo_plan", json!({ "plan_id": plan["plan_id"] }));
+        drop(client);
         let end = done(&desk, &token, &undo, &mut chance);
         let mut client = agent(&desk, &token);
         assert_eq!((&end["state"], &end["applied"]), (&json!("done"), &undo["count"]), "seed {seed}: {:?}", others(&mut client, &undo));
