@@ -75,9 +75,9 @@ async function deciding({ desk, page }, path) {
   check(plan.decision === "pending", "an agent's plan waits", plan);
   await page.goto(`${desk.url}/requests/${plan.request_id}`);
   await page.locator(".changes ins", { hasText: "the <i>new</i> line" }).waitFor();
-  check((await page.locator(".changes del").textContent()).includes("the old line"), "the request shows what changes, line by line");
+  check((await page.locator(".changes del").first().textContent()).includes("the old line"), "the request shows what changes, line by line");
   await screens(page, "plan-request");
-  await page.getByRole("button", { name: "Approve", exact: true }).click();
+  await page.keyboard.press("a");
   await until("it is approved", async () => (await desk.call("code", "workspace_get_plan", { plan_id: plan.plan_id })).decision === "approved");
   const done = await desk.call("code", "workspace_execute_plan", { plan_id: plan.plan_id });
   check(done.state === "done" && readFileSync(join(path, "letter.txt"), "utf8").includes("the <i>new</i> line"), "then the agent does it", done);

@@ -3,7 +3,7 @@
 use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::place::{self, Place, relative};
 use super::super::root::{Root, RootAccess};
@@ -352,7 +352,7 @@ pub(in crate::workspace) struct CreateExcel {
     /// Where, such as `reports/2026.xlsx`. Nothing is overwritten.
     path: String,
     /// The rows: objects whose keys become the first row. Texts stay texts, also those that look like formulas.
-    data: Vec<Value>,
+    data: Vec<Map<String, Value>>,
     /// The columns in their order; in the order of the alphabet if not given.
     #[serde(default)]
     columns: Vec<String>,

@@ -3,7 +3,7 @@
 use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::place::join;
 use super::model::{Action, PlanState, Ran, StepState};
@@ -90,7 +90,7 @@ pub(in crate::workspace) struct StepOut {
     to: Option<String>,
     /// What is done, exactly, with what the source is; without the content of files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    exact: Option<Value>,
+    exact: Option<Map<String, Value>>,
     /// What changes in a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
@@ -192,7 +192,7 @@ fn steps(cx: &mut Cx<'_, '_>, plan: &Plan, from: usize, limit: usize, whole: boo
                 action: step.action,
                 from: step.from.map(|path| join(&plan.root, &path)),
                 to: step.to.map(|path| join(&plan.root, &path)),
-                exact: whole.then(|| without_content(step.exact)),
+                exact: if whole { without_content(step.exact) } else { None },
                 diff: step.diff.filter(|_| whole),
                 irreversible: step.irreversible,
                 outcome: outcome.map(|outcome| outcome.state),
@@ -205,11 +205,10 @@ fn steps(cx: &mut Cx<'_, '_>, plan: &Plan, from: usize, limit: usize, whole: boo
     Ok((out, false))
 }
 
-fn without_content(mut exact: Value) -> Value {
-    if let Some(fields) = exact.as_object_mut() {
-        fields.remove("content");
-    }
-    exact
+fn without_content(exact: Value) -> Option<Map<String, Value>> {
+    let Value::Object(mut fields) = exact else { return None };
+    fields.remove("content");
+    Some(fields)
 }
 
 /// Read a plan with its steps, what they change, and what came of them.

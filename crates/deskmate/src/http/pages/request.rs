@@ -154,8 +154,14 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
             }
             @if request.state == "pending" { (acts(visit, people, request)) }
             @if can_undo(request) { (undo(request)) }
-            @if request.kind == "handoff" { (packet(people, request)) } @else { (what(people, request)) }
-            @if let Some(plan) = request.plan() { (part("What it changes", workspace::steps_of(visit, plan).await)) }
+            @match request.plan() {
+                Some(plan) => {
+                    (part("What it changes", workspace::steps_of(visit, plan).await))
+                    details.part { summary { "As policy sees it" } (what(people, request)) }
+                }
+                None if request.kind == "handoff" => (packet(people, request)),
+                None => (what(people, request)),
+            }
             @if let Some(text) = &request.reasoning { (part("Why", words(text))) }
             @if let Some(text) = &request.reversibility { (part("If it goes wrong", words(text))) }
             (judged(request, &lately))
