@@ -2,6 +2,7 @@
 //! swept away by the next.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use deskmate_core::Result;
@@ -22,11 +23,19 @@ impl Staging {
     /// Makes one in `base`, after sweeping what nobody holds any more.
     pub(super) fn new(base: &Path) -> Result<Self> {
         sweep(base);
-        let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(base).map_err(at(base))?;
-        let path = directory.path().join(LOCK);
-        let lock = File::create(&path).map_err(at(&path))?;
-        lock.lock().map_err(at(&path))?;
-        Ok(Self { directory, _lock: lock })
+        loop {
+            let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(base).map_err(at(base))?;
+            let path = directory.path().join(LOCK);
+            let lock = match File::create(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                lock => lock.map_err(at(&path))?,
+            };
+            lock.lock().map_err(at(&path))?;
+            // Another one that sweeps at this very moment may have taken it for left behind.
+            if path.exists() {
+                return Ok(Self { directory, _lock: lock });
+            }
+        }
     }
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
@@ -37,11 +46,35 @@ impl Staging {
 fn sweep(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for entry in entries.flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        let left = ours && File::open(entry.path().join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
-        if left {
-            // One that cannot be removed is in nobody's way; the next run tries again.
-            drop(std::fs::remove_dir_all(entry.path()));
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
         }
+        // What cannot be removed is in nobody's way; the next run tries again.
+        match File::open(entry.path().join(LOCK)) {
+            Ok(lock) if lock.try_lock().is_ok() => drop(std::fs::remove_dir_all(entry.path())),
+            // Whoever made it was killed before it was locked; then it is empty.
+            Err(error) if error.kind() == ErrorKind::NotFound => drop(std::fs::remove_dir(entry.path())),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_swept_and_what_is_held_is_not() {
+        let base = tempfile::tempdir().unwrap();
+        let held = Staging::new(base.path()).unwrap();
+        let (unlocked, empty) = (base.path().join(".deskmate-keep-a"), base.path().join(".deskmate-keep-b"));
+        for left in [&unlocked, &empty] {
+            std::fs::create_dir(left).unwrap();
+        }
+        std::fs::write(unlocked.join(LOCK), "").unwrap();
+        std::fs::write(unlocked.join("part"), "x").unwrap();
+        let second = Staging::new(base.path()).unwrap();
+        assert!(!unlocked.exists() && !empty.exists());
+        assert!(held.file(LOCK).exists() && second.file(LOCK).exists());
     }
 }
