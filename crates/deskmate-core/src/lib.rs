@@ -3,7 +3,8 @@
 //! networks and processes are not reachable from here, which is why this crate depends on none of them.
 //!
 //! A capability is one folder: `bridge`, `cowork`, `edit`, `identity`, `import`, `job`, `meter`, `notify`, `policy`, `program`,
-//! `record`, `request`, `trust`, `workspace`. What they share is in `call`.
+//! `record`, `request`, `secret`, `trust`, `workspace`. What they share is in `call`;
+//! `redact` takes secrets and personal data out of what others wrote.
 
 pub mod backlog;
 pub mod bridge;
@@ -22,8 +23,10 @@ pub mod notify;
 pub mod policy;
 pub mod program;
 pub mod record;
+pub mod redact;
 pub mod request;
 mod schema;
+pub mod secret;
 mod text;
 pub mod trust;
 pub mod workspace;

@@ -102,6 +102,10 @@ pub const PROGRAM_ROOTS_MAX: usize = 100;
 pub const PROGRAM_JOBS_MAX: usize = 100;
 /// How often a job of a program is tried when something passing stood in its way.
 pub const PROGRAM_ATTEMPTS_MAX: i64 = 3;
+/// The value of a secret.
+pub const SECRET_BYTES_MAX: usize = 64 * 1024;
+/// Secrets of a desk.
+pub const SECRETS_MAX: i64 = 1_000;
 /// Leases: the shortest, the usual and the longest time.
 pub const LEASE_MIN: Duration = Duration::from_secs(5);
 /// What a claim gets when the caller names no time.

@@ -15,6 +15,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 9, name: "requests: what waits of one kind", sql: include_str!("schema/009_pending_kind.sql") },
     Migration { version: 10, name: "requests: what is at stake first, of those the newest", sql: include_str!("schema/010_place.sql") },
     Migration { version: 11, name: "workspace: plans and their steps", sql: include_str!("schema/011_plan.sql") },
+    Migration { version: 13, name: "secrets", sql: include_str!("schema/013_secret.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
@@ -67,4 +68,5 @@ pub const TABLES: &[(&str, &str)] = &[
     ("notification_channel", "name"),
     ("plan", "id"),
     ("plan_part", "plan, number"),
+    ("secret", "name"),
 ];

@@ -8,6 +8,7 @@ use deskmate_core::desk::STARTED;
 use deskmate_core::limits::WAIT_MAX;
 use deskmate_core::policy::Mode;
 use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, Stager};
+use deskmate_core::secret::Safe;
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World, lease};
 use deskmate_db::{Db, Engine, Options, Seal, Tx};
 use serde_json::Value;
@@ -75,6 +76,7 @@ impl App {
             registry: Arc::new(registry),
             world,
             keys,
+            safe: Safe::default(),
             away: Away::default(),
             open_allowed,
             rulebooks: deskmate_core::policy::Cache::default(),

@@ -15,6 +15,7 @@ mod live;
 mod mcp;
 mod reference;
 mod refusals;
+mod secrets;
 mod service;
 mod shim;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::thread::Thread;
 
 use deskmate_core::call::{Actor, Away, Call, Credential, Desk, Errand, Fetched, Hands, NoHands, Outcome, Registry, Surface};
 use deskmate_core::record::{self, Keyring, Report, Sealer, Sealing, SigningKey, Stager, Verifier};
+use deskmate_core::secret::{Key, Safe};
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World};
 use deskmate_db::{Db, Engine, Options};
 use serde_json::{Value, json};
@@ -113,6 +114,7 @@ impl TestDesk {
             registry: Arc::new(registry),
             world: world.clone() as Arc<dyn World>,
             keys,
+            safe: Safe::new(Key::parse(&Key::generate(&[8; 32])).expect("a key")),
             away: Away::default(),
             open_allowed: true,
             rulebooks: deskmate_core::policy::Cache::default(),

@@ -7,6 +7,7 @@ use deskmate_db::Tx;
 use super::actor::{Actor, Signed, Surface};
 use crate::policy::{self, Cache, Rulebook};
 use crate::record::{Event, Keyring};
+use crate::secret::Safe;
 use crate::{Result, World};
 
 /// What an operation is given: who acts, the open transaction, time and chance. There is nothing else to reach for.
@@ -19,6 +20,8 @@ pub struct Cx<'t, 'c> {
     pub surface: Surface,
     /// The keys whose checkpoints are believed.
     pub keys: Arc<Keyring>,
+    /// The key of the secrets, and who names them.
+    pub(crate) safe: Safe,
     /// The rulebook that was used last.
     pub(crate) rulebooks: Cache,
     /// The rulebook in force, once this call asked for it.
@@ -33,9 +36,9 @@ pub struct Cx<'t, 'c> {
 
 impl<'t, 'c> Cx<'t, 'c> {
     /// A context over an open transaction. The whole call happens at one moment.
-    pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>, rulebooks: Cache) -> Self {
+    pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>, safe: Safe, rulebooks: Cache) -> Self {
         let now = world.now();
-        Self { tx, actor, surface, keys, rulebooks, rulebook: None, signed: None, decision: None, world, now }
+        Self { tx, actor, surface, keys, safe, rulebooks, rulebook: None, signed: None, decision: None, world, now }
     }
 
     /// The moment of the call: microseconds since 1970 in UTC.

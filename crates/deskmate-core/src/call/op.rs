@@ -326,6 +326,11 @@ impl Op {
         self
     }
 
+    /// Whether its input has secrets.
+    pub(crate) fn has_secret_input(&self) -> bool {
+        !self.secret_input.is_empty()
+    }
+
     /// Whether a field of the input is a secret.
     pub fn is_secret(&self, field: &str) -> bool {
         self.secret_input.contains(&field)

@@ -17,6 +17,7 @@ use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
 use crate::policy::{self, Cache};
 use crate::record::Keyring;
+use crate::secret::Safe;
 use crate::{Code, Error, Result, World, identity};
 
 /// A call as a surface hands it over.
@@ -87,6 +88,8 @@ pub struct Desk {
     pub world: Arc<dyn World>,
     /// The keys whose checkpoints are believed.
     pub keys: Arc<Keyring>,
+    /// The key of the secrets, and who names them.
+    pub safe: Safe,
     /// What of outside is away now.
     pub away: Away,
     /// Whether callers without a credential may name themselves at all: only where every caller is on this machine.
@@ -166,7 +169,7 @@ impl Desk {
 
     /// A context in an open transaction.
     pub fn cx<'t, 'c>(&self, tx: &'t mut Tx<'c>, actor: Actor, surface: Surface) -> Cx<'t, 'c> {
-        Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.rulebooks.clone())
+        Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.safe.clone(), self.rulebooks.clone())
     }
 
     /// Who calls, and the input without what only says who calls.
@@ -212,7 +215,10 @@ impl Desk {
     fn run(&self, tx: &mut Tx<'_>, op: &Op, call: &Call, prepared: Option<&Prepared>) -> Result<Answer> {
         let (actor, mut input) = self.enter(tx, op, call)?;
         let mut cx = self.cx(tx, actor, call.surface);
-        if let Credential::Signed { signed, .. } = &call.credential {
+        // What a browser signs names the digest of the whole body: with a secret in it, that would be a way to guess it.
+        if let Credential::Signed { signed, .. } = &call.credential
+            && !op.has_secret_input()
+        {
             cx.signed = Some(signed.clone());
         }
         let effect = op.effect_of(&input);

@@ -26,6 +26,7 @@ impl Registry {
             crate::policy::operations,
             crate::program::operations,
             crate::request::operations,
+            crate::secret::operations,
             crate::trust::operations,
             crate::workspace::operations,
         ];
@@ -87,6 +88,7 @@ pub fn event_catalogue() -> Vec<Kind> {
         crate::notify::EVENTS,
         crate::policy::EVENTS,
         crate::request::EVENTS,
+        crate::secret::EVENTS,
         crate::trust::EVENTS,
         crate::workspace::EVENTS,
         crate::DESK_EVENTS,

@@ -92,6 +92,7 @@ impl Verifier {
             Box::new(crate::meter::PauseProjection::default()),
             Box::new(crate::policy::PolicyProjection::default()),
             Box::new(crate::request::RequestProjection::default()),
+            Box::new(crate::secret::SecretProjection::default()),
             Box::new(crate::trust::TrustProjection::default()),
         ];
         Self::new(size, keys, kept, projections)

@@ -40,7 +40,11 @@ pub(super) fn run(global: &Global, args: CallArgs) -> Result<(), Failure> {
             std::io::stdin().read_to_end(&mut bytes)?;
             parse_strict(&bytes)?
         }
-        Some(text) => parse_strict(text.as_bytes())?,
+        Some(text) => {
+            let given = parse_strict(text.as_bytes())?;
+            given.as_object().into_iter().flatten().try_for_each(|(field, _)| no_secret(op, field))?;
+            given
+        }
         None => fields(op, &args.fields)?,
     };
     let client = Client::new(global)?;
@@ -58,6 +62,7 @@ fn fields(op: &Op, pairs: &[String]) -> Result<Value, Error> {
     let mut fields = Map::new();
     for pair in pairs {
         let (name, value) = pair.split_once('=').ok_or_else(|| Error::invalid("field", format!("{pair:?} must be name=value")))?;
+        no_secret(op, name)?;
         let is_text = op.input().pointer(&format!("/properties/{name}/type")).is_none_or(|kind| kind == "string");
         let value = if is_text {
             Value::String(value.to_owned())
@@ -67,6 +72,15 @@ fn fields(op: &Op, pairs: &[String]) -> Result<Value, Error> {
         fields.insert(name.to_owned(), value);
     }
     Ok(Value::Object(fields))
+}
+
+/// Arguments are seen by every program of the machine, and shells keep them.
+fn no_secret(op: &Op, field: &str) -> Result<(), Error> {
+    if op.is_secret(field) {
+        let hint = "give the input as JSON on standard input, with --input -";
+        return Err(Error::invalid(field, "is a secret, and secrets are not given as arguments").hint(hint));
+    }
+    Ok(())
 }
 
 fn list(global: &Global, registry: &Registry) -> Result<(), Failure> {

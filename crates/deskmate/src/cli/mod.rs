@@ -11,6 +11,7 @@ mod keep;
 mod mcp;
 mod output;
 mod policy;
+mod secret;
 mod server;
 mod service;
 mod trust;
@@ -93,6 +94,9 @@ enum Command {
     /// Make tokens for your own scripts
     #[command(subcommand)]
     Token(identity::TokenCommand),
+    /// Keep the passwords and keys that this desk needs to reach other programs
+    #[command(subcommand)]
+    Secret(secret::SecretCommand),
     /// Show how much agents are trusted, and recompute it from the record
     #[command(subcommand)]
     Trust(trust::TrustCommand),
@@ -194,6 +198,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Agent(command) => identity::agent(&global, command),
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),
+        Command::Secret(command) => secret::run(&global, command),
         Command::Trust(command) => trust::trust(&global, command),
         Command::Pause(args) => trust::pause(&global, args),
         Command::Resume(args) => trust::resume(&global, args),

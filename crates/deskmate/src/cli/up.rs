@@ -25,7 +25,7 @@ use crate::effects::notify::{self, Outlets};
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound, Bounds};
 use crate::telemetry::Telemetry;
-use crate::{background, keep, mcp, socket};
+use crate::{background, keep, mcp, secrets, socket};
 
 #[derive(Args)]
 pub(super) struct UpArgs {
@@ -99,10 +99,11 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     start_log(&settings, args.background.then(|| background::open_log(&home)).transpose()?);
     let (key, fresh) = home.key_or_new()?;
     // This refuses a record that another key signed, so a lost key is not replaced by a new one.
-    let app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;
+    let mut app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;
     app.hands.keeps(home.path());
     keep::refuse_unfinished(&app.desk.db)?;
     home.keep_key(fresh.as_deref())?;
+    app.desk.safe = secrets::open(&home, &app.desk.db)?;
     let standing = Standing { activity: app.activity.clone(), set_up: activity::set_up(args.separate_user, home.path()), background: args.background };
     if args.separate_user && standing.set_up != "separate user" {
         tracing::warn!(home = %home.path().display(), "the data directory is not this account's alone (0700), so this counts as a shared user");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tar::{Archive, EntryType, Header};
 
-use super::{BRIDGE, KEY, MANIFEST, STORE, at};
+use super::{BRIDGE, KEY, MANIFEST, SECRET_KEY, STORE, at};
 use crate::config;
 
 /// The format's name, in the manifest.
@@ -51,7 +51,7 @@ pub(super) fn file_entry(place: usize) -> String {
 /// Whether a name stays inside the data directory, and is none of the desk's own.
 pub(super) fn is_inside(name: &str) -> bool {
     let mut parts = Path::new(name).components();
-    !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_))) && !name.starts_with(STORE) && ![KEY, config::FILE].contains(&name)
+    !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_))) && !name.starts_with(STORE) && ![KEY, SECRET_KEY, config::FILE].contains(&name)
 }
 
 fn is_file_entry(name: &str) -> bool {
@@ -194,7 +194,7 @@ fn unpack_entries(from: impl Read, place: &dyn Fn(&str) -> PathBuf) -> Result<()
             break;
         }
         let large = [STORE, BRIDGE].contains(&name.as_str()) || is_file_entry(&name);
-        if !large && ![KEY, MANIFEST, config::FILE].contains(&name.as_str()) || entry.header().entry_type() != EntryType::Regular {
+        if !large && ![KEY, SECRET_KEY, MANIFEST, config::FILE].contains(&name.as_str()) || entry.header().entry_type() != EntryType::Regular {
             return Err(Error::invalid("backup", format!("holds an entry that no backup has: {name:?}; nothing was restored")));
         }
         if !large && entry.size() > SMALL_MAX {

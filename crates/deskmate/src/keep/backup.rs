@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deskmate_core::record::{self, Keyring, Report, SigningKey};
-use deskmate_core::{Code, Error, MIGRATIONS, Result, World, format_time};
+use deskmate_core::{Code, Error, MIGRATIONS, Result, World, format_time, secret};
 use deskmate_db::{Db, Engine, Options, copy_sqlite, seal_file};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use super::archive::{FORMAT, Hashing, Manifest, Writer, file_entry, is_inside};
 use super::staging::Staging;
-use super::{BRIDGE, KEY, Key, MANIFEST, STORE, at, engine_name, progress, tables, verify};
+use super::{BRIDGE, KEY, Key, MANIFEST, SECRET_KEY, STORE, at, engine_name, progress, tables, verify};
 use crate::config::{self, BridgeFile, Settings};
 use crate::home::Home;
 use crate::world::Machine;
@@ -47,7 +47,7 @@ pub(crate) fn backup(settings: &Settings, file: &Path, lock: Key) -> Result<Save
     let key = Arc::new(SigningKey::parse(&key_text)?);
     let staging = Staging::new(home.path())?;
     let engine = copy_store(settings, &key, &staging.file(STORE))?;
-    let report = check_copy(&staging.file(STORE), &key)?;
+    let (report, has_secrets) = check_copy(&staging.file(STORE), &key)?;
     let mut notes = Vec::new();
     let bridge_file = copy_bridge(settings, &staging.file(BRIDGE), &mut notes)?;
     let files = own_files(settings, &mut notes);
@@ -66,6 +66,11 @@ pub(crate) fn backup(settings: &Settings, file: &Path, lock: Key) -> Result<Save
     let encrypted = lock.name();
     if matches!(lock, Key::Open) {
         notes.push("this file holds the desk's signing key and everything that was written: keep it where only you can read it".to_owned());
+        if has_secrets {
+            notes.push(format!(
+                "the secrets are in it encrypted, and their key is not: keep a copy of {SECRET_KEY} elsewhere, or encrypt the backup, and the key is in it"
+            ));
+        }
     }
     let bytes = write(&home, &staging, &manifest, &key_text, file, lock)?;
     Ok(Saved { file: file.to_owned(), bytes, encrypted, events: report.events, root: report.root, notes })
@@ -122,12 +127,14 @@ pub(super) fn seal(url: &str, key: &Arc<SigningKey>) -> Result<()> {
     }
 }
 
-fn check_copy(path: &Path, key: &SigningKey) -> Result<Report> {
+/// Verifies the copy, and tells whether it has secrets.
+fn check_copy(path: &Path, key: &SigningKey) -> Result<(Report, bool)> {
     let db = Db::open_reader(&Options::new(format!("sqlite:{}", path.display()), MIGRATIONS))?;
     let report = verify(&db, &Keyring::new(vec![key.public().to_owned()]), &[])?;
+    let has_secrets = db.read_blocking(secret::is_kept)?;
     db.close();
     verify::sound(&report, "store")?;
-    Ok(report)
+    Ok((report, has_secrets))
 }
 
 fn copy_bridge(settings: &Settings, to: &Path, notes: &mut Vec<String>) -> Result<Option<String>> {
@@ -162,10 +169,10 @@ fn write(home: &Home, staging: &Staging, manifest: &Manifest, key: &str, file: &
     let mut partial = NamedTempFile::with_prefix_in(".deskmate-backup-", directory).map_err(at(directory))?;
     let mut out = Hashing::new(BufWriter::with_capacity(128 * 1024, partial.as_file_mut()));
     match lock.encryptor()? {
-        None => fill(&mut out, home, staging, manifest, key)?,
+        None => fill(&mut out, home, staging, manifest, key, false)?,
         Some(encryptor) => {
             let mut closed = encryptor.wrap_output(&mut out).map_err(at(file))?;
-            fill(&mut closed, home, staging, manifest, key)?;
+            fill(&mut closed, home, staging, manifest, key, true)?;
             closed.finish().map_err(at(file))?;
         }
     }
@@ -182,10 +189,14 @@ fn write(home: &Home, staging: &Staging, manifest: &Manifest, key: &str, file: &
     Ok(bytes)
 }
 
-fn fill(out: &mut impl Write, home: &Home, staging: &Staging, manifest: &Manifest, key: &str) -> Result<()> {
+fn fill(out: &mut impl Write, home: &Home, staging: &Staging, manifest: &Manifest, key: &str, is_closed: bool) -> Result<()> {
     let mut archive = Writer::new(out);
     archive.text(MANIFEST, serde_json::to_string_pretty(manifest).unwrap_or_default().as_bytes())?;
     archive.text(KEY, key.as_bytes())?;
+    let secrets = home.path().join(SECRET_KEY);
+    if is_closed && secrets.is_file() {
+        archive.file(SECRET_KEY, &secrets)?;
+    }
     let settings = home.path().join(config::FILE);
     if settings.is_file() {
         archive.file(config::FILE, &settings)?;

@@ -29,6 +29,8 @@ pub(crate) use verify::verify;
 /// The names of the files in a backup, which are also their names in the data directory (the bridge file has its own).
 const STORE: &str = "desk.db";
 const KEY: &str = "record.key";
+/// Only in a backup that is encrypted: whoever has this file and the store has the secrets.
+const SECRET_KEY: &str = crate::secrets::FILE;
 const MANIFEST: &str = "manifest.json";
 const BRIDGE: &str = "bridge.db";
 

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
 use deskmate_core::record::{Keyring, SigningKey};
-use deskmate_core::{Error, MIGRATIONS, Result};
+use deskmate_core::{Error, MIGRATIONS, Result, secret};
 use deskmate_db::{Db, Options};
 use serde::Serialize;
 
 use super::archive::{self, FORMAT, Manifest, file_entry, is_inside};
 use super::staging::Staging;
-use super::{BRIDGE, KEY, MANIFEST, STORE, Secret, at, crypt, verify, yaml};
+use super::{BRIDGE, KEY, MANIFEST, SECRET_KEY, STORE, Secret, at, crypt, verify, yaml};
 use crate::config;
 use crate::home::Home;
 
@@ -35,14 +35,21 @@ pub(crate) fn restore(home: &Home, file: &Path, identity: Option<&Path>, kept: &
     let staging = Staging::new(base)?;
     archive::unpack(crypt::open(file, identity, ask)?, &|name| staging.file(name))?;
     let manifest = read_manifest(&staging)?;
-    let others: Vec<&str> = manifest.bridge_file.iter().chain(&manifest.files).map(String::as_str).collect();
+    let brings_key = staging.file(SECRET_KEY).is_file();
+    let others = manifest.bridge_file.iter().chain(&manifest.files).map(String::as_str);
+    let others: Vec<&str> = others.chain(brings_key.then_some(SECRET_KEY)).collect();
     refuse_occupied(home, &others)?;
     let key = std::fs::read_to_string(staging.file(KEY)).map_err(|_| incomplete(KEY))?;
     let key = SigningKey::parse(&key)?;
     let keys = Keyring::new(vec![key.public().to_owned()]);
     let (newest, earlier) = split_kept(kept, &keys, manifest.events)?;
-    check(&staging, &manifest, &keys, earlier)?;
+    let has_secrets = check(&staging, &manifest, &keys, earlier)?;
     let mut notes = Vec::new();
+    if has_secrets && !brings_key && !home.path().join(SECRET_KEY).exists() {
+        notes.push(format!(
+            "the secrets of this desk need their key: put {SECRET_KEY} into the data directory before you start it, or remove them and set them anew"
+        ));
+    }
     let behind = newest.map(|size| size - manifest.events);
     if let Some(behind) = behind {
         notes.push(format!(
@@ -89,7 +96,8 @@ fn read_manifest(staging: &Staging) -> Result<Manifest> {
     let manifest: Manifest = serde_json::from_str(&text).map_err(|_| incomplete(MANIFEST))?;
     if let Some(name) = &manifest.bridge_file {
         let mut parts = Path::new(name).components();
-        let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) && ![STORE, KEY, config::FILE].contains(&name.as_str());
+        let plain =
+            matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) && ![STORE, KEY, SECRET_KEY, config::FILE].contains(&name.as_str());
         if !plain {
             return Err(Error::invalid("backup", format!("names a bridge file that cannot be one: {name:?}")));
         }
@@ -115,17 +123,18 @@ fn split_kept(kept: &[String], keys: &Keyring, events: u64) -> Result<(Option<u6
     Ok((newest, earlier))
 }
 
-/// Verifies the record, and that it is the one of which the manifest speaks.
-fn check(staging: &Staging, manifest: &Manifest, keys: &Keyring, mut kept: Vec<String>) -> Result<()> {
+/// Verifies the record, and that it is the one of which the manifest speaks; tells whether there are secrets.
+fn check(staging: &Staging, manifest: &Manifest, keys: &Keyring, mut kept: Vec<String>) -> Result<bool> {
     kept.extend(manifest.checkpoint.clone());
     let db = Db::open_reader(&Options::new(format!("sqlite:{}", staging.file(STORE).display()), MIGRATIONS))?;
     let report = verify(&db, keys, &kept)?;
+    let has_secrets = db.read_blocking(secret::is_kept)?;
     db.close();
     verify::sound(&report, "backup")?;
     if report.events != manifest.events || report.root != manifest.root || report.checkpoint != manifest.checkpoint {
         return Err(Error::invalid("backup", "holds another record than its manifest says; nothing was restored"));
     }
-    Ok(())
+    Ok(has_secrets)
 }
 
 /// Puts the files in place, the store last: where there is a store, everything else is there too.
@@ -146,7 +155,7 @@ fn place(home: &Home, staging: &Staging, manifest: &Manifest, notes: &mut Vec<St
     }
     let mut files: Vec<(String, &str)> = manifest.files.iter().enumerate().map(|(place, name)| (file_entry(place), name.as_str())).collect();
     files.extend(manifest.bridge_file.as_deref().map(|name| (BRIDGE.to_owned(), name)));
-    files.extend([config::FILE, KEY, STORE].map(|name| (name.to_owned(), name)));
+    files.extend([config::FILE, KEY, SECRET_KEY, STORE].map(|name| (name.to_owned(), name)));
     for (from, to) in files {
         let (from, to) = (staging.file(&from), home.path().join(to));
         if from.is_file() {

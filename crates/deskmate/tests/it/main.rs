@@ -33,6 +33,8 @@ mod rest;
 #[cfg(test)]
 mod running;
 #[cfg(test)]
+mod secret;
+#[cfg(test)]
 mod service;
 #[cfg(test)]
 mod settings;

@@ -1,0 +1,203 @@
+//! Taking secrets and personal data out of what others wrote, before it is kept, shown or passed on: one module for the whole
+//! desk.
+//!
+//! What is found is replaced by `[redacted:KIND]`: no digest, because a short secret can be guessed from one. Every step is
+//! linear in the text. What cannot be looked into (too deep, or made so that taking one thing out brings up the next, again
+//! and again) is taken out whole: the redactor fails closed. It reads nothing from outside and keeps nothing.
+
+mod context;
+mod keys;
+mod kind;
+mod known;
+mod personal;
+mod scan;
+mod tokens;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use scan::{Scan, Span};
+
+pub use kind::{Found, Kind};
+pub use known::Known;
+
+/// How often what is left between two findings is looked at again.
+const ROUNDS_MAX: usize = 8;
+/// How every replacement begins.
+const MARK: &str = "[redacted:";
+
+/// A text without what was found in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redacted {
+    /// The text.
+    pub text: String,
+    /// What was found, how often.
+    pub found: Found,
+}
+
+/// JSON without what was found in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedactedValue {
+    /// The value.
+    pub value: Value,
+    /// What was found, how often.
+    pub found: Found,
+}
+
+/// Takes secrets and every kind of personal data out of a text.
+pub fn text(text: &str) -> Redacted {
+    Redactor::all().text(text)
+}
+
+/// Takes secrets and every kind of personal data out of JSON: strings, keys and numbers.
+pub fn value(value: &Value) -> RedactedValue {
+    Redactor::all().value(value)
+}
+
+/// Which kinds are taken out. Secrets always are.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    personal: Vec<Kind>,
+    known: Option<Arc<Known>>,
+}
+
+impl Redactor {
+    /// Secrets only.
+    pub fn secrets() -> Self {
+        Self::default()
+    }
+
+    /// Secrets and every kind of personal data.
+    pub fn all() -> Self {
+        Self { personal: Kind::PERSONAL.to_vec(), known: None }
+    }
+
+    /// Secrets, and the kinds of personal data with these names.
+    pub fn named<'n>(names: impl IntoIterator<Item = &'n str>) -> crate::Result<Self> {
+        let personal = names.into_iter().map(Kind::personal).collect::<crate::Result<_>>()?;
+        Ok(Self { personal, known: None })
+    }
+
+    /// Also takes these very values out, however they are encoded.
+    #[must_use]
+    pub fn knowing(mut self, known: Arc<Known>) -> Self {
+        self.known = Some(known);
+        self
+    }
+
+    /// Takes out of a text what this redactor is for.
+    pub fn text(&self, text: &str) -> Redacted {
+        let mut found = Found::default();
+        let text = self.clean(text, &mut found);
+        Redacted { text, found }
+    }
+
+    /// Takes out of JSON what this redactor is for.
+    pub fn value(&self, value: &Value) -> RedactedValue {
+        let mut found = Found::default();
+        let value = value::clean(self, value, &mut found);
+        RedactedValue { value, found }
+    }
+
+    fn clean(&self, text: &str, found: &mut Found) -> String {
+        let mut pieces = split_at_marks(text);
+        for round in 0..=ROUNDS_MAX {
+            let mut next = Vec::with_capacity(pieces.len());
+            let mut is_changed = false;
+            for piece in pieces {
+                let Piece::Open(range) = piece else {
+                    next.push(piece);
+                    continue;
+                };
+                let spans = self.scan(text.get(range.clone()).unwrap_or_default());
+                if spans.is_empty() {
+                    next.push(Piece::Clean(range));
+                    continue;
+                }
+                is_changed = true;
+                if round == ROUNDS_MAX {
+                    next.push(Piece::Gone(Kind::Unclear));
+                    continue;
+                }
+                let mut from = range.start;
+                for span in spans {
+                    let (start, end) = (range.start + span.start, range.start + span.end);
+                    // What stands between two findings is looked at again: it may read differently without them.
+                    next.extend((from < start).then_some(Piece::Open(from..start)));
+                    next.push(Piece::Gone(span.kind));
+                    from = end;
+                }
+                next.extend((from < range.end).then_some(Piece::Open(from..range.end)));
+            }
+            pieces = next;
+            if !is_changed {
+                break;
+            }
+        }
+        put_together(text, &pieces, found)
+    }
+
+    /// What is found in a piece of text that has no replacement in it: in order, and apart from each other.
+    fn scan(&self, text: &str) -> Vec<Span> {
+        let scan = Scan::new(text);
+        let mut spans = Vec::new();
+        if let Some(known) = &self.known {
+            known.find(&scan, &mut spans);
+        }
+        tokens::find(&scan, &mut spans);
+        personal::find(&scan, &self.personal, &mut spans);
+        scan::merge(spans)
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.personal.contains(&kind)
+    }
+}
+
+/// A part of a text on its way.
+enum Piece {
+    /// Not looked at yet.
+    Open(Range<usize>),
+    /// Looked at, and nothing is in it; or a replacement that was there before.
+    Clean(Range<usize>),
+    /// Taken out.
+    Gone(Kind),
+}
+
+/// Replacements that are in a text already stay as they are, so that redacting twice is the same as once. Only our own kinds
+/// count: other words in such brackets could be somebody's secret.
+fn split_at_marks(text: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut from = 0;
+    for (at, _) in text.match_indices(MARK) {
+        let rest = text.get(at + MARK.len()..).unwrap_or_default();
+        let kind = Kind::ALL.into_iter().find(|kind| rest.strip_prefix(kind.name()).is_some_and(|rest| rest.starts_with(']')));
+        let Some(kind) = kind else { continue };
+        let end = at + MARK.len() + kind.name().len() + 1;
+        pieces.extend((from < at).then_some(Piece::Open(from..at)));
+        pieces.push(Piece::Clean(at..end));
+        from = end;
+    }
+    pieces.extend((from < text.len()).then_some(Piece::Open(from..text.len())));
+    pieces
+}
+
+fn put_together(text: &str, pieces: &[Piece], found: &mut Found) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for piece in pieces {
+        match piece {
+            Piece::Open(range) | Piece::Clean(range) => clean.push_str(text.get(range.clone()).unwrap_or_default()),
+            Piece::Gone(kind) => {
+                found.add(*kind);
+                clean.push_str(&kind.mark());
+            }
+        }
+    }
+    clean
+}
