@@ -4,5 +4,6 @@ mod calls;
 mod life;
 mod peer;
 mod talks;
+mod web;
 
 pub(crate) use peer::Within;
