@@ -4,5 +4,6 @@
 
 pub mod documents;
 pub mod files;
+pub mod keeper;
 pub mod sandbox;
 pub mod web;

@@ -6,6 +6,7 @@ mod background;
 mod cli;
 mod config;
 mod effects;
+mod front;
 mod hands;
 mod home;
 mod http;
@@ -24,6 +25,7 @@ mod socket;
 mod streams;
 mod telemetry;
 mod until_sent;
+mod upstream;
 mod visible;
 mod worker;
 mod world;
@@ -39,8 +41,12 @@ fn main() -> ExitCode {
     if let Some(ended) = deskmate_hands::sandbox::enter(std::env::args_os()) {
         return ended;
     }
+    // So does whoever keeps a program for the gateway: it must outlive the desk, and so be another process.
+    if let Some(ended) = deskmate_hands::keeper::enter(std::env::args_os()) {
+        return ended;
+    }
     // Whatever a desk writes is its owner's alone, in whatever directory it lies.
     #[cfg(unix)]
-    rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
+    upstream::remember_umask(rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077)).bits());
     cli::run()
 }

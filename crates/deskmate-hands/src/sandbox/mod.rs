@@ -30,7 +30,7 @@ mod stop;
 mod wire;
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod linux;
+pub(crate) mod linux;
 
 pub use outcome::{Captured, Ended, Error, Outcome};
 pub use python::python_spec;

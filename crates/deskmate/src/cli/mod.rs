@@ -3,7 +3,10 @@
 mod audit;
 mod call;
 mod client;
+#[cfg(feature = "conformance")]
+mod conformance;
 mod doctor;
+mod front;
 mod identity;
 mod import;
 mod inbox;
@@ -71,6 +74,8 @@ enum Command {
     Up(up::UpArgs),
     /// Speak MCP on standard input and output: what an MCP client starts
     Mcp(mcp::McpArgs),
+    /// Serve one MCP server that speaks over standard streams to many clients over HTTP, without a desk
+    Front(front::Front),
     /// Show whether the desk runs, in which mode, and how large its record is
     Status,
     /// Check which bounds this machine keeps around programs that agents run
@@ -183,11 +188,16 @@ fn shim_alone(mut words: impl Iterator<Item = OsString>, home: Option<OsString>)
 
 /// Runs the command line and answers the exit code.
 pub(crate) fn run() -> ExitCode {
+    #[cfg(feature = "conformance")]
+    if let Some(ended) = conformance::alone(std::env::args_os().skip(1)) {
+        return ended;
+    }
     let cli = shim_alone(std::env::args_os().skip(1), std::env::var_os("DESKMATE_HOME")).unwrap_or_else(Cli::parse);
     let global = cli.global;
     let done = match cli.command {
         Command::Up(args) => up::run(&global, &args),
         Command::Mcp(args) => mcp::run(&global, args),
+        Command::Front(args) => front::run(&global, &args),
         Command::Status => server::status(&global),
         Command::Doctor => doctor::run(&global),
         Command::Stop => server::stop(&global),

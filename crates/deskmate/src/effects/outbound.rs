@@ -90,7 +90,7 @@ impl Receiver {
 }
 
 /// Connects to the first address that answers. Without TLS only this machine is spoken to, whatever a name resolves to.
-async fn connect(host: &str, port: u16, local_only: bool) -> Result<TcpStream, String> {
+pub(crate) async fn connect(host: &str, port: u16, local_only: bool) -> Result<TcpStream, String> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let found = tokio::net::lookup_host((bare, port)).await.map_err(|error| format!("{host}: {error}"))?;
     let addresses: Vec<SocketAddr> = found.filter(|address| !local_only || address.ip().is_loopback()).collect();
@@ -99,7 +99,8 @@ async fn connect(host: &str, port: u16, local_only: bool) -> Result<TcpStream, S
     Ok(stream)
 }
 
-fn tls(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, String> {
+/// TLS with the certificates of this file, or with those that the system believes.
+pub(crate) fn tls(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, String> {
     let mut roots = rustls::RootCertStore::empty();
     match ca_file {
         Some(file) => {

@@ -103,7 +103,7 @@ fn not_found(error: &Error) -> Response {
 }
 
 /// A response of rmcp as one of axum. Proxies must not hold back what is streamed.
-pub(super) fn respond<B>(response: axum::http::Response<B>) -> Response
+pub(crate) fn respond<B>(response: axum::http::Response<B>) -> Response
 where
     B: axum::body::HttpBody<Data = axum::body::Bytes> + Send + 'static,
     B::Error: Into<axum::BoxError>,

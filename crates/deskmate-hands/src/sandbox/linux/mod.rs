@@ -8,7 +8,7 @@ mod program;
 mod seccomp;
 mod supervise;
 mod syscalls;
-mod tree;
+pub(crate) mod tree;
 mod view;
 
 pub(super) use tree::processes_of_this_account;

@@ -63,13 +63,13 @@ fn held(id: i32) -> Option<u64> {
 
 /// Ends the program's group at one blow that no fork escapes. Without namespaces nobody can leave it. The leader must not
 /// have been taken leave of: its number could be another's by now.
-pub(super) fn end_group(leader: Pid) {
+pub(crate) fn end_group(leader: Pid) {
     let _ = kill_process_group(leader, Signal::KILL);
 }
 
 /// Ends every descendant that is on the list; answers whether there was none. With namespaces some may have left the group,
 /// and the end of this process, the first inside, ends whatever could outrun the list.
-pub(super) fn end_descendants() -> bool {
+pub(crate) fn end_descendants() -> bool {
     let Ok(left) = descendants() else { return false };
     for process in &left {
         let Some(id) = Pid::from_raw(process.id) else { continue };
@@ -84,7 +84,7 @@ pub(super) fn end_descendants() -> bool {
 }
 
 /// Takes leave of the orphans that have ended, which the kernel counts until then.
-pub(super) fn take_leave(leader: Pid) {
+pub(crate) fn take_leave(leader: Pid) {
     let this = rustix::process::getpid().as_raw_nonzero().get();
     for process in ids().into_iter().flatten().filter_map(read).filter(|process| process.ended && process.parent == this) {
         if let Some(id) = Pid::from_raw(process.id)

@@ -1,0 +1,145 @@
+//! The upstreams of a desk: one for each mount and agent, or one for each mount that is shared.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::error::{Error, Result};
+use super::slot::Upstream;
+use super::spec::Spec;
+use super::state::{State, Status};
+
+/// How many upstreams there may be. Each may be a program, and an agent without a token can call itself anything.
+const UPSTREAMS_MAX: usize = 128;
+/// How often connections are looked after.
+const TEND: Duration = Duration::from_secs(1);
+
+type Key = (String, Option<String>);
+
+/// Keeps upstreams.
+pub(crate) struct Pool {
+    slots: Arc<Slots>,
+    most: usize,
+    /// Looks after all of them, as long as the pool is there.
+    _tending: AbortOnDropHandle<()>,
+}
+
+#[derive(Default)]
+struct Slots {
+    all: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    by_key: HashMap<Key, Arc<Upstream>>,
+    stopped: bool,
+}
+
+impl Slots {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn list(&self) -> Vec<Arc<Upstream>> {
+        self.kept().by_key.values().cloned().collect()
+    }
+}
+
+impl Pool {
+    /// An empty pool. Must be made within the runtime.
+    pub(crate) fn new() -> Self {
+        Self::with_bounds(UPSTREAMS_MAX, TEND)
+    }
+
+    pub(super) fn with_bounds(most: usize, tend: Duration) -> Self {
+        let slots = Arc::new(Slots::default());
+        let tended = Arc::clone(&slots);
+        let tending = tokio::spawn(async move {
+            let mut tick = tokio::time::interval(tend);
+            tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                tick.tick().await;
+                join_all(tended.list().iter().map(Upstream::tend)).await;
+            }
+        });
+        Self { slots, most, _tending: AbortOnDropHandle::new(tending) }
+    }
+
+    /// The upstream of a mount for an agent, connected. One that was made for another spec is ended.
+    pub(crate) async fn get(&self, spec: &Spec, agent: &str) -> Result<Arc<Upstream>> {
+        let upstream = self.slot(spec, agent)?;
+        upstream.ready().await?;
+        Ok(upstream)
+    }
+
+    /// The same, not necessarily connected: every question connects it.
+    pub(crate) fn slot(&self, spec: &Spec, agent: &str) -> Result<Arc<Upstream>> {
+        let key: Key = (spec.name.clone(), (!spec.shared).then(|| agent.to_owned()));
+        let mut kept = self.slots.kept();
+        if kept.stopped {
+            return Err(Error::Stopped { name: spec.name.clone() });
+        }
+        if let Some(upstream) = kept.by_key.get(&key) {
+            if *upstream.spec == *spec {
+                return Ok(Arc::clone(upstream));
+            }
+            if let Some(old) = kept.by_key.remove(&key) {
+                end(old);
+            }
+        }
+        if kept.by_key.len() >= self.most {
+            // The one that nobody has needed for longest makes room.
+            let idle = kept.by_key.iter().filter_map(|(key, upstream)| Some((upstream.idle_since()?, key.clone()))).min();
+            let (_, oldest) = idle.ok_or_else(|| Error::Busy { name: spec.name.clone(), most: self.most })?;
+            if let Some(old) = kept.by_key.remove(&oldest) {
+                end(old);
+            }
+        }
+        let upstream = Upstream::new(spec.clone(), key.1.clone());
+        kept.by_key.insert(key, Arc::clone(&upstream));
+        Ok(upstream)
+    }
+
+    /// How all upstreams stand.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the desk's mounts come with their own surface"))]
+    pub(crate) fn statuses(&self) -> Vec<Status> {
+        let mut all: Vec<Status> = self.slots.list().iter().map(|upstream| upstream.status()).collect();
+        all.sort_by(|a, b| (&a.name, &a.agent).cmp(&(&b.name, &b.agent)));
+        all
+    }
+
+    /// The upstreams of a mount.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the desk's mounts come with their own surface"))]
+    pub(crate) fn of_mount(&self, name: &str) -> Vec<Arc<Upstream>> {
+        self.slots.list().into_iter().filter(|upstream| upstream.spec.name == name).collect()
+    }
+
+    /// Ends all connections of a mount that was removed or disabled; answers when they are ended.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the desk's mounts come with their own surface"))]
+    pub(crate) async fn remove(&self, name: &str) {
+        let gone: Vec<Arc<Upstream>> = {
+            let mut kept = self.slots.kept();
+            let keys: Vec<Key> = kept.by_key.keys().filter(|(mount, _)| mount == name).cloned().collect();
+            keys.iter().filter_map(|key| kept.by_key.remove(key)).collect()
+        };
+        join_all(gone.iter().map(|upstream| upstream.stop())).await;
+    }
+
+    /// Ends everything, for good.
+    pub(crate) async fn shut_down(&self) {
+        let gone: Vec<Arc<Upstream>> = {
+            let mut kept = self.slots.kept();
+            kept.stopped = true;
+            kept.by_key.drain().map(|(_, upstream)| upstream).collect()
+        };
+        join_all(gone.iter().map(|upstream| upstream.stop())).await;
+    }
+}
+
+/// Ends an upstream beside everything else.
+fn end(upstream: Arc<Upstream>) {
+    tokio::spawn(async move { upstream.close(State::Stopped).await });
+}

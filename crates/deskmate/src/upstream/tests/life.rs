@@ -1,0 +1,143 @@
+//! How connections begin and end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::peer::{Kind, call, peer, until};
+use crate::upstream::{CallContext, Error, Pool, State};
+
+#[tokio::test]
+async fn what_never_starts_is_given_up_with_a_reason() {
+    for (kind, says) in [(Kind::Gone, "closed"), (Kind::Mute, "within"), (Kind::Babbling, "I am no server")] {
+        let (mut spec, seen) = peer(kind);
+        (spec.bounds.backoff, spec.bounds.failures, spec.bounds.start) = (Duration::from_millis(1), 3, Duration::from_millis(100));
+        let pool = Pool::new();
+        for _ in 0..3 {
+            let Err(error) = pool.get(&spec, "code").await else { panic!("it started") };
+            assert!(matches!(error, Error::NotStarted { .. }) && error.was_never_sent() && error.to_string().contains(says), "{error}");
+        }
+        let opened = seen.opened();
+        let Err(error) = pool.get(&spec, "code").await else { panic!("it started") };
+        assert!(matches!(error, Error::GivenUp { failures: 3, .. }) && error.to_string().contains(says) && error.hint().is_some(), "{error}");
+        assert_eq!(seen.opened(), opened, "it is left alone");
+        let upstream = pool.slot(&spec, "code").unwrap();
+        assert!(matches!(upstream.status().state, State::GivenUp { .. }));
+        upstream.retry();
+        assert!(matches!(pool.get(&spec, "code").await, Err(Error::NotStarted { .. })), "until somebody says so");
+    }
+}
+
+#[tokio::test]
+async fn failures_are_followed_by_longer_pauses() {
+    let (mut spec, seen) = peer(Kind::Gone);
+    spec.bounds.backoff = Duration::from_secs(2);
+    let pool = Pool::new();
+    assert!(matches!(pool.get(&spec, "code").await, Err(Error::NotStarted { .. })));
+    let opened = seen.opened();
+    let Err(Error::Backoff { again, .. }) = pool.get(&spec, "code").await else { panic!("no pause") };
+    assert!(again > Duration::from_secs(1) && again <= Duration::from_secs(2), "{again:?}");
+    assert_eq!(seen.opened(), opened);
+    assert!(matches!(pool.statuses()[0].state, State::Backoff { .. }));
+}
+
+#[tokio::test]
+async fn each_agent_has_its_own_connection_unless_it_is_shared() {
+    let (mut spec, seen) = peer(Kind::Legacy);
+    let pool = Pool::new();
+    let one = pool.get(&spec, "one").await.unwrap();
+    let again = pool.get(&spec, "one").await.unwrap();
+    let two = pool.get(&spec, "two").await.unwrap();
+    assert!(Arc::ptr_eq(&one, &again) && !Arc::ptr_eq(&one, &two));
+    assert_eq!(seen.open(), 2);
+    spec.shared = true;
+    let (three, four) = (pool.get(&spec, "one").await.unwrap(), pool.get(&spec, "two").await.unwrap());
+    assert!(Arc::ptr_eq(&three, &four));
+    assert_eq!(seen.opened(), 3);
+    let context = CallContext::default();
+    let many = futures_util::future::join_all((0..20).map(|_| three.call_tool_once(call("echo"), &context))).await;
+    assert!(many.into_iter().all(|done| done.is_ok()), "at the same time");
+}
+
+#[tokio::test]
+async fn a_connection_is_made_once_for_all_who_wait_for_it() {
+    let (spec, seen) = peer(Kind::Modern);
+    let pool = Pool::new();
+    let all = futures_util::future::join_all((0..10).map(|_| pool.get(&spec, "code"))).await;
+    assert!(all.into_iter().all(|got| got.is_ok()) && seen.opened() == 1);
+}
+
+#[tokio::test]
+async fn a_changed_spec_and_a_removed_mount_end_what_was_there() {
+    let (mut spec, seen) = peer(Kind::Legacy);
+    let pool = Pool::new();
+    let old = pool.get(&spec, "code").await.unwrap();
+    spec.hidden.push("rotated-secret".to_owned());
+    let new = pool.get(&spec, "code").await.unwrap();
+    assert!(!Arc::ptr_eq(&old, &new));
+    until("the old one ends", || seen.open() == 1).await;
+    let error = old.call_tool_once(call("echo"), &CallContext::default()).await.unwrap_err();
+    assert!(matches!(error, Error::Stopped { .. }), "{error}");
+    pool.remove("another").await;
+    assert_eq!((pool.of_mount("peer").len(), seen.open()), (1, 1));
+    pool.remove("peer").await;
+    until("the new one ends", || seen.open() == 0).await;
+    assert!(pool.statuses().is_empty() && matches!(new.status().state, State::Stopped));
+    pool.get(&spec, "code").await.unwrap();
+    pool.shut_down().await;
+    until("all end", || seen.open() == 0).await;
+    assert!(matches!(pool.get(&spec, "code").await, Err(Error::Stopped { .. })));
+}
+
+#[tokio::test]
+async fn an_idle_connection_ends_and_comes_back_when_it_is_needed() {
+    let (mut spec, seen) = peer(Kind::Legacy);
+    spec.bounds.idle = Duration::from_millis(50);
+    let pool = Pool::with_bounds(8, Duration::from_millis(20));
+    let upstream = pool.get(&spec, "code").await.unwrap();
+    until("it ends", || seen.open() == 0).await;
+    until("it rests", || upstream.status().state == State::Resting).await;
+    assert!(upstream.call_tool_once(call("echo"), &CallContext::default()).await.is_ok() && seen.opened() == 2);
+    let follower = upstream.changes();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(seen.open(), 1, "somebody follows it");
+    drop(follower);
+    until("nobody does any more", || seen.open() == 0).await;
+}
+
+#[tokio::test]
+async fn a_quiet_connection_is_asked_and_a_dead_one_replaced() {
+    let (mut spec, seen) = peer(Kind::Legacy);
+    (spec.bounds.probe, spec.bounds.backoff) = (Duration::from_millis(30), Duration::from_millis(1));
+    let pool = Pool::with_bounds(8, Duration::from_millis(20));
+    let upstream = pool.get(&spec, "code").await.unwrap();
+    until("it is asked", || seen.count("ping") >= 2).await;
+    assert_eq!(seen.opened(), 1);
+    let _follower = upstream.changes();
+    assert!(upstream.call_tool_once(call("die"), &CallContext::default()).await.is_err());
+    until("it is brought back for whoever follows it", || seen.opened() == 2 && seen.open() == 1).await;
+}
+
+#[tokio::test]
+async fn there_are_only_so_many() {
+    let (mut spec, seen) = peer(Kind::Legacy);
+    spec.bounds.in_flight = 2;
+    let pool = Pool::with_bounds(2, Duration::from_mins(1));
+    let busy = pool.get(&spec, "one").await.unwrap();
+    let hanging: Vec<_> = (0..2)
+        .map(|_| {
+            let busy = Arc::clone(&busy);
+            tokio::spawn(async move { busy.call_tool_once(call("hang"), &CallContext::default()).await })
+        })
+        .collect();
+    until("both are there", || seen.count("tools/call") == 2).await;
+    let error = busy.call_tool_once(call("echo"), &CallContext::default()).await.unwrap_err();
+    assert!(matches!(error, Error::Busy { most: 2, .. }), "{error}");
+    pool.get(&spec, "two").await.unwrap();
+    pool.get(&spec, "three").await.unwrap();
+    until("an idle one made room", || seen.open() == 2).await;
+    let names: Vec<_> = pool.statuses().into_iter().filter_map(|status| status.agent).collect();
+    assert_eq!(names, ["one", "three"]);
+    for call in hanging {
+        call.abort();
+    }
+}
