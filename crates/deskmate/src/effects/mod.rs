@@ -10,7 +10,7 @@
 
 mod bridge_file;
 pub(crate) mod notify;
-mod outbound;
+pub(crate) mod outbound;
 mod spans;
 mod upkeep;
 
