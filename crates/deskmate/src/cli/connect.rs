@@ -144,6 +144,10 @@ pub(super) fn disconnect(global: &Global, args: &DisconnectArgs) -> Result<(), F
     } else if edits.iter().any(Edit::changes) {
         notes.push("a client that runs keeps its connection until it ends; the agent's token still works until `deskmate agent revoke`".to_owned());
     }
+    let (others, _) = configured(&places, &plugin);
+    for other in others.iter().filter(|other| other.host == host && (other.scope, other.name.as_str()) != (scope.word(), args.place.name.as_str())) {
+        notes.push(format!("it has another entry for a desk: {:?} in {} ({})", other.name, places.shown(&other.file), other.scope));
+    }
     Told { host, places: &places, place: &args.place, done: "disconnected", not_done: "not connected", edits, applied, notes }.tell(global)
 }
 
@@ -367,7 +371,8 @@ impl Told<'_> {
             return self.notes.iter().filter(|_| changes).try_for_each(|note| say(note));
         }
         if !changes {
-            return say(&format!("{} is {}: nothing was changed.", host.title(), self.not_done));
+            say(&format!("{} is {}: nothing was changed.", host.title(), self.not_done))?;
+            return self.notes.iter().filter(|_| self.done == "disconnected").try_for_each(|note| say(note));
         }
         say(&format!("{} is {} (entry {:?}, scope {}).", host.title(), self.done, place.name, place.scope.word()))?;
         for applied in &self.applied {

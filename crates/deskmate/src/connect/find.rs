@@ -28,6 +28,10 @@ pub(crate) fn configured(places: &Places, plugin: &Path) -> (Vec<Configured>, Ve
     for host in Host::ALL {
         for scope in [Scope::User, Scope::Project] {
             let Ok(file) = places.servers(host, scope) else { continue };
+            // In the home directory the file of the project is the person's own.
+            if scope == Scope::Project && places.servers(host, Scope::User).is_ok_and(|own| own == file) {
+                continue;
+            }
             match entries(places, host, scope, &file) {
                 Ok(entries) => found.extend(entries),
                 Err(error) => broken.push((host, error)),

@@ -319,6 +319,10 @@ fn entries_are_found_wherever_they_are() {
     assert!(broken.is_empty());
     assert_eq!(found.len(), 13);
     assert!(found.iter().any(|entry| entry.scope == "local" && entry.name == "mine" && entry.folder == Path::new("/src")));
+    let at_home = Places { project: fixture.places.home.clone(), ..fixture.places.clone() };
+    let scopes: Vec<&str> = configured(&at_home, Path::new("/nowhere")).0.iter().map(|entry| entry.scope).collect();
+    assert_eq!(scopes.iter().filter(|scope| **scope == "user").count(), 6, "{scopes:?}");
+    assert!(!scopes.contains(&"project"), "in the home directory a person's own file is no project's: {scopes:?}");
     fixture.write(Host::Cursor, Scope::User, "{");
     let (found, broken) = configured(&fixture.places, &fixture.places.home.join("plugin"));
     assert_eq!((found.len(), broken.len()), (12, 1));

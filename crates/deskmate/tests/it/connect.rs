@@ -74,7 +74,9 @@ fn every_client_is_connected_in_both_ways_and_doctor_tries_them_all() {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     for client in CLIENTS {
-        assert!(good(&run(&desk, None, &["disconnect", client])).contains("is disconnected"), "{client}");
+        let said = good(&run(&desk, None, &["disconnect", client]));
+        assert!(said.contains("is disconnected"), "{client}");
+        assert_eq!(said.matches("it has another entry for a desk").count(), if client == "claude-desktop" { 0 } else { 2 }, "{said}");
         assert!(good(&run(&desk, None, &["disconnect", client])).contains("not connected"), "{client}");
     }
     assert_eq!(doctor(&desk, None, &[]).1.len(), 10);
