@@ -175,7 +175,9 @@ impl Program {
     fn exchange(&mut self, message: &Value) -> Result<Option<Value>, Problem> {
         let gone = || Problem::new("it ended without an answer");
         let stdin = self.stdin.as_mut().ok_or_else(gone)?;
-        stdin.write_all(format!("{message}\n").as_bytes()).and_then(|()| stdin.flush()).map_err(|_| gone())?;
+        // One that does not listen may still have said why.
+        let mut send = |message: &Value| drop(stdin.write_all(format!("{message}\n").as_bytes()).and_then(|()| stdin.flush()));
+        send(message);
         let id = message.get("id");
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -189,8 +191,7 @@ impl Program {
             };
             if answer.get("id") == id && answer.get("method").is_none() {
                 if message.get("method") == Some(&json!("initialize")) {
-                    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-                    stdin.write_all(format!("{ready}\n").as_bytes()).and_then(|()| stdin.flush()).map_err(|_| gone())?;
+                    send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
                 }
                 return Ok(Some(answer));
             }
@@ -200,7 +201,7 @@ impl Program {
     /// Adds what the program complained about.
     fn explain(&mut self, mut problem: Problem) -> Problem {
         self.end();
-        let said = self.complaints.recv_timeout(Duration::from_millis(500)).unwrap_or_default();
+        let said = self.complaints.recv_timeout(END_WITHIN).unwrap_or_default();
         if !said.is_empty() && !said.contains(&problem.message) && problem.fix.is_none() {
             problem.message = format!("{}; it says: {}", problem.message, said.lines().last().unwrap_or_default());
         }
