@@ -128,7 +128,8 @@ pub(super) fn connect(global: &Global, args: &ConnectArgs) -> Result<(), Failure
         notes.extend(overridden(&places, &wanted));
     }
     notes.push("`deskmate doctor` tries it.".to_owned());
-    Told { host, places: &places, place: &args.place, done: "connected", not_done: "already connected", edits, applied, notes }.tell(global)
+    let (done, not_done) = if scope == Scope::Plugin { ("ready to be connected", "ready to be connected already") } else { ("connected", "already connected") };
+    Told { host, places: &places, place: &args.place, done, not_done, edits, applied, notes }.tell(global)
 }
 
 pub(super) fn disconnect(global: &Global, args: &DisconnectArgs) -> Result<(), Failure> {

@@ -16,8 +16,16 @@ pub(crate) const NAME: &str = "deskmate";
 const MARKETPLACE: &str = ".claude-plugin/marketplace.json";
 const DESCRIPTION: &str = "The desk that people and their AI agents share: propose, message, plan and work, and let people decide.";
 
-/// What stands in the plugin's folder, by its path there.
-fn contents(name: &str, entry: &Entry, hooks: Option<&str>) -> Vec<(&'static str, Option<Value>)> {
+const PATHS: [&str; 5] = [MARKETPLACE, "deskmate/.claude-plugin/plugin.json", "deskmate/.mcp.json", "deskmate/hooks/hooks.json", "deskmate/README.md"];
+const README: &str = "# Deskmate\n\n\
+    This plugin connects Claude Code to the desk that people and their AI agents share. With it an agent proposes what it intends, sends and reads\n\
+    messages, and takes over tasks; people decide in one inbox, and everything that happened can be proved.\n\n\
+    It was made by `deskmate connect claude-code --scope plugin` for the desk of one person on one machine, whose program and data directory it\n\
+    names. If that desk is closed, the agent's token is taken from `DESKMATE_TOKEN`, or from the file that the entry names. If it has hooks,\n\
+    the desk is asked before a tool is used, and a tool is not used when the desk cannot be asked.\n";
+
+/// What stands in the plugin's folder, in the order of [`PATHS`].
+fn contents(name: &str, entry: &Entry, hooks: Option<&str>) -> [Option<String>; 5] {
     let version = env!("CARGO_PKG_VERSION");
     let mut server = json!({});
     for (path, field) in entry.fields(Host::ClaudeCode, &Value::Null) {
@@ -27,13 +35,17 @@ fn contents(name: &str, entry: &Entry, hooks: Option<&str>) -> Vec<(&'static str
             *place = value;
         }
     }
-    let plugin = json!({ "name": NAME, "version": version, "description": DESCRIPTION });
+    let author = json!({ "name": "The Deskmate authors" });
+    let plugin = json!({ "name": NAME, "version": version, "description": DESCRIPTION, "author": author, "license": "Apache-2.0 OR MIT" });
     let listed = json!({ "name": NAME, "source": "./deskmate", "description": DESCRIPTION, "version": version });
-    vec![
-        (MARKETPLACE, Some(json!({ "name": NAME, "owner": { "name": "Deskmate" }, "description": "A desk on this machine", "plugins": [listed] }))),
-        ("deskmate/.claude-plugin/plugin.json", Some(plugin)),
-        ("deskmate/.mcp.json", Some(json!({ "mcpServers": { name: server } }))),
-        ("deskmate/hooks/hooks.json", hooks.map(hook_settings)),
+    let marketplace = json!({ "name": NAME, "owner": author, "description": "A desk on this machine", "plugins": [listed] });
+    let text = |value: Value| serde_json::to_string_pretty(&value).unwrap_or_default() + "\n";
+    [
+        Some(text(marketplace)),
+        Some(text(plugin)),
+        Some(text(json!({ "mcpServers": { name: server } }))),
+        hooks.map(|command| text(hook_settings(command))),
+        Some(README.to_owned()),
     ]
 }
 
@@ -50,20 +62,18 @@ fn place<'v>(value: &'v mut Value, path: &[&str]) -> Option<&'v mut Value> {
 /// What has to be changed for the plugin to be there.
 pub(super) fn plan(folder: &Path, name: &str, entry: &Entry, hooks: Option<&str>) -> Result<Vec<Edit>> {
     refuse_foreign(folder)?;
-    let mut edits = Vec::new();
-    for (path, value) in contents(name, entry, hooks) {
-        let after = value.map(|value| serde_json::to_string_pretty(&value).unwrap_or_default() + "\n");
-        edits.push(Edit { found: files::read(&folder.join(path), None)?, after, holds_token: false, shared: true });
-    }
-    Ok(edits)
+    edits(folder, contents(name, entry, hooks))
 }
 
 /// What has to be changed for it to be gone.
 pub(super) fn plan_removal(folder: &Path) -> Result<Vec<Edit>> {
     refuse_foreign(folder)?;
-    let paths = [MARKETPLACE, "deskmate/.claude-plugin/plugin.json", "deskmate/.mcp.json", "deskmate/hooks/hooks.json"];
-    let edit = |path| Ok(Edit { found: files::read(&folder.join(path), None)?, after: None, holds_token: false, shared: true });
-    paths.into_iter().map(edit).collect()
+    edits(folder, Default::default())
+}
+
+fn edits(folder: &Path, contents: [Option<String>; 5]) -> Result<Vec<Edit>> {
+    let files = PATHS.iter().zip(contents);
+    files.map(|(path, after)| Ok(Edit { found: files::read(&folder.join(path), None)?, after, holds_token: false, shared: true })).collect()
 }
 
 /// The folders that are left empty.

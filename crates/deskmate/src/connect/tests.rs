@@ -284,7 +284,7 @@ fn a_plugin_is_made_and_taken_away_whole() {
     let fixture = Fixture::new();
     let folder = fixture.places.home.join("plugin");
     let with = Wanted { plugin: folder.clone(), hooks: Some("deskmate hook".to_owned()), ..wanted(Host::ClaudeCode, Scope::Plugin, Token::Asked) };
-    assert_eq!(fixture.connect(&with).unwrap().len(), 4);
+    assert_eq!(fixture.connect(&with).unwrap().len(), 5);
     assert!(fixture.connect(&with).unwrap().is_empty());
     let read = |path: &str| serde_json::from_str::<Value>(&std::fs::read_to_string(folder.join(path)).unwrap()).unwrap();
     assert_eq!(read(".claude-plugin/marketplace.json")["plugins"][0]["source"], "./deskmate");
@@ -297,7 +297,7 @@ fn a_plugin_is_made_and_taken_away_whole() {
     assert!(!folder.join("deskmate/hooks/hooks.json").exists());
     std::fs::write(folder.join("mine.txt"), "x").unwrap();
     let removal = plan_removal(&fixture.places, Host::ClaudeCode, Scope::Plugin, "desk", &folder).unwrap();
-    assert_eq!(fixture.apply(&removal).unwrap().len(), 3);
+    assert_eq!(fixture.apply(&removal).unwrap().len(), 4);
     clear_plugin(&folder);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "what is not ours stays");
     std::fs::create_dir_all(folder.join(".claude-plugin")).unwrap();
