@@ -10,10 +10,10 @@ from desk import BINARY, Desk, check
 MODULES = Path(os.environ["CLIENTS"], "node_modules/@google/gemini-cli")
 
 
-def gemini(desk, *args):
+def gemini(desk, *args, **more):
     work = desk.root / "work"
     work.mkdir(exist_ok=True)
-    env = desk.env(TERM="dumb", NO_COLOR="1", GEMINI_CLI_TRUST_WORKSPACE="true", GEMINI_CLI_NO_RELAUNCH="true")
+    env = desk.env(TERM="dumb", NO_COLOR="1", GEMINI_CLI_TRUST_WORKSPACE="true", GEMINI_CLI_NO_RELAUNCH="true", **more)
     command = [os.environ["NODE"], str(MODULES / "bundle/gemini.js"), *args]
     done = subprocess.run(command, env=env, cwd=work, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
     return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)

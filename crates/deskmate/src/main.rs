@@ -5,6 +5,7 @@ mod app;
 mod background;
 mod cli;
 mod config;
+mod connect;
 mod effects;
 mod front;
 mod hands;

@@ -20,7 +20,7 @@ export async function decided({ desk, page }, agent, answers, more = {}) {
 async function empty({ desk, page }) {
   await page.goto(`${desk.url}/agents`);
   await page.getByText("No agent yet").waitFor();
-  check(await page.getByText("deskmate mcp --agent code").isVisible(), "without agents the page says how to connect one");
+  check(await page.getByText("deskmate connect claude-code").isVisible(), "without agents the page says how to connect one");
   await page.goto(`${desk.url}/trust`);
   check(await page.getByText("Nothing is known of any agent yet").isVisible(), "and so does trust");
   await page.goto(`${desk.url}/agents/nobody`);
@@ -112,7 +112,7 @@ async function registering({ desk, page }) {
   await page.getByLabel("What it is for").fill(HOSTILE);
   await page.getByRole("button", { name: "Register" }).click();
   const token = await until("the token is shown", async () => (await page.locator("#token-text").textContent()).startsWith("dma_") && page.locator("#token-text").textContent());
-  check((await page.locator("#token-command").textContent()) === `claude mcp add desk -e DESKMATE_TOKEN=${token} -- deskmate mcp`, "registering shows the token and how to connect");
+  check((await page.locator("#token-command").textContent()) === `DESKMATE_TOKEN=${token} deskmate connect claude-code`, "registering shows the token and how to connect");
   check(!(await page.locator("#toasts").textContent()).includes("dma_"), "and not in a toast");
   await screens(page, "token");
   await page.keyboard.press("Escape");

@@ -5,6 +5,7 @@ mod call;
 mod client;
 #[cfg(feature = "conformance")]
 mod conformance;
+mod connect;
 mod doctor;
 mod front;
 mod identity;
@@ -78,8 +79,12 @@ enum Command {
     Front(front::Front),
     /// Show whether the desk runs, in which mode, and how large its record is
     Status,
-    /// Check which bounds this machine keeps around programs that agents run
-    Doctor,
+    /// Connect a client to this desk: write its entry into the file that the client reads
+    Connect(connect::ConnectArgs),
+    /// Take this desk's entry out of a client's file
+    Disconnect(connect::DisconnectArgs),
+    /// Check the desk, try every connection that clients have to it, and say what is wrong and what to do
+    Doctor(doctor::DoctorArgs),
     /// Stop the running desk
     Stop,
     /// Print a new link for the first owner, while the desk has none
@@ -199,7 +204,9 @@ pub(crate) fn run() -> ExitCode {
         Command::Mcp(args) => mcp::run(&global, args),
         Command::Front(args) => front::run(&global, &args),
         Command::Status => server::status(&global),
-        Command::Doctor => doctor::run(&global),
+        Command::Connect(args) => connect::connect(&global, &args),
+        Command::Disconnect(args) => connect::disconnect(&global, &args),
+        Command::Doctor(args) => doctor::run(&global, &args),
         Command::Stop => server::stop(&global),
         Command::Claim => server::claim(&global),
         Command::Call(args) => call::run(&global, args),

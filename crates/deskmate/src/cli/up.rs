@@ -247,13 +247,10 @@ async fn unused(activity: &Activity, linger: Option<Duration>) {
 
 /// The command that connects Claude Code to this desk, so that it works as it is printed.
 fn connect(settings: &Settings, mode: Mode) -> String {
-    let (token, agent) = match mode {
-        Mode::Open => ("", " --agent code"),
-        Mode::Closed => (" -e DESKMATE_TOKEN=dma_…", ""),
-    };
+    let token = if mode == Mode::Open { "" } else { "DESKMATE_TOKEN=dma_… " };
     let usual = config::user_home().is_some_and(|home| home.join(".deskmate") == settings.home);
     let home = if usual { String::new() } else { format!(" --home '{}'", settings.home.display()) };
-    format!("claude mcp add desk{token} -- {} mcp{agent}{home}", own_name())
+    format!("{token}{} connect claude-code{home}", own_name())
 }
 
 /// How this program is called: by its name where the search path finds it, otherwise by its path.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, HOST, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
-use hyper::{Request, StatusCode, Uri};
+use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -42,24 +42,35 @@ impl Receiver {
     /// Sends a body and waits for the answer's first line. What goes wrong is told in our words: what the receiver wrote is
     /// not repeated.
     pub(crate) async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<Answer, String> {
-        match tokio::time::timeout(TIMEOUT, self.exchange(headers, body)).await {
+        let answer = self.within_time(headers, body, None).await?;
+        let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Ok(Answer { status: answer.status(), retry_after })
+    }
+
+    /// Sends a body and takes the whole answer, which may not be larger than that.
+    pub(crate) async fn ask(&self, headers: HeaderMap, body: Bytes, bytes_max: usize) -> Result<Response<Bytes>, String> {
+        self.within_time(headers, body, Some(bytes_max)).await
+    }
+
+    async fn within_time(&self, headers: HeaderMap, body: Bytes, take: Option<usize>) -> Result<Response<Bytes>, String> {
+        match tokio::time::timeout(TIMEOUT, self.exchange(headers, body, take)).await {
             Ok(answer) => answer,
             Err(_) => Err(format!("the receiver did not answer within {} s", TIMEOUT.as_secs())),
         }
     }
 
-    async fn exchange(&self, headers: HeaderMap, body: Bytes) -> Result<Answer, String> {
+    async fn exchange(&self, headers: HeaderMap, body: Bytes, take: Option<usize>) -> Result<Response<Bytes>, String> {
         let host = self.url.host().ok_or_else(|| "the address has no host".to_owned())?;
         let secure = self.url.scheme_str() == Some("https");
         let stream = connect(host, self.url.port_u16().unwrap_or(if secure { 443 } else { 80 }), !secure).await?;
         if !secure {
-            return self.send(stream, headers, body).await;
+            return self.send(stream, headers, body, take).await;
         }
         let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(bare).map_err(|_| "the address has no valid host".to_owned())?;
         let tls = tokio_rustls::TlsConnector::from(self.tls()?);
         let stream = tls.connect(name, stream).await.map_err(|error| format!("TLS: {error}"))?;
-        self.send(stream, headers, body).await
+        self.send(stream, headers, body, take).await
     }
 
     fn tls(&self) -> Result<Arc<rustls::ClientConfig>, String> {
@@ -70,7 +81,11 @@ impl Receiver {
         Ok(Arc::clone(self.tls.get_or_init(|| read)))
     }
 
-    async fn send<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S, headers: HeaderMap, body: Bytes) -> Result<Answer, String> {
+    /// One request. Of the answer's body nothing is taken, or as much as is asked for.
+    async fn send<S>(&self, stream: S, headers: HeaderMap, body: Bytes, take: Option<usize>) -> Result<Response<Bytes>, String>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.map_err(|error| format!("HTTP: {error}"))?;
         // It ends with the sender, and with the time that the whole exchange has.
@@ -83,9 +98,13 @@ impl Receiver {
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(concat!("deskmate/", env!("CARGO_PKG_VERSION"))));
         request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         let answer = sender.send_request(request).await.map_err(|error| format!("HTTP: {error}"))?;
+        let (head, body) = answer.into_parts();
+        let body = match take {
+            None => Bytes::new(),
+            Some(bytes_max) => Limited::new(body, bytes_max).collect().await.map_err(|error| format!("HTTP: {error}"))?.to_bytes(),
+        };
         drop(connection);
-        let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        Ok(Answer { status: answer.status(), retry_after })
+        Ok(Response::from_parts(head, body))
     }
 }
 

@@ -41,7 +41,7 @@ fn greeting(desk: &Desk, args: &[&str], last: &str) -> String {
 fn a_start_says_where_it_listens_in_which_mode_and_what_comes_next() {
     let desk = Desk::new();
     let open = greeting(&desk, &[], "Ctrl-C");
-    for part in ["listens on http://127.0.0.1:", "mode       open", "/claim?code=", "claude mcp add desk", "--agent code"] {
+    for part in ["listens on http://127.0.0.1:", "mode       open", "/claim?code=", "connect claude-code"] {
         assert!(open.contains(part), "{part}: {open}");
     }
     let said: serde_json::Value = serde_json::from_str(&greeting(&desk, &["--json"], "}")).expect("JSON");

@@ -5,6 +5,8 @@ mod bridge_file;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod connect;
+#[cfg(test)]
 mod cowork;
 #[cfg(test)]
 mod coworker;

@@ -87,7 +87,7 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
             @if lines.is_empty() {
                 (empty("No agent yet", html! {
                     p { "Connect one by name, or register it here so that it has to prove who it is:" }
-                    pre.block { "claude mcp add desk -- deskmate mcp --agent code" }
+                    pre.block { "deskmate connect claude-code" }
                 }))
             } @else {
                 ol.rows.card id="agents" { @for line in &lines { (line) } }

@@ -52,8 +52,8 @@ pub(super) async fn show(visit: &Visit) -> Result<Markup, Fault> {
             h2 id="tour-title" { "First steps" }
             ol {
                 (step(connected, "Connect an agent", html! {
-                    p { "Claude Code, for example; others take the same command. It says who it is by name, until you register it." }
-                    (block("claude mcp add desk -- deskmate mcp --agent code"))
+                    p { "Claude Code, for example; claude-desktop, codex, cursor, gemini and vscode are connected alike. It says who it is by name, until you register it." }
+                    (block("deskmate connect claude-code"))
                 }))
                 (step(proposed, "See its first proposal arrive", html! {
                     p { "Ask the agent to propose something, or stand in for it:" }

@@ -6,7 +6,7 @@ const at = (id) => document.getElementById(id);
 function showToken({ agent, token, expires_at: until }) {
   at("token-agent").textContent = agent;
   at("token-text").textContent = token;
-  at("token-command").textContent = `claude mcp add desk -e DESKMATE_TOKEN=${token} -- deskmate mcp`;
+  at("token-command").textContent = `DESKMATE_TOKEN=${token} deskmate connect claude-code`;
   at("token-until").textContent = new Date(until).toLocaleDateString(undefined, { dateStyle: "long" });
   at("token").showModal();
 }
