@@ -2,7 +2,7 @@
 //! rows, tells the record what happened, and does nothing else. Time and chance come in through [`World`]; files,
 //! networks and processes are not reachable from here, which is why this crate depends on none of them.
 //!
-//! A capability is one folder: `bridge`, `cowork`, `edit`, `identity`, `import`, `job`, `meter`, `notify`, `policy`, `program`,
+//! A capability is one folder: `bridge`, `cowork`, `edit`, `hook`, `identity`, `import`, `job`, `meter`, `notify`, `policy`, `program`,
 //! `record`, `request`, `trust`, `workspace`. What they share is in `call`.
 
 pub mod backlog;
@@ -12,6 +12,7 @@ pub mod cowork;
 pub mod desk;
 pub mod edit;
 mod error;
+pub mod hook;
 pub mod identity;
 pub mod import;
 pub mod job;

@@ -1,0 +1,3 @@
+//! Agents' own tools: what they would do, before they do it.
+
+pub mod shell;
