@@ -15,6 +15,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 9, name: "requests: what waits of one kind", sql: include_str!("schema/009_pending_kind.sql") },
     Migration { version: 10, name: "requests: what is at stake first, of those the newest", sql: include_str!("schema/010_place.sql") },
     Migration { version: 11, name: "workspace: plans and their steps", sql: include_str!("schema/011_plan.sql") },
+    Migration { version: 14, name: "hooks: calls of agents' own tools", sql: include_str!("schema/014_hook.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
@@ -67,4 +68,7 @@ pub const TABLES: &[(&str, &str)] = &[
     ("notification_channel", "name"),
     ("plan", "id"),
     ("plan_part", "plan, number"),
+    ("hook_call", "agent, call"),
+    ("hook_request", "request"),
+    ("hook_told", "agent, session, subject"),
 ];

@@ -8,6 +8,7 @@ mod config;
 mod effects;
 mod hands;
 mod home;
+mod hook;
 mod http;
 mod import;
 mod keep;

@@ -13,6 +13,8 @@ mod desk;
 #[cfg(test)]
 mod extension;
 #[cfg(test)]
+mod hook;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod import;
