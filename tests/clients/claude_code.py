@@ -19,18 +19,22 @@ class Model(BaseHTTPRequestHandler):
     wanted = None
     offered = []
     results = []
+    heard = []
 
     def do_POST(self):
-        request = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+        body = self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}"
+        Model.heard.append(body.decode())
+        request = json.loads(body)
         if not self.path.startswith("/v1/messages"):
             return self.answer(404, b"{}")
         if "count_tokens" in self.path:
             return self.answer(200, b'{"input_tokens": 1}')
         tools = [tool["name"] for tool in request.get("tools", [])]
-        last = request["messages"][-1]["content"]
-        results = [block for block in last if block.get("type") == "tool_result"] if isinstance(last, list) else []
+        said = [message["content"] for message in request["messages"] if isinstance(message["content"], list)]
+        # What hooks add may stand after a result, so it is sought in all that was said.
+        results = [block for content in said for block in content if block.get("type") == "tool_result"]
         Model.offered = tools or Model.offered
-        Model.results += results
+        Model.results = results or Model.results
         tool, arguments = Model.wanted
         if results or tool not in tools:
             block, reason = {"type": "text", "text": "Done."}, "end_turn"

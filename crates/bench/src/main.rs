@@ -4,6 +4,7 @@
 mod bridge;
 mod fill;
 mod floor;
+mod hook;
 mod http;
 mod inbox;
 mod large;
@@ -38,6 +39,12 @@ enum Command {
         /// Measure proposals instead of sends
         #[arg(long)]
         propose: bool,
+    },
+    /// One hook as a fresh process against one append with fdatasync
+    Hook {
+        /// How many of each
+        #[arg(long, default_value_t = 500)]
+        rounds: u32,
     },
     /// Make a large store in a data directory
     Fill {
@@ -103,6 +110,10 @@ fn main() {
             let found = floor::run(program, rounds, propose);
             let what = if propose { "proposal" } else { "send" };
             println!("append 4 kB and fdatasync p50 {:.3} ms, durable {what} p50 {:.3} ms, beyond {:.3} ms", found.disk, found.call, found.beyond());
+        }
+        Command::Hook { rounds } => {
+            let found = hook::run(program, rounds);
+            println!("append 4 kB and fdatasync p50 {:.3} ms, one hook p50 {:.3} ms, beyond {:.3} ms", found.disk, found.call, found.beyond());
         }
         Command::Fill { home, messages, recipients } => println!("{:.0} messages/s", fill::run(&home, messages, recipients)),
         Command::ReadLarge { home } => line("read_messages, a page of 50", large::quantiles(&large::read(program, &home))),

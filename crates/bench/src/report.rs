@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::load::{LoadArgs, Scenario};
-use crate::{bridge, fill, floor, inbox, large, load};
+use crate::{bridge, fill, floor, hook, inbox, large, load};
 
 /// What `bench all` takes beside the binary.
 pub struct Plan<'a> {
@@ -40,6 +40,9 @@ pub fn all(plan: &Plan<'_>) {
         let found = format!("{:.2} ms ({:.2} ms against {:.2} ms)", beyond.beyond(), beyond.call, beyond.disk);
         table.add(&format!("one durable {what} beyond one 4 kB append with fdatasync, p50"), target, found);
     }
+    let beyond = hook::run(plan.program, 500);
+    let found = format!("{:.2} ms ({:.2} ms against {:.2} ms)", beyond.beyond(), beyond.call, beyond.disk);
+    table.add("one hook as a fresh process, durable, beyond one such append, p50", "≤ 6 ms", found);
     loads(plan, &mut table);
     inboxes(plan, &mut table);
     stores(plan, &mut table);

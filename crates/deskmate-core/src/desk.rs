@@ -7,6 +7,7 @@ use deskmate_db::Engine;
 
 use crate::call::{Access, Cx, Mode, Op, Role, Toolset};
 use crate::limits::TITLE_CHARS_MAX;
+use crate::policy::settings::HookMode;
 use crate::record::{self, EventRow, Kind, Proof};
 use crate::{Error, Result, backlog, check_text, format_time, identity, job};
 
@@ -52,17 +53,28 @@ struct Status {
     engine: String,
     /// Whether an agent and domain that no mapping names is held (`strict`) or gets the default policy (`permissive`).
     policy_mode: crate::policy::PolicyMode,
+    /// Whether what is decided about agents' own tools holds (`enforce`), or is only told to the record (`observe`).
+    hooks: HookMode,
+    /// Said loudly where something that people count on is off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
     /// How many events the record has.
     events: u64,
 }
 
+/// What a desk says that only observes.
+const OBSERVES: &str = "HOOKS ONLY OBSERVE: what is decided about agents' own tools is recorded, and nothing is enforced";
+
 fn status(cx: &mut Cx<'_, '_>, _: GetStatus) -> Result<Status> {
+    let hooks = crate::policy::current(cx)?.settings("").hooks.mode;
     Ok(Status {
         mode: identity::mode(cx.tx)?,
         agents: identity::agent_count(cx.tx)?,
         claimed: identity::is_claimed(cx.tx)?,
         engine: if cx.tx.engine() == Engine::Sqlite { "sqlite" } else { "postgres" }.to_owned(),
         policy_mode: crate::policy::current(cx)?.parts().mode,
+        hooks,
+        warning: (hooks == HookMode::Observe).then_some(OBSERVES),
         events: record::size(cx.tx)?,
     })
 }

@@ -2,8 +2,8 @@
 //! rows, tells the record what happened, and does nothing else. Time and chance come in through [`World`]; files,
 //! networks and processes are not reachable from here, which is why this crate depends on none of them.
 //!
-//! A capability is one folder: `bridge`, `cowork`, `edit`, `identity`, `import`, `job`, `meter`, `notify`, `policy`, `program`,
-//! `record`, `request`, `secret`, `trust`, `workspace`. What they share is in `call`;
+//! A capability is one folder: `bridge`, `cowork`, `edit`, `gateway`, `hook`, `identity`, `import`, `job`, `meter`, `notify`,
+//! `policy`, `program`, `record`, `request`, `secret`, `trust`, `workspace`. What they share is in `call`;
 //! `redact` takes secrets and personal data out of what others wrote.
 
 pub mod backlog;
@@ -13,6 +13,7 @@ pub mod cowork;
 pub mod desk;
 pub mod edit;
 mod error;
+pub mod hook;
 pub mod identity;
 pub mod import;
 pub mod job;

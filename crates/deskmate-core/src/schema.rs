@@ -16,6 +16,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 10, name: "requests: what is at stake first, of those the newest", sql: include_str!("schema/010_place.sql") },
     Migration { version: 11, name: "workspace: plans and their steps", sql: include_str!("schema/011_plan.sql") },
     Migration { version: 13, name: "secrets", sql: include_str!("schema/013_secret.sql") },
+    Migration { version: 14, name: "hooks: calls of agents' own tools", sql: include_str!("schema/014_hook.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
@@ -69,4 +70,7 @@ pub const TABLES: &[(&str, &str)] = &[
     ("plan", "id"),
     ("plan_part", "plan, number"),
     ("secret", "name"),
+    ("hook_call", "agent, call"),
+    ("hook_request", "request"),
+    ("hook_told", "agent, session, subject"),
 ];

@@ -205,10 +205,16 @@ impl App {
         let op = self.desk.registry.get(&call.operation);
         let (waits, followed) = (op.is_some_and(|op| op.waits), op.is_some_and(|op| op.is_followed()));
         let first = self.desk.call(call.clone()).await?;
+        // Of some operations only some answers are followed; when what was waited for has happened, the call is made again.
+        let again = match (&first.outcome, op) {
+            (Outcome::Done(said), Some(op)) => op.goes_on(said),
+            _ => None,
+        };
+        let followed = followed && again != Some(false);
         if !followed && (!waits || matches!(first.outcome, Outcome::Done(_))) {
             return Ok(first);
         }
-        if followed {
+        if followed && again.is_none() {
             self.queued.send_modify(|calls| *calls += 1);
         }
         let asked = call.input.get("timeout_seconds").and_then(Value::as_u64).map_or(WAIT_MAX, Duration::from_secs);
@@ -235,7 +241,7 @@ impl App {
                 None => self.desk.call(call.clone()).await?,
             };
             if matches!(answer.outcome, Outcome::Done(_)) {
-                return Ok(answer);
+                return if again == Some(true) { self.desk.call(call.clone()).await } else { Ok(answer) };
             }
             if timeout_at(deadline, futures_util::future::select_all(woken)).await.is_err() {
                 return Ok(answer);

@@ -97,6 +97,9 @@ pub(crate) struct File {
     /// The folders in which agents look around, and which plans change.
     #[schemars(with = "judgement::WorkspaceSettings")]
     workspace: Option<IgnoredAny>,
+    /// What the desk does when clients' hooks ask about agents' own tools.
+    #[schemars(with = "judgement::HookSettings")]
+    hooks: Option<IgnoredAny>,
     /// The same sections for single domains; a trailing `*` stands for any ending.
     #[schemars(with = "std::collections::BTreeMap<String, policy::Settings>")]
     domains: Option<IgnoredAny>,
@@ -491,8 +494,21 @@ mod tests {
     /// A key that nobody reads would be a setting without effect, and one that is read twice would have two meanings.
     #[test]
     fn every_key_of_the_file_belongs_to_somebody() {
-        let sections =
-            ["policies", "rules", "tests", "mappings", "trust", "authority", "feedback", "handoff", "governance", "workspace", "domains", "policy_mode"];
+        let sections = [
+            "policies",
+            "rules",
+            "tests",
+            "mappings",
+            "trust",
+            "authority",
+            "feedback",
+            "handoff",
+            "governance",
+            "workspace",
+            "hooks",
+            "domains",
+            "policy_mode",
+        ];
         let schema = schema();
         let keys: std::collections::BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(keys, sections.into_iter().chain(FILE_KEYS.iter().copied()).collect());

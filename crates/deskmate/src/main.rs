@@ -10,6 +10,7 @@ mod effects;
 mod front;
 mod hands;
 mod home;
+mod hook;
 mod http;
 mod import;
 mod keep;

@@ -191,7 +191,7 @@ pub(super) fn read(cx: &mut Cx<'_, '_>, input: ReadMessages) -> Result<Messages>
     Ok(Messages::new(page, elsewhere))
 }
 
-fn waiting(cx: &mut Cx<'_, '_>, me: &str, project: &str, page: &PageIn) -> Result<Page<MessageRow>> {
+pub(super) fn waiting(cx: &mut Cx<'_, '_>, me: &str, project: &str, page: &PageIn) -> Result<Page<MessageRow>> {
     let bad = || Error::invalid("cursor", "is not a cursor that this operation gave out");
     let (rank, created_at, message): (i64, i64, &str) = match &page.after {
         None => (-1, 0, ""),
@@ -211,7 +211,7 @@ pub(super) const NEXT_PROJECT: &str = "select project from delivery where recipi
      order by project, rank, created_at, message limit 1";
 
 /// The other projects in which messages wait: one step of the index for each, however many messages they hold.
-fn projects_waiting(tx: &mut Tx<'_>, me: &str, except: &str) -> Result<Vec<String>> {
+pub(super) fn projects_waiting(tx: &mut Tx<'_>, me: &str, except: &str) -> Result<Vec<String>> {
     let mut projects = Vec::new();
     let mut last = String::new();
     while projects.len() < ELSEWHERE_MAX {

@@ -25,6 +25,7 @@ mod state;
 mod task_out;
 mod tasks;
 mod threads;
+mod unread;
 mod update;
 
 use crate::call::{Op, Toolset};
@@ -38,6 +39,7 @@ pub(crate) use groups::accept_group_edit;
 pub use plans::indexed;
 pub use reservations::sweep_reservations;
 pub use retention::{Slice, prune_messages, prune_reservations, prune_tasks};
+pub(crate) use unread::unread;
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[

@@ -26,6 +26,8 @@ pub enum Toolset {
     Cowork,
     /// Files beneath roots, and plans that change them.
     Workspace,
+    /// What clients' hooks ask before and after an agent's own tool calls. Mounted only by name.
+    Hook,
     /// The desk itself: record, jobs, identity. Served to people and their programs, not mounted for agents.
     Desk,
     /// Fixtures for protocol tests; never part of a released binary.
@@ -39,6 +41,7 @@ impl Toolset {
             Self::Bridge => "bridge",
             Self::Cowork => "cowork",
             Self::Workspace => "workspace",
+            Self::Hook => "hook",
             Self::Desk => "desk",
             Self::Conformance => "conformance",
         }
@@ -144,6 +147,7 @@ pub struct Op {
     prepare: Option<Box<Prepare>>,
     wants: Option<Box<Wants>>,
     follow: Option<Box<Follow>>,
+    follow_when: Option<fn(&Value) -> bool>,
     writes_when: Option<fn(&Value) -> bool>,
     secrets: &'static [&'static str],
     secret_input: &'static [&'static str],
@@ -251,6 +255,7 @@ impl Op {
             prepare: None,
             wants: None,
             follow: None,
+            follow_when: None,
             writes_when: None,
             secrets: &[],
             secret_input: &[],
@@ -271,6 +276,14 @@ impl Op {
             Wait::NotYet(answer) => Ok(Outcome::NotYet(encode(&answer)?)),
         }));
         self
+    }
+
+    /// Only some answers begin something that ends later. When it has ended the same call is made once more, and that
+    /// answer counts: what was waited for may be used up by it.
+    #[must_use]
+    pub fn followed_when<O: Serialize + 'static>(mut self, says_so: fn(&Value) -> bool, follow: fn(&mut Cx<'_, '_>, &Value) -> Result<Wait<O>>) -> Self {
+        self.follow_when = Some(says_so);
+        self.followed(follow)
     }
 
     /// Says who may call it.
@@ -530,6 +543,11 @@ impl Op {
     /// Whether something goes on after its answer.
     pub fn is_followed(&self) -> bool {
         self.follow.is_some()
+    }
+
+    /// Whether something goes on after this answer, of an operation of which only some answers are followed.
+    pub fn goes_on(&self, answer: &Value) -> Option<bool> {
+        self.follow_when.map(|says_so| says_so(answer))
     }
 
     /// What became of an answer.

@@ -256,7 +256,8 @@ pub(super) struct BeginOut {
 pub(super) fn begin(cx: &mut Cx<'_, '_>, input: BeginAct) -> Result<BeginOut> {
     let found = find(cx, "proposal_id", &input.proposal_id)?;
     if !found.kind.is_reported() {
-        return Err(Error::conflict("the desk does this itself").hint("workspace_execute_plan begins it"));
+        let hint = if found.kind == RequestKind::ToolCall { "make the same tool call again" } else { "workspace_execute_plan begins it" };
+        return Err(Error::conflict("this is not begun by hand").hint(hint));
     }
     let target_state = input.target_state.map(|state| words::said("target_state", state, CHANGE_BYTES_MAX)).transpose()?;
     let begun = request::begin(cx, &found.id, target_state.as_ref())?;

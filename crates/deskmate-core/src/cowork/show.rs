@@ -210,6 +210,8 @@ fn next_step(request: &Request, state: State, granted: bool) -> Option<String> {
         (State::Pending, _) => format!("wait: call cowork_wait_for_decision with request_id {id} again"),
         (State::Approved, RequestKind::Handoff) => "read the instructions, then acknowledge them with cowork_acknowledge_instructions".to_owned(),
         (State::Approved, RequestKind::Plan) if granted => "do it with workspace_execute_plan".to_owned(),
+        (State::Approved, RequestKind::ToolCall) if granted => "make exactly this tool call again: it runs once".to_owned(),
+        (State::Executing | State::Ambiguous, RequestKind::ToolCall) => return None,
         (State::Executing | State::Ambiguous, RequestKind::Plan) => "look at it with workspace_get_plan".to_owned(),
         (State::Approved, _) if granted => format!("do exactly this, then call cowork_log with proposal_id {id} and its outcome"),
         (State::Approved, _) if request.kind.is_act() => "the grant ran out before it was used: propose it again".to_owned(),

@@ -17,7 +17,7 @@ pub const HIGH_RISK_LIST: &str = "authority.high_risk_fields";
 /// Where the act's own use was already taken from the meters, give [`Counters::without`] it.
 pub fn decide(rulebook: &Rulebook, act: &Act, standing: &Standing, counters: &Counters, now: i64) -> Decision {
     let (mapping_found, applied) = rulebook.applied(&standing.agent, &act.domain);
-    Run::new(rulebook, act, standing, counters, now).decide(mapping_found, applied)
+    Run::new(rulebook, act, standing, counters, now).decide(mapping_found, &applied)
 }
 
 /// The answer under one policy and the rules for everybody, as if a mapping named it: for the cases beside a policy.

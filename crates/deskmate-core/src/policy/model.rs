@@ -275,11 +275,13 @@ pub enum Section {
     Governance,
     /// Where agents may look around, and plans change something.
     Workspace,
+    /// What the desk does when clients' hooks ask about agents' own tools.
+    Hooks,
 }
 
 impl Section {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Trust, Self::Authority, Self::Feedback, Self::Handoff, Self::Governance, Self::Workspace];
+    pub const ALL: [Self; 7] = [Self::Trust, Self::Authority, Self::Feedback, Self::Handoff, Self::Governance, Self::Workspace, Self::Hooks];
 
     /// The stable name.
     pub fn name(self) -> &'static str {
@@ -290,12 +292,13 @@ impl Section {
             Self::Handoff => "handoff",
             Self::Governance => "governance",
             Self::Workspace => "workspace",
+            Self::Hooks => "hooks",
         }
     }
 
-    /// Whether a domain may have its own: folders are not a matter of domains.
+    /// Whether a domain may have its own: folders and hooks are not a matter of domains.
     pub(super) fn is_for_domains(self) -> bool {
-        self != Self::Workspace
+        !matches!(self, Self::Workspace | Self::Hooks)
     }
 
     /// The section of a name.

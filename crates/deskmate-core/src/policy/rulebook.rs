@@ -1,5 +1,6 @@
 //! Everything in force, compiled once for each content and shared.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,9 +10,10 @@ use regex::Regex;
 
 use super::condition::{Condition, environment, regex};
 use super::index::{Matches, Patterns};
-use super::model::{DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Parts, Policy, PolicyMode, Rule};
+use super::model::{DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Parts, Policy, PolicyMode, Rule};
 use super::store::Content;
 use super::{Problem, Settings, rules};
+use crate::hook::{self, HOOK_POLICY};
 
 /// Everything in force, ready to decide with.
 pub struct Rulebook {
@@ -21,6 +23,7 @@ pub struct Rulebook {
     policies: Vec<Compiled>,
     by_name: BTreeMap<String, u32>,
     default: u32,
+    starter: u32,
     pub(super) global: Option<u32>,
     agents: Patterns,
     domains_of: Vec<Patterns>,
@@ -183,14 +186,19 @@ impl Rulebook {
             add(name, Compiled::unreadable(name, version(name), why));
         }
         for name in parts.mappings.iter().map(|mapping| mapping.policy.as_str()).collect::<BTreeSet<_>>() {
-            if name != DEFAULT_POLICY && !parts.policies.contains_key(name) && !unreadable.contains_key(name) {
+            if name != DEFAULT_POLICY && name != HOOK_POLICY && !parts.policies.contains_key(name) && !unreadable.contains_key(name) {
                 add(name, Compiled::unreadable(name, 0, "it does not exist"));
             }
         }
         if !parts.policies.contains_key(DEFAULT_POLICY) && !unreadable.contains_key(DEFAULT_POLICY) {
             add(DEFAULT_POLICY, Compiled { name: DEFAULT_POLICY.to_owned(), ..Compiled::default() });
         }
+        if !parts.policies.contains_key(HOOK_POLICY) && !unreadable.contains_key(HOOK_POLICY) {
+            let built_in = hook::starter().map_err(str::to_owned).and_then(|policy| Compiled::new(policy, 0));
+            add(HOOK_POLICY, built_in.unwrap_or_else(|why| Compiled::unreadable(HOOK_POLICY, 0, &why)));
+        }
         let default = by_name.get(DEFAULT_POLICY).copied().unwrap_or(0);
+        let starter = by_name.get(HOOK_POLICY).copied().unwrap_or(0);
         let (agents, domains_of) = index_mappings(&parts, &by_name);
         let (settings, settings_by) = settle(&parts)?;
         let mut patterns = HashMap::new();
@@ -207,7 +215,7 @@ impl Rulebook {
         }
         let global = by_name.get(GLOBAL_POLICY).copied();
         let (env, patterns) = (environment(), Arc::new(patterns));
-        Ok(Self { digest, parts, versions, policies, by_name, default, global, agents, domains_of, settings, settings_by, env, patterns, asked })
+        Ok(Self { digest, parts, versions, policies, by_name, default, starter, global, agents, domains_of, settings, settings_by, env, patterns, asked })
     }
 
     /// The digest of everything in force, versions included.
@@ -278,14 +286,33 @@ impl Rulebook {
         found
     }
 
-    /// The policies for an agent in a domain, and whether a mapping names them. Nothing at all means: hold it.
-    pub(super) fn applied(&self, agent: &str, domain: &str) -> (bool, &[u32]) {
-        match self.mapped_numbers(agent, domain) {
+    /// The policies for an agent in a domain, and whether a mapping names them. Nothing at all means: hold it. In the domains
+    /// of agents' own tools the starter policy holds as well, unless a mapping names that domain and not just all.
+    pub(super) fn applied(&self, agent: &str, domain: &str) -> (bool, Cow<'_, [u32]>) {
+        let (mapped, numbers) = match self.mapped_numbers(agent, domain) {
             Some(numbers) => (true, numbers),
             None if self.parts.mappings.is_empty() || self.parts.mode == PolicyMode::Permissive => (false, std::slice::from_ref(&self.default)),
-            None => (false, &[]),
+            None => (false, &[][..]),
+        };
+        if !hook::is_for(domain) || numbers.contains(&self.starter) {
+            return (mapped, Cow::Borrowed(numbers));
         }
+        let is_applied = |mapping: &&Mapping| numbers.iter().any(|number| self.is_called(*number, &mapping.policy));
+        if mapped && self.parts.mappings.iter().filter(is_applied).any(|mapping| covers(mapping, agent, domain)) {
+            return (mapped, Cow::Borrowed(numbers));
+        }
+        (mapped, Cow::Owned([numbers, &[self.starter]].concat()))
     }
+
+    fn is_called(&self, number: u32, name: &str) -> bool {
+        self.compiled(number).is_some_and(|policy| policy.name == name)
+    }
+}
+
+/// Whether a mapping is for an agent, and names a domain of agents' own tools and not just all.
+fn covers(mapping: &Mapping, agent: &str, domain: &str) -> bool {
+    let fits = |pattern: &str, name: &str| pattern.strip_suffix('*').map_or(pattern == name, |prefix| name.starts_with(prefix));
+    fits(&mapping.agent, agent) && fits(&mapping.domain, domain) && hook::is_named_by(&mapping.domain)
 }
 
 /// Settings for a rulebook without any: the defaults, which hold agents to what a new one may do.

@@ -6,6 +6,7 @@ use super::condition::{Condition, regex};
 use super::index::check_glob;
 use super::model::{Constraint, FieldRule, GeneralRule, Mapping, Policy, Rule};
 use super::{DEFAULT_POLICY, Effect, GLOBAL_POLICY, Parts, Problem, settings};
+use crate::hook::HOOK_POLICY;
 use crate::limits::{DOMAIN_SETTINGS_MAX, MAPPINGS_MAX, NAME_CHARS_MAX, POLICIES_MAX, RULES_MAX, TITLE_CHARS_MAX};
 
 /// How many entries a list of a rule may have.
@@ -195,7 +196,7 @@ pub(super) fn mapping(mapping: &Mapping, exists: impl Fn(&str) -> bool) -> Vec<W
     wrong.extend(scope_problem(&mapping.domain).map(|problem| ("domain", problem)));
     if mapping.policy == GLOBAL_POLICY {
         wrong.push(("policy", format!("`{GLOBAL_POLICY}` holds for everybody already: leave this mapping out")));
-    } else if mapping.policy != DEFAULT_POLICY && !exists(&mapping.policy) {
+    } else if mapping.policy != DEFAULT_POLICY && mapping.policy != HOOK_POLICY && !exists(&mapping.policy) {
         wrong.push(("policy", format!("there is no policy `{}`: add it under `policies`, or name one that is there", super::yaml::short(&mapping.policy))));
     }
     wrong

@@ -27,6 +27,8 @@ pub struct Settings {
     pub governance: GovernanceSettings,
     /// Where agents may look around, and plans change something; for the whole desk only.
     pub workspace: WorkspaceSettings,
+    /// What the desk does when clients' hooks ask; for the whole desk only.
+    pub hooks: HookSettings,
 }
 
 /// Whether a promotion waits for a person.
@@ -220,6 +222,43 @@ impl Default for WorkspaceSettings {
     }
 }
 
+/// Whether what is decided about agents' own tools holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HookMode {
+    /// It does.
+    #[default]
+    Enforce,
+    /// It is told to the record, and nothing is enforced.
+    Observe,
+}
+
+impl HookMode {
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Observe => "observe",
+        }
+    }
+}
+
+/// What the desk does when clients' hooks ask about agents' own tools.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HookSettings {
+    /// Whether what is decided holds (`enforce`) or is only told to the record (`observe`).
+    pub mode: HookMode,
+    /// Whether a message or a decision that waits keeps an agent from stopping, once.
+    pub wake: bool,
+}
+
+impl Default for HookSettings {
+    fn default() -> Self {
+        Self { mode: HookMode::Enforce, wake: true }
+    }
+}
+
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Allowed {
@@ -292,6 +331,8 @@ const GOVERNANCE: &[(&str, Allowed)] = &[
 
 const WORKSPACE: &[(&str, Allowed)] = &[("roots", Roots), ("trash_days", MaybeCount(1, 36_600)), ("audit_file", Flag), ("web", Flag)];
 
+const HOOKS: &[(&str, Allowed)] = &[("mode", Word(&["enforce", "observe"])), ("wake", Flag)];
+
 fn allowed(section: Section) -> &'static [(&'static str, Allowed)] {
     match section {
         Section::Trust => TRUST,
@@ -300,6 +341,7 @@ fn allowed(section: Section) -> &'static [(&'static str, Allowed)] {
         Section::Handoff => HANDOFF,
         Section::Governance => GOVERNANCE,
         Section::Workspace => WORKSPACE,
+        Section::Hooks => HOOKS,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 const HIDDEN: &str = "[hidden by policy]";
 
 /// An act as it is shown and told: what policy hides is hidden.
-pub(super) fn shown_act(act: &Act, decision: &Decision) -> Value {
+pub(crate) fn shown_act(act: &Act, decision: &Decision) -> Value {
     let mut shown = json!(act);
     if let Some(arguments) = shown.get_mut("arguments") {
         hide(arguments, &decision.redact);

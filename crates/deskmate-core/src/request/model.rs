@@ -27,10 +27,12 @@ pub enum RequestKind {
     Policy,
     /// A plan that changes files.
     Plan,
+    /// A tool call that is held until people have seen it.
+    ToolCall,
 }
 
 impl RequestKind {
-    pub(crate) const ALL: [Self; 7] = [Self::Proposal, Self::Approval, Self::Handoff, Self::Edit, Self::Promotion, Self::Policy, Self::Plan];
+    pub(crate) const ALL: [Self; 8] = [Self::Proposal, Self::Approval, Self::Handoff, Self::Edit, Self::Promotion, Self::Policy, Self::Plan, Self::ToolCall];
 
     /// The stable name.
     pub fn name(self) -> &'static str {
@@ -42,6 +44,7 @@ impl RequestKind {
             Self::Promotion => "promotion",
             Self::Policy => "policy",
             Self::Plan => "plan",
+            Self::ToolCall => "tool_call",
         }
     }
 
@@ -55,14 +58,19 @@ impl RequestKind {
         matches!(self, Self::Proposal | Self::Approval)
     }
 
-    /// Whether the requester does it and says what came of it; the desk itself does a plan.
+    /// Whether the requester does it and says what came of it; the desk itself does a plan, and sees what comes of a call.
     pub fn is_reported(self) -> bool {
-        self.is_act() && self != Self::Plan
+        self.is_act() && !matches!(self, Self::Plan | Self::ToolCall)
+    }
+
+    /// Whether people's answers to it move an agent's trust.
+    pub fn moves_trust(self) -> bool {
+        matches!(self, Self::Proposal | Self::ToolCall)
     }
 
     /// Whether an approval gives a grant, which is used up when the act is done. The others happen when they are approved.
     pub fn is_act(self) -> bool {
-        matches!(self, Self::Proposal | Self::Approval | Self::Plan)
+        matches!(self, Self::Proposal | Self::Approval | Self::Plan | Self::ToolCall)
     }
 }
 

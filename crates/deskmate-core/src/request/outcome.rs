@@ -26,13 +26,13 @@ fn of(request: &Request) -> Of<'_> {
 
 /// Whether people's answers to it move an agent's trust.
 fn moves_trust(request: &Request) -> bool {
-    request.kind == RequestKind::Proposal && request.requester.is_agent()
+    request.kind.moves_trust() && request.requester.is_agent()
 }
 
 /// A request was approved, by people or, where policy lets it pass, at once.
 pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&str>, further: &Further) -> Result<()> {
     match request.kind {
-        RequestKind::Proposal | RequestKind::Approval | RequestKind::Plan => {
+        RequestKind::Proposal | RequestKind::Approval | RequestKind::Plan | RequestKind::ToolCall => {
             let seconds = request.decided()?.map_or(0, |decision| decision.needs.grant_seconds);
             grant::issue(cx, request, seconds)?;
             if moves_trust(request) {

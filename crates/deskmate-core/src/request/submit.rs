@@ -118,7 +118,7 @@ fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> 
 
 fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request) -> Result<()> {
     let mut event = about(CREATED, request, None)?;
-    if new.kind == RequestKind::Proposal && request.requester.is_agent() {
+    if new.kind.moves_trust() && request.requester.is_agent() {
         let trust = match &new.trust {
             Some(trust) => trust.clone(),
             None => trust::look(cx, &request.requester.id, &request.domain, request.requester.verified)?,

@@ -102,6 +102,11 @@ impl Client {
         self.request("POST", &format!("/api/{operation}"), &input.to_string())
     }
 
+    /// Calls an operation of a server that runs; none is looked for or started anew.
+    pub(super) fn ask(&self, operation: &str, input: &Value) -> Result<Value, Failure> {
+        self.request("POST", &format!("/api/{operation}"), &input.to_string())
+    }
+
     pub(super) fn get(&self, path: &str) -> Result<Value, Failure> {
         self.request("GET", path, "")
     }

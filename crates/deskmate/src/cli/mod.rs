@@ -8,6 +8,7 @@ mod conformance;
 mod connect;
 mod doctor;
 mod front;
+mod hook;
 mod identity;
 mod import;
 mod inbox;
@@ -93,6 +94,8 @@ enum Command {
     Call(call::CallArgs),
     /// Wait until a message for an agent arrives: one line for hooks and scripts
     Wait(wait::WaitArgs),
+    /// Answer a client's hook: reads what it says on standard input, and fails closed
+    Hook(hook::HookArgs),
     /// Decide what waits for people: full screen on a terminal, or one command at a time
     Inbox(inbox::InboxArgs),
     /// Register agents and manage their tokens
@@ -199,6 +202,9 @@ pub(crate) fn run() -> ExitCode {
     }
     let cli = shim_alone(std::env::args_os().skip(1), std::env::var_os("DESKMATE_HOME")).unwrap_or_else(Cli::parse);
     let global = cli.global;
+    if let Command::Hook(args) = &cli.command {
+        return hook::run(&global, args);
+    }
     let done = match cli.command {
         Command::Up(args) => up::run(&global, &args),
         Command::Mcp(args) => mcp::run(&global, args),
@@ -211,6 +217,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Claim => server::claim(&global),
         Command::Call(args) => call::run(&global, args),
         Command::Wait(args) => wait::run(&global, &args),
+        Command::Hook(_) => Ok(()),
         Command::Inbox(args) => inbox::run(&global, args),
         Command::Agent(command) => identity::agent(&global, command),
         Command::Person(command) => identity::person(&global, command),

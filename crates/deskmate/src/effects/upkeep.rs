@@ -8,7 +8,7 @@ use std::time::Duration;
 use deskmate_core::bridge::{self, Slice};
 use deskmate_core::call::{Cx, Surface, prune_keys};
 use deskmate_core::record::{newest_checkpoint, prune_checkpoints};
-use deskmate_core::{Result, format_time, hex, identity, job, meter, notify, request, workspace};
+use deskmate_core::{Result, format_time, hex, hook, identity, job, meter, notify, request, workspace};
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -61,6 +61,7 @@ pub(super) async fn run(app: App, retention: Retention, to: Copies, stop: Cancel
             }
         }
         if count.is_multiple_of(SWEEPS_PER_HOUR) {
+            told("hooks", prune_hooks(&app).await);
             told("meters", prune_meters(&app, &stop).await);
             told("trash", act(&app, workspace::schedule_trash).await);
         }
@@ -79,6 +80,13 @@ async fn sweep(app: &App) -> Result<()> {
     while act(app, |cx| bridge::sweep_tasks(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| bridge::sweep_reservations(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| job::rescue(cx, SLICE)).await?.len() >= SLICE as usize {}
+    while act(app, |cx| hook::sweep(cx, SLICE)).await? >= SLICE {}
+    Ok(())
+}
+
+/// Forgets what hooks asked long ago.
+async fn prune_hooks(app: &App) -> Result<()> {
+    while act(app, |cx| hook::prune(cx, SLICE)).await? >= u64::from(SLICE) {}
     Ok(())
 }
 

@@ -5,6 +5,7 @@ mod connections;
 mod coworker;
 mod credential;
 mod guard;
+mod hook;
 mod listen;
 mod openapi;
 mod pages;
@@ -17,7 +18,7 @@ mod telemetry;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use axum::routing::get;
+use axum::routing::{get, post};
 use deskmate_core::limits::INPUT_BYTES_MAX;
 
 use crate::activity::{self, Standing};
@@ -49,6 +50,7 @@ pub(crate) fn routers(app: App, allowed: Allowed, standing: Standing, mcp: Route
         .route("/api/openapi.json", get(openapi::serve))
         .route("/api/stream", get(stream::serve))
         .route("/api/{operation}", get(rest::call_get).post(rest::call_post))
+        .route("/hook", post(hook::serve).layer(DefaultBodyLimit::max(hook::BYTES_MAX)))
         .nest("/api/coworker", coworker::routes())
         .merge(pages::routes());
     let programs = coworker::routes().nest("/api/coworker", coworker::routes());

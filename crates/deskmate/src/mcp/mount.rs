@@ -12,6 +12,9 @@ use crate::app::App;
 /// The toolsets that agents use, in the order in which they are offered.
 pub(crate) const MOUNTABLE: &[Toolset] = &[Toolset::Bridge, Toolset::Cowork, Toolset::Workspace];
 
+/// Toolsets that are mounted only where somebody names them: these are for clients' hooks, and no model needs them.
+const NAMED_ONLY: &[Toolset] = &[Toolset::Hook];
+
 /// Toolsets that are announced and not there yet. Naming one is no mistake, so it only gets a note.
 const PLANNED: &[&str] = &["agents", "board", "calendar", "guard", "vault", "transcripts", "whatsapp", "gateway"];
 
@@ -36,11 +39,12 @@ impl Mount {
         if names.is_empty() {
             return Ok((Self::all(read_only), Vec::new()));
         }
-        let known = |name: &str| MOUNTABLE.iter().any(|toolset| toolset.name() == name);
+        let all = || MOUNTABLE.iter().chain(NAMED_ONLY);
+        let known = |name: &str| all().any(|toolset| toolset.name() == name);
         if let Some(unknown) = names.iter().find(|name| !known(name) && !PLANNED.contains(name)) {
             return Err(Error::not_found(format!("there is no toolset {unknown:?}")).hint(format!("known: {}", known_names())));
         }
-        let toolsets: Vec<Toolset> = MOUNTABLE.iter().copied().filter(|toolset| names.contains(&toolset.name())).collect();
+        let toolsets: Vec<Toolset> = all().copied().filter(|toolset| names.contains(&toolset.name())).collect();
         if toolsets.is_empty() {
             return Err(Error::not_found(format!("none of these toolsets is there yet: {}", names.join(", "))).hint(format!("known: {}", known_names())));
         }
@@ -50,7 +54,7 @@ impl Mount {
 }
 
 fn known_names() -> String {
-    let names: Vec<&str> = MOUNTABLE.iter().map(|toolset| toolset.name()).collect();
+    let names: Vec<&str> = MOUNTABLE.iter().chain(NAMED_ONLY).map(|toolset| toolset.name()).collect();
     names.join(", ")
 }
 
@@ -95,6 +99,8 @@ mod tests {
         assert_eq!(Mount::named([""], true).unwrap().0, Mount::all(true));
         assert!(Mount::named(["bridge", "brigde"], false).unwrap_err().to_string().contains("brigde"));
         assert!(Mount::named(["agents"], false).is_err());
+        assert_eq!(Mount::named(["hook"], false).unwrap().0.toolsets, [Toolset::Hook]);
+        assert!(!Mount::all(false).toolsets.contains(&Toolset::Hook), "no model is offered what hooks ask");
         // The desk's own operations are for people and their programs.
         assert!(Mount::named(["desk"], false).is_err());
     }

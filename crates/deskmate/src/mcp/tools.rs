@@ -19,6 +19,7 @@ use tokio::time::{Instant, interval_at};
 use super::held;
 use super::mount::Mount;
 use crate::app::App;
+use crate::hook::{Client, permission, question};
 
 /// How often a waiting call says that it is still there. Clients give up after 30 s of silence or more.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
@@ -28,6 +29,8 @@ pub(super) const UNVERIFIED: &str = "deskmate/unverified";
 const ERROR: &str = "deskmate/error";
 /// The operation whose answer begins with words for people.
 const STATUS: &str = "cowork_status";
+/// The operation that takes what a client's hook says.
+const HOOK_EVENT: &str = "hook_event";
 
 /// What stands behind a tool's name.
 struct Entry {
@@ -84,6 +87,9 @@ impl Tools {
         }
         let named = matches!(credential, Credential::Named(_));
         let input = Value::Object(request.arguments.unwrap_or_default());
+        if entry.toolset == Toolset::Hook {
+            return Ok(CallToolResponse::Complete(hooked(app, credential, &entry.operation, input).await));
+        }
         let call = Call { credential, surface: Surface::Mcp, operation: entry.operation.clone(), input };
         let outcome = if entry.waits { patiently(app, call, context).await? } else { app.call(call).await };
         Ok(CallToolResponse::Complete(match outcome {
@@ -93,6 +99,25 @@ impl Tools {
     }
 }
 
+/// A hook of the kind `mcp_tool`, or the tool that is asked in the place of a prompt: one text, as Claude Code reads it.
+async fn hooked(app: &App, credential: Credential, operation: &str, asked: Value) -> CallToolResult {
+    let named = matches!(credential, Credential::Named(_));
+    let is_event = operation == HOOK_EVENT;
+    let input = if is_event { Client::ClaudeCode.incoming(&asked) } else { question(&asked) };
+    let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input };
+    let answer = match app.call(call).await {
+        Ok(answer) => answer,
+        Err(error) => return refused(Toolset::Hook, &error, named),
+    };
+    let meta = (!answer.actor.verified).then(unverified);
+    let (Outcome::Done(value) | Outcome::NotYet(value)) = answer.outcome;
+    let Ok(out) = serde_json::from_value(value) else {
+        return refused(Toolset::Hook, &Error::new(Code::Internal, "an answer is unreadable"), named);
+    };
+    let said = if is_event { Client::ClaudeCode.outgoing(&asked, &out) } else { permission(asked.get("input").unwrap_or(&Value::Null), &out) };
+    CallToolResult::success(vec![ContentBlock::text(said.to_string())]).with_meta(meta)
+}
+
 fn render(op: &Op, name: String) -> Tool {
     let read_only = op.effect == Effect::Read;
     let hints = ToolAnnotations::with_title(op.title())
@@ -100,10 +125,9 @@ fn render(op: &Op, name: String) -> Tool {
         .destructive(op.hints.destructive)
         .idempotent(op.hints.idempotent)
         .open_world(op.hints.open_world);
-    Tool::new(Cow::Owned(name), Cow::Owned(op.description().to_owned()), object(op.input()))
-        .with_title(op.title())
-        .with_raw_output_schema(object(&op.output()))
-        .with_annotations(hints)
+    let tool = Tool::new(Cow::Owned(name), Cow::Owned(op.description().to_owned()), object(op.input())).with_title(op.title()).with_annotations(hints);
+    // A hook is answered with one text in the words of its client.
+    if op.toolset == Toolset::Hook { tool } else { tool.with_raw_output_schema(object(&op.output())) }
 }
 
 fn object(schema: &Value) -> Arc<JsonObject> {

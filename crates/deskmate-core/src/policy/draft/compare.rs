@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::super::Mode;
 use super::super::{DEFAULT_POLICY, PolicyMode, Rulebook};
 use super::items::{Change, Key, Set};
+use crate::hook::{self, HOOK_POLICY};
 use crate::workspace;
 
 /// What a change does to what agents may do.
@@ -102,11 +103,16 @@ fn judge(before: &Set, after: &Set, change: &Change) -> (Direction, &'static str
         Key::Policy { policy } => match (before.is_used(policy), &change.from, &change.to) {
             (false, _, _) => (Direction::Neutral, "no mapping in force names this policy"),
             (true, _, None) => (Direction::Loosens, "its rules would no longer hold"),
+            // The one that is built in has rules that would no longer hold.
+            (true, None, Some(_)) if policy == HOOK_POLICY => (Direction::Loosens, "it takes the place of the one that is built in"),
             (true, None, Some(to)) if is_restrictive(to) => (Direction::Tightens, "it only adds restrictions"),
             (true, Some(from), Some(to)) if is_narrower(from, to) => (Direction::Tightens, "every rule stays or becomes narrower, and new ones only restrict"),
             (true, _, Some(_)) => (Direction::Loosens, "a rule goes, becomes wider, or gives something"),
         },
-        Key::Mapping { policy, .. } => {
+        Key::Mapping { policy, domain, .. } => {
+            if change.to.is_some() && hook::is_named_by(domain) {
+                return (Direction::Loosens, "the starter policy for agents' own tools would no longer hold there");
+            }
             if change.to.is_none() {
                 return (Direction::Loosens, "the policy's rules would no longer hold there");
             }
@@ -284,6 +290,8 @@ fn value_tightens(section: &str, name: &str, was: &Value, is: &Value) -> bool {
         ("authority", "high_risk_fields" | "required_criteria") => contains(Some(is), Some(was)),
         ("authority", "token_deciders") => contains(Some(was), Some(is)),
         ("workspace", "web") => *is == false,
+        ("hooks", "mode") => is == "enforce",
+        ("hooks", "wake") => true,
         ("workspace", "roots") => workspace::roots_tighten(was, is),
         ("feedback", "override_requires_reason") | ("handoff", "include_reasoning" | "include_confidence" | "include_attempted") => *is == true,
         _ => false,

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::model::{Mapping, Parts, Policy, PolicyMode, Section};
 use super::super::{DEFAULT_POLICY, Document, GLOBAL_POLICY};
+use crate::hook::HOOK_POLICY;
 use crate::{Code, Error, Result, digest, hex};
 
 /// The one setting that stands alone.
@@ -122,7 +123,7 @@ impl Set {
 
     /// The policies that hold somewhere: mapped ones, the one for everybody, and the one that stands in for a mapping.
     pub fn is_used(&self, policy: &str) -> bool {
-        policy == DEFAULT_POLICY || policy == GLOBAL_POLICY || self.mappings().any(|(_, _, mapped)| mapped == policy)
+        policy == DEFAULT_POLICY || policy == GLOBAL_POLICY || policy == HOOK_POLICY || self.mappings().any(|(_, _, mapped)| mapped == policy)
     }
 
     /// The pieces of everything that can be in force.

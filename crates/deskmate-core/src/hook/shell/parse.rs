@@ -1,0 +1,479 @@
+//! The grammar of command lines, as POSIX has it and bash extends it. A line that does not follow it is refused, never
+//! guessed at; how deep it nests and how much of it is read is bounded.
+
+use super::syntax::{Command, Pipeline, Word};
+
+/// How deep commands and words may nest.
+const DEPTH_MAX: usize = 32;
+/// How many commands and words all levels have together.
+const NODES_MAX: usize = 4_000;
+
+/// Why a line is refused.
+pub(super) type Refusal = &'static str;
+
+/// Reads a line.
+pub(super) fn parse(line: &str) -> Result<Vec<Pipeline>, Refusal> {
+    let mut parser = Parser { text: line.chars().collect(), at: 0, depth: 0, nodes: 0, here: Vec::new() };
+    let list = parser.list(&[])?;
+    if parser.at < parser.text.len() {
+        return Err("something stands where no command can");
+    }
+    Ok(list)
+}
+
+/// Where in a line the reader is.
+pub(super) struct Parser {
+    pub(super) text: Vec<char>,
+    pub(super) at: usize,
+    depth: usize,
+    nodes: usize,
+    /// Here-documents whose text follows after this line.
+    pub(super) here: Vec<Here>,
+}
+
+/// A here-document that was announced.
+pub(super) struct Here {
+    /// Where its text ends.
+    pub(super) end: String,
+    pub(super) strips_tabs: bool,
+    pub(super) is_quoted: bool,
+}
+
+/// Words that end a list of commands.
+const ENDS: &[&str] = &["then", "elif", "else", "fi", "do", "done", "esac"];
+
+impl Parser {
+    pub(super) fn peek(&self) -> Option<char> {
+        self.text.get(self.at).copied()
+    }
+
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<char> {
+        self.text.get(self.at + ahead).copied()
+    }
+
+    pub(super) fn starts(&self, what: &str) -> bool {
+        what.chars().enumerate().all(|(ahead, char)| self.peek_at(ahead) == Some(char))
+    }
+
+    pub(super) fn take(&mut self, what: &str) -> bool {
+        let starts = self.starts(what);
+        if starts {
+            self.at += what.chars().count();
+        }
+        starts
+    }
+
+    /// One more thing on a deeper level.
+    pub(super) fn enter(&mut self) -> Result<(), Refusal> {
+        self.depth += 1;
+        self.count()?;
+        if self.depth > DEPTH_MAX { Err("it nests too deep") } else { Ok(()) }
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    pub(super) fn count(&mut self) -> Result<(), Refusal> {
+        self.nodes += 1;
+        if self.nodes > NODES_MAX { Err("it has too many parts") } else { Ok(()) }
+    }
+
+    /// Passes over blanks, escaped line ends and comments; not over line ends.
+    pub(super) fn blanks(&mut self) {
+        loop {
+            match self.peek() {
+                Some(' ' | '\t' | '\r') => self.at += 1,
+                Some('\\') if self.peek_at(1) == Some('\n') => self.at += 2,
+                Some('#') => {
+                    while self.peek().is_some_and(|char| char != '\n') {
+                        self.at += 1;
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Passes over line ends and blanks, and reads the here-documents that begin after a line end.
+    fn lines(&mut self) -> Result<(), Refusal> {
+        loop {
+            self.blanks();
+            if self.peek() != Some('\n') {
+                return Ok(());
+            }
+            self.line_end();
+        }
+    }
+
+    fn line_end(&mut self) {
+        self.at += 1;
+        // Their text was taken when they were announced.
+        for here in std::mem::take(&mut self.here) {
+            self.skip_here(&here);
+        }
+    }
+
+    /// Commands until one of these words, a closing parenthesis or brace, or the end.
+    pub(super) fn list(&mut self, ends: &[&str]) -> Result<Vec<Pipeline>, Refusal> {
+        self.enter()?;
+        let mut list = Vec::new();
+        loop {
+            self.lines()?;
+            if self.peek().is_none_or(|char| char == ')') || self.starts(";;") || self.starts(";&") || self.at_end_word(ends) {
+                break;
+            }
+            list.push(self.pipeline()?);
+            self.blanks();
+            if self.starts(";;") || self.starts(";&") {
+                break;
+            }
+            if self.take("&&") || self.take("||") {
+                self.lines()?;
+                if self.peek().is_none() {
+                    return Err("a command is missing");
+                }
+            } else if !(self.take(";") || self.take("&")) && self.peek() != Some('\n') {
+                break;
+            }
+        }
+        self.leave();
+        Ok(list)
+    }
+
+    /// Whether a word stands here that ends the list.
+    fn at_end_word(&self, ends: &[&str]) -> bool {
+        ends.iter().any(|end| self.at_word(end))
+    }
+
+    /// Whether exactly this word stands here.
+    fn at_word(&self, word: &str) -> bool {
+        self.starts(word) && self.peek_at(word.chars().count()).is_none_or(|next| next.is_whitespace() || ";&|()<>".contains(next))
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let is_there = self.at_word(word);
+        if is_there {
+            self.at += word.chars().count();
+        }
+        is_there
+    }
+
+    fn expect_word(&mut self, word: &'static str) -> Result<(), Refusal> {
+        self.lines()?;
+        if self.take_word(word) { Ok(()) } else { Err("a compound command has no end") }
+    }
+
+    fn pipeline(&mut self) -> Result<Pipeline, Refusal> {
+        let mut pipeline = Pipeline::default();
+        loop {
+            self.lines()?;
+            while self.take_word("!") || self.take_word("time") || self.take_word("coproc") {
+                self.blanks();
+                while self.take_word("-p") {
+                    self.blanks();
+                }
+            }
+            pipeline.commands.push(self.command()?);
+            self.blanks();
+            if self.starts("||") || !(self.take("|&") || self.take("|")) {
+                return Ok(pipeline);
+            }
+        }
+    }
+
+    fn command(&mut self) -> Result<Command, Refusal> {
+        self.enter()?;
+        let command = self.any_command();
+        self.leave();
+        command
+    }
+
+    fn any_command(&mut self) -> Result<Command, Refusal> {
+        self.blanks();
+        if self.starts("((") {
+            return self.arithmetic();
+        }
+        if self.take("(") {
+            let body = self.list(&[])?;
+            self.lines()?;
+            return if self.take(")") { self.compound(vec![body], Vec::new(), true) } else { Err("a parenthesis has no end") };
+        }
+        if self.take_word("{") {
+            let body = self.list(&["}"])?;
+            self.expect_word("}")?;
+            return self.compound(vec![body], Vec::new(), false);
+        }
+        if self.take_word("if") {
+            return self.conditional();
+        }
+        if self.take_word("while") || self.take_word("until") {
+            let condition = self.list(&["do"])?;
+            self.expect_word("do")?;
+            let body = self.list(&["done"])?;
+            self.expect_word("done")?;
+            return self.compound(vec![condition, body], Vec::new(), false);
+        }
+        if self.take_word("for") || self.take_word("select") {
+            return self.repeat();
+        }
+        if self.take_word("case") {
+            return self.cases();
+        }
+        if self.take_word("[[") {
+            return self.test();
+        }
+        if self.take_word("function") {
+            self.blanks();
+            self.word()?.ok_or("a function has no name")?;
+            self.blanks();
+            if self.take("(") {
+                self.blanks();
+                if !self.take(")") {
+                    return Err("a function takes no list");
+                }
+            }
+            return self.function();
+        }
+        if ENDS.iter().any(|end| self.at_word(end)) || self.at_word("}") {
+            return Err("a word that ends a command stands alone");
+        }
+        self.simple()
+    }
+
+    /// What follows a compound command: redirections.
+    fn compound(&mut self, bodies: Vec<Vec<Pipeline>>, words: Vec<Word>, is_apart: bool) -> Result<Command, Refusal> {
+        let mut redirects = Vec::new();
+        loop {
+            self.blanks();
+            match self.redirect()? {
+                Some(redirect) => redirects.push(redirect),
+                None => return Ok(Command::Compound { bodies, words, redirects, is_apart }),
+            }
+        }
+    }
+
+    fn function(&mut self) -> Result<Command, Refusal> {
+        self.lines()?;
+        Ok(Command::Function { body: Box::new(self.command()?) })
+    }
+
+    fn conditional(&mut self) -> Result<Command, Refusal> {
+        let mut bodies = vec![self.list(&["then"])?];
+        self.expect_word("then")?;
+        loop {
+            bodies.push(self.list(&["elif", "else", "fi"])?);
+            self.lines()?;
+            if self.take_word("elif") {
+                bodies.push(self.list(&["then"])?);
+                self.expect_word("then")?;
+            } else if !self.take_word("else") {
+                self.expect_word("fi")?;
+                return self.compound(bodies, Vec::new(), false);
+            }
+        }
+    }
+
+    fn repeat(&mut self) -> Result<Command, Refusal> {
+        self.blanks();
+        let mut words = Vec::new();
+        if self.starts("((") {
+            let Command::Compound { words: counted, .. } = self.arithmetic()? else { return Err("a loop has no bounds") };
+            words.extend(counted);
+        } else {
+            self.word()?.ok_or("a loop has no name")?;
+            self.lines()?;
+            if self.take_word("in") {
+                self.blanks();
+                while let Some(word) = self.word()? {
+                    words.push(word);
+                    self.blanks();
+                }
+            }
+        }
+        self.blanks();
+        self.take(";");
+        self.lines()?;
+        let (open, close) = if self.take_word("{") { ("", "}") } else { ("do", "done") };
+        if !open.is_empty() {
+            self.expect_word("do")?;
+        }
+        let body = self.list(&[close])?;
+        self.expect_word(if close == "}" { "}" } else { "done" })?;
+        self.compound(vec![body], words, false)
+    }
+
+    fn cases(&mut self) -> Result<Command, Refusal> {
+        self.blanks();
+        let mut words = vec![self.word()?.ok_or("a case has no subject")?];
+        self.lines()?;
+        if !self.take_word("in") {
+            return Err("a case has no patterns");
+        }
+        let mut bodies = Vec::new();
+        loop {
+            self.lines()?;
+            if self.take_word("esac") {
+                return self.compound(bodies, words, false);
+            }
+            self.take("(");
+            loop {
+                self.blanks();
+                words.push(self.word()?.ok_or("a case has an empty pattern")?);
+                self.blanks();
+                if !self.take("|") {
+                    break;
+                }
+            }
+            if !self.take(")") {
+                return Err("a pattern of a case has no end");
+            }
+            bodies.push(self.list(&["esac"])?);
+            self.lines()?;
+            let more = self.take(";;&") || self.take(";;") || self.take(";&");
+            if !more && !self.at_word("esac") {
+                return Err("a case has no end");
+            }
+        }
+    }
+
+    /// `[[ … ]]`: words until its end. What they print or read is looked at, the rest compares.
+    fn test(&mut self) -> Result<Command, Refusal> {
+        let mut words = Vec::new();
+        loop {
+            self.lines()?;
+            if self.take_word("]]") {
+                return self.compound(Vec::new(), words, false);
+            }
+            if self.take("&&") || self.take("||") || self.take("(") || self.take(")") || self.take("<") || self.take(">") || self.take("|") {
+                continue;
+            }
+            words.push(self.word()?.ok_or("a test has no end")?);
+        }
+    }
+
+    fn simple(&mut self) -> Result<Command, Refusal> {
+        let (mut assignments, mut words, mut redirects) = (Vec::new(), Vec::new(), Vec::new());
+        loop {
+            self.blanks();
+            if let Some(redirect) = self.redirect()? {
+                redirects.push(redirect);
+                continue;
+            }
+            if words.is_empty()
+                && let Some(assignment) = self.assignment()?
+            {
+                assignments.push(assignment);
+                continue;
+            }
+            let Some(word) = self.word()? else { break };
+            words.push(word);
+            if words.len() == 1 && redirects.is_empty() && assignments.is_empty() && self.empty_list() {
+                return self.function();
+            }
+        }
+        if words.is_empty() && assignments.is_empty() && redirects.is_empty() {
+            return Err("a command is missing");
+        }
+        Ok(Command::Simple { assignments, words, redirects })
+    }
+
+    /// `()` after a name: a function follows.
+    fn empty_list(&mut self) -> bool {
+        let before = self.at;
+        self.blanks();
+        if self.take("(") {
+            self.blanks();
+            if self.take(")") {
+                return true;
+            }
+        }
+        self.at = before;
+        false
+    }
+
+    /// `NAME=value` before a command.
+    fn assignment(&mut self) -> Result<Option<(String, Word)>, Refusal> {
+        let mut ahead = 0;
+        while self.peek_at(ahead).is_some_and(|char| char == '_' || char.is_ascii_alphabetic() || (ahead > 0 && char.is_ascii_digit())) {
+            ahead += 1;
+        }
+        let name_end = ahead;
+        if ahead > 0 && self.peek_at(ahead) == Some('[') {
+            while self.peek_at(ahead).is_some_and(|char| char != ']' && !char.is_whitespace() && char != '$' && char != '`') {
+                ahead += 1;
+            }
+            if self.peek_at(ahead) != Some(']') {
+                return Ok(None);
+            }
+            ahead += 1;
+        }
+        if self.peek_at(ahead) == Some('+') {
+            ahead += 1;
+        }
+        if name_end == 0 || self.peek_at(ahead) != Some('=') {
+            return Ok(None);
+        }
+        let name: String = self.text.iter().skip(self.at).take(name_end).collect();
+        self.at += ahead + 1;
+        if self.take("(") {
+            let mut value = Word::default();
+            loop {
+                self.lines()?;
+                if self.take(")") {
+                    return Ok(Some((name, value)));
+                }
+                value.parts.extend(self.word()?.ok_or("a list has no end")?.parts);
+            }
+        }
+        Ok(Some((name, self.word()?.unwrap_or_default())))
+    }
+
+    /// `(( … ))`: nothing in it names a program, but what it reads may.
+    fn arithmetic(&mut self) -> Result<Command, Refusal> {
+        self.at += 2;
+        let mut open = 0_usize;
+        let mut text = String::new();
+        loop {
+            match self.peek() {
+                None => return Err("arithmetic has no end"),
+                Some('(') => open += 1,
+                Some(')') if open > 0 => open -= 1,
+                Some(')') => {
+                    self.at += 1;
+                    if !self.take(")") {
+                        return Err("a parenthesis in arithmetic has no partner");
+                    }
+                    let word = self.inside(&text)?;
+                    return self.compound(Vec::new(), vec![word], false);
+                }
+                Some(_) => {}
+            }
+            text.extend(self.peek());
+            self.at += 1;
+        }
+    }
+
+    /// Reads what stands in a text where quotes mean nothing and `$` does: here-documents, arithmetic.
+    pub(super) fn inside(&mut self, text: &str) -> Result<Word, Refusal> {
+        self.enter()?;
+        let mut inner = Parser { text: text.chars().collect(), at: 0, depth: self.depth, nodes: self.nodes, here: Vec::new() };
+        let word = inner.expansions()?;
+        self.nodes = inner.nodes;
+        self.leave();
+        Ok(word)
+    }
+
+    /// Reads commands out of a text of its own, on a deeper level.
+    pub(super) fn commands_in(&mut self, text: &str) -> Result<Vec<Pipeline>, Refusal> {
+        self.enter()?;
+        let mut inner = Parser { text: text.chars().collect(), at: 0, depth: self.depth, nodes: self.nodes, here: Vec::new() };
+        let list = inner.list(&[])?;
+        if inner.at < inner.text.len() {
+            return Err("something stands where no command can");
+        }
+        self.nodes = inner.nodes;
+        self.leave();
+        Ok(list)
+    }
+}

@@ -1,0 +1,96 @@
+//! Redirections and here-documents.
+
+use super::parse::{Here, Parser, Refusal};
+use super::syntax::{Direction, Redirect};
+use super::words;
+
+impl Parser {
+    pub(super) fn redirect(&mut self) -> Result<Option<Redirect>, Refusal> {
+        let before = self.at;
+        if self.take("{") {
+            while self.peek().is_some_and(|char| char == '_' || char.is_ascii_alphanumeric()) {
+                self.at += 1;
+            }
+            if !(self.take("}") && matches!(self.peek(), Some('<' | '>'))) {
+                self.at = before;
+            }
+        } else {
+            while self.peek().is_some_and(|char| char.is_ascii_digit()) {
+                self.at += 1;
+            }
+            if !matches!(self.peek(), Some('<' | '>')) {
+                self.at = before;
+            }
+        }
+        // A file that stands for a command is a word.
+        if self.starts("<(") || self.starts(">(") {
+            self.at = before;
+            return Ok(None);
+        }
+        if self.starts("<<") && !self.starts("<<<") {
+            self.at += 2;
+            let strips_tabs = self.take("-");
+            return self.here(strips_tabs).map(Some);
+        }
+        let direction = if self.take("<<<") {
+            Direction::Here
+        } else if self.take("&>>") || self.take("&>") || self.take(">>") || self.take(">|") || self.take("<>") {
+            Direction::Write
+        } else if self.take("<&") {
+            Direction::Descriptor
+        } else if self.take(">&") {
+            // Into a file, unless a descriptor follows.
+            if self.peek().is_some_and(|char| char.is_ascii_digit() || char == '-') { Direction::Descriptor } else { Direction::Write }
+        } else if self.take(">") {
+            Direction::Write
+        } else if self.take("<") {
+            Direction::Read
+        } else {
+            self.at = before;
+            return Ok(None);
+        };
+        self.blanks();
+        let word = self.word()?.ok_or("a redirection has no target")?;
+        Ok(Some(Redirect { direction, word }))
+    }
+
+    /// A here-document: its text stands after this line, and is read there now.
+    fn here(&mut self, strips_tabs: bool) -> Result<Redirect, Refusal> {
+        self.blanks();
+        let start = self.at;
+        let end = self.word()?.ok_or("a here-document has no end")?.literal().ok_or("the end of a here-document is not a plain word")?;
+        let is_quoted = self.text.iter().skip(start).take(self.at - start).any(|char| matches!(char, '\'' | '"' | '\\'));
+        let here = Here { end, strips_tabs, is_quoted };
+        let after = self.at;
+        while self.peek().is_some_and(|char| char != '\n') {
+            self.at += 1;
+        }
+        self.at += 1;
+        for earlier in std::mem::take(&mut self.here) {
+            self.skip_here(&earlier);
+            self.here.push(earlier);
+        }
+        let lines = self.skip_here(&here);
+        self.at = after;
+        let mut text = lines.join("\n");
+        text.push('\n');
+        let word = if here.is_quoted { words::quoted(text) } else { self.inside(&text)? };
+        self.here.push(here);
+        Ok(Redirect { direction: Direction::Here, word })
+    }
+
+    /// Passes over the text of a here-document, and answers its lines.
+    pub(super) fn skip_here(&mut self, here: &Here) -> Vec<String> {
+        let mut lines = Vec::new();
+        while self.at < self.text.len() {
+            let line: String = self.text.iter().skip(self.at).take_while(|char| **char != '\n').collect();
+            self.at = (self.at + line.chars().count() + 1).min(self.text.len());
+            let line = if here.strips_tabs { line.trim_start_matches('\t').to_owned() } else { line };
+            if line == here.end {
+                break;
+            }
+            lines.push(line);
+        }
+        lines
+    }
+}

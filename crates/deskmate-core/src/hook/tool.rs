@@ -1,0 +1,316 @@
+//! A tool call of an agent's client as an act: which verb it is, in which domain, to what, and what rules can ask of it.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::place::{destroys, is_inside, is_secret};
+use super::shell::{self, ShellAct, Target, Verb, joined};
+use super::veil;
+use crate::policy::Act;
+use crate::{Result, canonical_value, hex};
+
+/// Lines of shells.
+pub(super) const SHELL: &str = "shell";
+/// Files of the project that the agent works in.
+pub(super) const PROJECT: &str = "files.project";
+/// Files elsewhere.
+pub(super) const OUTSIDE: &str = "files.outside";
+/// Pages.
+pub(super) const WEB: &str = "web.fetch";
+/// The client itself: its lists, its plans, its own helpers, and the desk.
+pub(super) const CLIENT: &str = "client";
+/// Every domain for which there is a starter policy.
+pub(super) const DOMAINS: [&str; 5] = [SHELL, PROJECT, OUTSIDE, WEB, CLIENT];
+
+/// The verb of what stays within the client.
+pub(super) const CLIENT_OWN: &str = "client.own";
+/// The verb of calls to the desk, which are decided there.
+pub(super) const DESK_CALL: &str = "desk.call";
+/// The verb of tools of other MCP servers.
+pub(super) const TOOL_CALL: &str = "tool.call";
+
+/// How a client names the desk's own MCP server.
+const DESK: &str = "deskmate";
+/// Acts of one call that rules and people are shown.
+const ACTS_SHOWN: usize = 50;
+const TARGETS_SHOWN: usize = 20;
+
+/// A tool call that an agent's client asks about.
+pub(super) struct ToolCall<'c> {
+    pub(super) tool: &'c str,
+    pub(super) input: &'c Value,
+    /// The folder that the agent works in.
+    pub(super) folder: Option<&'c str>,
+}
+
+/// What a call does.
+struct Seen {
+    verb: String,
+    domain: String,
+    action: String,
+    acts: Vec<ShellAct>,
+    /// Whether it is about files at all.
+    on_files: bool,
+    /// Whether a secret stands in it: then only what is shown of it anyway is shown apart.
+    hides: bool,
+}
+
+impl Seen {
+    /// A text of the call as it is shown.
+    fn shown(&self, text: &str) -> String {
+        let text = veil::hidden(text);
+        if self.hides && !self.action.contains(&text) { veil::HIDDEN.to_owned() } else { text }
+    }
+}
+
+impl ToolCall<'_> {
+    /// The act without what binds it to this very call: the same for the same call.
+    pub(super) fn act(&self) -> Act {
+        let project = self.folder.filter(|folder| folder.starts_with('/')).map(|folder| joined("/", folder));
+        let project = project.as_deref();
+        let seen = self.see(project);
+        let targets = || seen.acts.iter().flat_map(|act| &act.targets);
+        let is_certain = seen.verb != Verb::Unknown.name();
+        let inside = targets().all(|target| is_inside(target, project)) && (!seen.on_files || project.is_some());
+        let secret = seen.acts.iter().any(|act| act.is_secret)
+            || targets().any(|target| is_secret(&target.shown) || target.places.iter().flatten().any(|place| is_secret(place)));
+        let lost = seen.acts.iter().any(|act| destroys(act, project));
+        let raised = seen.acts.iter().any(|act| act.is_raised);
+        let shown: Vec<Value> = seen.acts.iter().take(ACTS_SHOWN).map(|act| shown(&seen, act, project)).collect();
+        let target = targets().next().map(|target| seen.shown(&target.shown)).unwrap_or_default();
+        let arguments = json!({
+            "input": veil::kept(self.input), "cwd": self.folder, "acts": shown, "more_acts": seen.acts.len().saturating_sub(ACTS_SHOWN),
+            "certain": is_certain, "inside": inside, "secret": secret, "destroys": lost, "raised": raised,
+        });
+        let domain = if seen.domain == PROJECT && !inside { OUTSIDE.to_owned() } else { seen.domain.clone() };
+        Act { kind: seen.verb, tool: self.tool.to_owned(), domain, action: cut(&seen.action, 120), target: cut(&target, 500), arguments, ..Act::default() }
+    }
+
+    /// Binds the exact call, with what is not kept of it, to a salt: nobody can guess it from the record.
+    pub(super) fn seal(&self, salt: &str) -> Result<String> {
+        let exact = canonical_value("tool_input", &json!([self.tool, self.input, self.folder]))?;
+        Ok(hex(&Sha256::new().chain_update(salt).chain_update("\n").chain_update(exact).finalize()))
+    }
+
+    fn see(&self, project: Option<&str>) -> Seen {
+        let name = self.tool.to_lowercase();
+        if let Some(line) = self.line(&name) {
+            let folder = self.text(&["workdir", "working_directory", "directory", "cwd", "dir_path"]).map(|own| joined(project.unwrap_or("/"), own));
+            let mut acts = shell::acts(line, folder.as_deref().or(project));
+            if let Some(folder) = folder {
+                // What names no file works on the folder that it is in.
+                acts.push(ShellAct::look(Target { shown: folder.clone(), places: Some(vec![folder]) }));
+            }
+            let verb = acts.iter().map(|act| act.verb).max().unwrap_or(Verb::FileRead);
+            let action = veil::hidden(line);
+            return Seen { verb: verb.name().to_owned(), domain: SHELL.to_owned(), hides: action != line, action, acts, on_files: true };
+        }
+        if let Some((server, tool)) = mcp(self.tool) {
+            let is_desk = server == DESK;
+            let (verb, domain) = if is_desk { (DESK_CALL, CLIENT.to_owned()) } else { (TOOL_CALL, format!("mcp.{}", cut(server, 64))) };
+            return Seen { verb: verb.to_owned(), domain, action: tool.to_owned(), acts: Vec::new(), on_files: false, hides: false };
+        }
+        let files = |verb: Verb| {
+            let targets = self.files(project);
+            let is_missing = targets.is_empty();
+            let act = ShellAct { verb, program: self.tool.to_owned(), targets, ..ShellAct::look(Target::default()) };
+            let verb = if is_missing && !verb.only_reads() { Verb::Unknown } else { verb };
+            Seen { verb: verb.name().to_owned(), domain: PROJECT.to_owned(), action: self.tool.to_owned(), acts: vec![act], on_files: true, hides: false }
+        };
+        let plain = |verb: &str, domain: &str| Seen {
+            verb: verb.to_owned(),
+            domain: domain.to_owned(),
+            action: self.tool.to_owned(),
+            acts: Vec::new(),
+            on_files: false,
+            hides: false,
+        };
+        match name.as_str() {
+            "read"
+            | "read_file"
+            | "read_many_files"
+            | "notebookread"
+            | "view"
+            | "view_image"
+            | "ls"
+            | "list_directory"
+            | "list_dir"
+            | "glob"
+            | "grep"
+            | "search_file_content"
+            | "grep_search"
+            | "tabread" => files(Verb::FileRead),
+            "write" | "write_file" | "edit" | "multiedit" | "replace" | "strreplace" | "notebookedit" | "apply_patch" | "tabwrite" => files(Verb::FileWrite),
+            "delete" | "delete_file" => files(Verb::FileDelete),
+            "webfetch" | "web_fetch" | "websearch" | "web_search" | "google_web_search" => {
+                let to = self.text(&["url", "query", "prompt"]).unwrap_or_default();
+                let target = Target { shown: to.to_owned(), places: None };
+                let act = ShellAct { verb: Verb::NetFetch, program: self.tool.to_owned(), ..ShellAct::look(target) };
+                Seen { acts: vec![act], ..plain(Verb::NetFetch.name(), WEB) }
+            }
+            "todowrite"
+            | "todoread"
+            | "write_todos"
+            | "update_plan"
+            | "enterplanmode"
+            | "exitplanmode"
+            | "askuserquestion"
+            | "bashoutput"
+            | "taskoutput"
+            | "taskcreate"
+            | "taskupdate"
+            | "tasklist"
+            | "taskget"
+            | "taskstop"
+            | "toolsearch"
+            | "skill"
+            | "task"
+            | "agent"
+            | "killshell"
+            | "killbash"
+            | "listmcpresourcestool"
+            | "save_memory"
+            | "sendmessage" => plain(CLIENT_OWN, CLIENT),
+            _ => plain(Verb::Unknown.name(), CLIENT),
+        }
+    }
+
+    /// The line of a shell, if that is what the tool runs.
+    fn line(&self, name: &str) -> Option<&str> {
+        if !matches!(name, "bash" | "shell" | "run_shell_command" | "exec_command" | "local_shell" | "run_terminal_cmd" | "monitor") {
+            return None;
+        }
+        // Without a line nobody knows what it runs.
+        Some(self.text(&["command", "cmd", "script"]).unwrap_or("$unknown"))
+    }
+
+    fn text(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.input.get(*name)?.as_str())
+    }
+
+    /// The files that the input names.
+    fn files(&self, project: Option<&str>) -> Vec<Target> {
+        let place = |path: &str| {
+            let is_open = path.starts_with('~') || path.contains('$');
+            let places = match project {
+                _ if is_open => None,
+                _ if path.starts_with('/') => Some(vec![joined("/", path)]),
+                Some(project) => Some(vec![joined(project, path)]),
+                None => None,
+            };
+            Target { shown: path.to_owned(), places }
+        };
+        let mut found: Vec<Target> = Vec::new();
+        let base = self.text(&["file_path", "notebook_path", "path", "absolute_path", "dir_path", "target_file"]);
+        found.extend(base.map(place));
+        for name in ["paths", "include"] {
+            let list = self.input.get(name).and_then(Value::as_array);
+            found.extend(list.into_iter().flatten().filter_map(Value::as_str).map(place));
+        }
+        let name = self.tool.to_lowercase();
+        // Patterns of a glob are paths; of a search only its filter is one.
+        let pattern = if name == "glob" { self.text(&["pattern"]) } else { self.text(&["glob"]) };
+        if let Some(pattern) = pattern.filter(|pattern| pattern.contains('/') || pattern.contains("..") || is_secret(pattern)) {
+            found.push(place(
+                &base.map_or_else(|| pattern.to_owned(), |base| if pattern.starts_with(['/', '~']) { pattern.to_owned() } else { format!("{base}/{pattern}") }),
+            ));
+        }
+        if name == "apply_patch" {
+            let patch = self.text(&["command", "patch", "input"]).unwrap_or_default();
+            let marks = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+            found.extend(patch.lines().filter_map(|line| marks.iter().find_map(|mark| line.strip_prefix(mark))).map(|path| place(path.trim())));
+        }
+        if found.is_empty() && matches!(name.as_str(), "glob" | "grep" | "ls" | "list_directory" | "search_file_content" | "grep_search") {
+            found.push(place("."));
+        }
+        found
+    }
+}
+
+/// Server and tool of a name such as `mcp__server__tool`.
+fn mcp(tool: &str) -> Option<(&str, &str)> {
+    let rest = tool.strip_prefix("mcp__").or_else(|| tool.strip_prefix("MCP:"))?;
+    Some(rest.split_once("__").unwrap_or(("unnamed", rest)))
+}
+
+fn shown(seen: &Seen, act: &ShellAct, project: Option<&str>) -> Value {
+    let targets: Vec<String> = act.targets.iter().take(TARGETS_SHOWN).map(|target| cut(&seen.shown(&target.shown), 300)).collect();
+    let mut shown = Map::new();
+    shown.insert("verb".to_owned(), json!(act.verb));
+    shown.insert("program".to_owned(), json!(cut(&seen.shown(&act.program), 120)));
+    shown.insert("targets".to_owned(), json!(targets));
+    shown.insert("inside".to_owned(), json!(act.targets.iter().all(|target| is_inside(target, project))));
+    if act.is_recursive {
+        shown.insert("recursive".to_owned(), json!(true));
+    }
+    if let Some(why) = act.why {
+        shown.insert("why".to_owned(), json!(why));
+    }
+    Value::Object(shown)
+}
+
+/// The beginning of a text, in one line.
+pub(super) fn cut(text: &str, chars: usize) -> String {
+    let mut line: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(chars + 1).collect();
+    if line.chars().count() > chars {
+        line = line.chars().take(chars.saturating_sub(1)).collect();
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn act(tool: &str, input: &Value) -> Act {
+        ToolCall { tool, input, folder: Some("/p") }.act()
+    }
+
+    #[test]
+    fn tools_have_verbs_and_domains() {
+        for (tool, input, kind, domain, inside) in [
+            ("Bash", json!({ "command": "ls" }), "file.read", SHELL, true),
+            ("Bash", json!({ "command": "cat /etc/passwd" }), "file.read", SHELL, false),
+            ("Bash", json!({ "command": "cat ../x" }), "file.read", SHELL, false),
+            ("Bash", json!({}), "unknown", SHELL, true),
+            ("run_shell_command", json!({ "command": "rm -rf x" }), "file.delete", SHELL, true),
+            ("Shell", json!({ "command": "ls", "working_directory": "/etc" }), "file.read", SHELL, false),
+            ("Bash", json!({ "command": "cd /etc && ls" }), "file.read", SHELL, false),
+            ("Shell", json!({ "command": "cat passwd", "working_directory": "/etc" }), "file.read", SHELL, false),
+            ("Read", json!({ "file_path": "/p/a" }), "file.read", PROJECT, true),
+            ("Read", json!({ "file_path": "/q/a" }), "file.read", OUTSIDE, false),
+            ("Grep", json!({ "pattern": "/etc" }), "file.read", PROJECT, true),
+            ("Grep", json!({ "pattern": "x", "path": "/etc" }), "file.read", OUTSIDE, false),
+            ("Glob", json!({ "pattern": "../**" }), "file.read", OUTSIDE, false),
+            ("Glob", json!({ "pattern": "**/*.rs" }), "file.read", PROJECT, true),
+            ("Write", json!({ "file_path": "a", "content": "x" }), "file.write", PROJECT, true),
+            ("Edit", json!({ "file_path": "/p/../q" }), "file.write", OUTSIDE, false),
+            ("Write", json!({}), "unknown", PROJECT, true),
+            ("apply_patch", json!({ "command": "*** Begin Patch\n*** Update File: src/a\n*** Delete File: /etc/x\n" }), "file.write", OUTSIDE, false),
+            ("WebFetch", json!({ "url": "https://example.org" }), "net.fetch", WEB, false),
+            ("mcp__crm__update", json!({}), "tool.call", "mcp.crm", true),
+            ("mcp__deskmate__bridge_send_message", json!({}), "desk.call", CLIENT, true),
+            ("TodoWrite", json!({}), "client.own", CLIENT, true),
+            ("Mystery", json!({}), "unknown", CLIENT, true),
+        ] {
+            let act = act(tool, &input);
+            assert_eq!((act.kind.as_str(), act.domain.as_str(), &act.arguments["inside"]), (kind, domain, &json!(inside)), "{tool} {input}");
+        }
+        assert_eq!(act("Read", &json!({ "file_path": "/p/.env" })).arguments["secret"], true);
+        assert_eq!(act("Bash", &json!({ "command": "rm -rf /" })).arguments["destroys"], true);
+        let nowhere = ToolCall { tool: "Read", input: &json!({ "file_path": "a" }), folder: None }.act();
+        assert_eq!(nowhere.arguments["inside"], false);
+    }
+
+    #[test]
+    fn the_seal_is_of_exactly_this_call() {
+        let (one, other) =
+            (json!({ "command": "echo hunter2222 | login --password hunter2222" }), json!({ "command": "echo hunter3333 | login --password hunter3333" }));
+        let call = |input| ToolCall { tool: "Bash", input, folder: Some("/p") };
+        assert_eq!(call(&one).seal("s").unwrap(), call(&one).seal("s").unwrap());
+        assert_ne!(call(&one).seal("s").unwrap(), call(&one).seal("t").unwrap());
+        assert_ne!(call(&one).seal("s").unwrap(), call(&other).seal("s").unwrap());
+        assert_ne!(ToolCall { folder: Some("/q"), ..call(&one) }.seal("s").unwrap(), call(&one).seal("s").unwrap());
+    }
+}
