@@ -52,6 +52,7 @@ pub fn open(home: &Path) -> Desk {
         registry: Arc::new(Registry::new()),
         world: Arc::new(Machine),
         keys,
+        safe: deskmate_core::secret::Safe::default(),
         away: deskmate_core::call::Away::default(),
         open_allowed: true,
         rulebooks: deskmate_core::policy::Cache::default(),

@@ -214,6 +214,7 @@ fn erase(cx: &mut Cx<'_, '_>, input: Erase) -> Result<Erased> {
     identity::erase(cx.tx, &event)?;
     let mut repeated = crate::bridge::erase(cx.tx, &event)?;
     repeated.extend(crate::workspace::plan::erase(cx.tx, &event)?);
+    repeated.extend(crate::gateway::erase(cx.tx, &event)?);
     crate::request::erase(cx.tx, &event)?;
     crate::cowork::erase(cx.tx, &event)?;
     crate::notify::erase(cx.tx)?;

@@ -13,6 +13,7 @@ pub mod cowork;
 pub mod desk;
 pub mod edit;
 mod error;
+pub mod gateway;
 pub mod hook;
 pub mod identity;
 pub mod import;

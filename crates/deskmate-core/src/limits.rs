@@ -56,6 +56,16 @@ pub const PATH_BYTES_MAX: usize = 1_024;
 pub const RESERVATIONS_MAX: usize = 1_000;
 /// Paths and globs that stand in one project at once: a new reservation is compared with each.
 pub const RESERVED_PATHS_MAX: usize = 2_000;
+/// Servers behind the desk.
+pub const MOUNTS_MAX: usize = 100;
+/// Arguments, variables, headers, verbs or hidden tools of one of them.
+pub const MOUNT_PARTS_MAX: usize = 200;
+/// Tools of one of them.
+pub const MOUNT_TOOLS_MAX: usize = 1_000;
+/// The definition of a tool, as JSON.
+pub const TOOL_BYTES_MAX: usize = 64 * 1024;
+/// What came of a held call, as JSON, kept for its caller.
+pub const CALL_RESULT_BYTES_MAX: usize = 1024 * 1024;
 /// Folders that are open to agents.
 pub const ROOTS_MAX: usize = 100;
 /// Globs that one of them leaves out.

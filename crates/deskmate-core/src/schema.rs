@@ -15,6 +15,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 9, name: "requests: what waits of one kind", sql: include_str!("schema/009_pending_kind.sql") },
     Migration { version: 10, name: "requests: what is at stake first, of those the newest", sql: include_str!("schema/010_place.sql") },
     Migration { version: 11, name: "workspace: plans and their steps", sql: include_str!("schema/011_plan.sql") },
+    Migration { version: 12, name: "gateway: tools, calls and what was read", sql: include_str!("schema/012_gateway.sql") },
     Migration { version: 13, name: "secrets", sql: include_str!("schema/013_secret.sql") },
     Migration { version: 14, name: "hooks: calls of agents' own tools", sql: include_str!("schema/014_hook.sql") },
 ];
@@ -73,4 +74,7 @@ pub const TABLES: &[(&str, &str)] = &[
     ("hook_call", "agent, call"),
     ("hook_request", "request"),
     ("hook_told", "agent, session, subject"),
+    ("mount_tool", "mount, tool"),
+    ("gateway_call", "id"),
+    ("taint", "actor, session, origin"),
 ];

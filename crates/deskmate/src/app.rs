@@ -16,6 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::activity::Activity;
+use crate::gateway::Gateway;
 use crate::hands;
 use crate::live::Live;
 use crate::refusals::Refusals;
@@ -27,6 +28,10 @@ use crate::world::Machine;
 const SEAL_RETRY: Duration = Duration::from_millis(20);
 /// How often it looks for what another node may have left behind.
 const SEAL_SWEEP: Duration = Duration::from_millis(500);
+
+/// Calls of mounted tools, and asking what came of them.
+const GATEWAY_CALL: &str = "gateway_call";
+const GATEWAY_RESULT: &str = "gateway_result";
 
 /// A running desk. Cheap to clone.
 #[derive(Clone)]
@@ -41,6 +46,7 @@ pub(crate) struct App {
     refusals: Arc<Refusals>,
     url: Arc<OnceLock<String>>,
     pub(crate) hands: hands::Machine,
+    pub(crate) gateway: Gateway,
     /// Counts calls that put work into the queue, for the worker to look at once.
     pub(crate) queued: Arc<watch::Sender<u64>>,
 }
@@ -93,6 +99,7 @@ impl App {
             refusals: Arc::default(),
             url: Arc::default(),
             hands,
+            gateway: Gateway::default(),
             queued: Arc::default(),
         })
     }
@@ -124,6 +131,7 @@ impl App {
 
     /// Starts the loops that belong to a server.
     pub(crate) async fn start(&self) -> Result<()> {
+        self.hands.visits(self);
         tokio::spawn(self.live.clone().follow(self.desk.clone()));
         if self.desk.db.engine() == Engine::Postgres {
             let live = self.live.clone();
@@ -154,7 +162,7 @@ impl App {
     pub(crate) async fn call(&self, call: Call) -> Result<Answer> {
         let started = Instant::now();
         let watch = self.telemetry.begin(&self.desk, &call);
-        let answer = self.hold(&call).await;
+        let answer = self.hold(&call).await.inspect(|answer| self.delivered(&call, answer));
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         if let Some(watch) = watch {
             watch.end(&answer);
@@ -201,10 +209,44 @@ impl App {
         Error { incident: Some(incident), hint: error.hint, ..Error::new(Code::Internal, "something went wrong inside the desk; nothing was changed") }
     }
 
+    /// A call of a mounted tool that was let pass, with what came of it.
+    async fn hand_on(&self, call: &Call, first: Answer) -> Answer {
+        match first.outcome {
+            Outcome::Done(said) if said.get("state") == Some(&Value::from("passed")) => {
+                let arguments = call.input.get("arguments").cloned().unwrap_or_default();
+                let done = self.gateway.go(self, &first.actor.id, said, &arguments).await;
+                Answer { outcome: Outcome::Done(done), ..first }
+            }
+            outcome => Answer { outcome, ..first },
+        }
+    }
+
+    /// What came of a held call is out: the same call is a new one from now on.
+    fn delivered(&self, call: &Call, answer: &Answer) {
+        let over = |said: &Value| !matches!(said.get("state").and_then(Value::as_str), Some("held" | "passed"));
+        if let (GATEWAY_CALL | GATEWAY_RESULT, Outcome::Done(said)) = (call.operation.as_str(), &answer.outcome)
+            && said.get("request_id").is_some()
+            && over(said)
+            && let Some(id) = said.get("call_id").and_then(Value::as_str).map(str::to_owned)
+        {
+            let desk = self.desk.clone();
+            tokio::spawn(async move { desk.act(Surface::System, move |cx| deskmate_core::gateway::deliver(cx, &id)).await });
+        }
+    }
+
     async fn hold(&self, call: &Call) -> Result<Answer> {
         let op = self.desk.registry.get(&call.operation);
         let (waits, followed) = (op.is_some_and(|op| op.waits), op.is_some_and(|op| op.is_followed()));
         let first = self.desk.call(call.clone()).await?;
+        let first = match call.operation.as_str() {
+            GATEWAY_CALL => self.hand_on(call, first).await,
+            _ => first,
+        };
+        if let (GATEWAY_CALL, Outcome::Done(said)) = (call.operation.as_str(), &first.outcome)
+            && said.get("state") != Some(&Value::from("held"))
+        {
+            return Ok(first);
+        }
         // Of some operations only some answers are followed; when what was waited for has happened, the call is made again.
         let again = match (&first.outcome, op) {
             (Outcome::Done(said), Some(op)) => op.goes_on(said),
@@ -224,7 +266,8 @@ impl App {
             Outcome::Done(said) if followed => said,
             _ => &call.input,
         };
-        for (field, kind) in [("job", "job"), ("task_id", "task"), ("request", "request"), ("request_id", "request"), ("plan_id", "plan")] {
+        for (field, kind) in [("job", "job"), ("task_id", "task"), ("request", "request"), ("request_id", "request"), ("plan_id", "plan"), ("call_id", "call")]
+        {
             if let Some(id) = said.get(field).and_then(Value::as_str) {
                 topics.push(self.live.topic(&format!("{kind}:{id}")));
             }

@@ -8,6 +8,7 @@ mod config;
 mod connect;
 mod effects;
 mod front;
+mod gateway;
 mod hands;
 mod home;
 mod hook;

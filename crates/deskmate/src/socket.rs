@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::mcp::{Caller, Mount, Server, Shelf};
+use crate::mcp::{Caller, Server, Shelf};
 
 /// The version of the hello.
 const VERSION: u32 = 1;
@@ -132,7 +132,7 @@ async fn admit(shelf: &Shelf, read: &mut BufReader<OwnedReadHalf>) -> Result<(Se
         let hint = "this program and the running server are of different versions: stop the server, it starts again by itself";
         return Err(Error::invalid("v", format!("this server speaks version {VERSION} of the hello, not {}", hello.v)).hint(hint));
     }
-    let (mount, notes) = Mount::named(hello.toolsets.iter().map(String::as_str), hello.read_only)?;
+    let (mount, notes) = shelf.choose(hello.toolsets, hello.read_only).await?;
     let named = hello.agent.is_some();
     let credential = match hello.token {
         Some(secret) => Credential::Secret { secret, proved: false },

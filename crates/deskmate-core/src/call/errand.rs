@@ -6,6 +6,7 @@ use std::pin::Pin;
 
 use serde_json::Value;
 
+use crate::gateway::Mount;
 use crate::workspace::Look;
 use crate::{Code, Error, Result};
 
@@ -16,6 +17,10 @@ pub enum Errand {
     Look(Box<Look>),
     /// A look whether programs can be confined here.
     Sandbox,
+    /// A look at what a mounted server offers.
+    Mount(Box<Mount>),
+    /// How the connections to mounted servers stand.
+    Connections,
     /// A page of the web.
     Page {
         /// Its address.

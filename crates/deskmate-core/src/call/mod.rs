@@ -18,7 +18,7 @@ pub use decode::parse_strict;
 pub use errand::{Errand, Fetched, Hands, NoHands};
 pub(crate) use idempotency::Key;
 pub use idempotency::prune_keys;
-pub use op::{Effect, Hints, Need, Op, Outcome, Toolset, Wait, Without};
+pub use op::{Effect, Hints, Need, Op, Outcome, RESERVED, Toolset, Wait, Without};
 pub use page::{Page, PageIn};
 pub use pipeline::{Answer, Away, Call, Desk, Mode};
 pub use registry::{Registry, event_catalogue};

@@ -26,6 +26,8 @@ pub enum Toolset {
     Cowork,
     /// Files beneath roots, and plans that change them.
     Workspace,
+    /// Other MCP servers behind the desk.
+    Gateway,
     /// What clients' hooks ask before and after an agent's own tool calls. Mounted only by name.
     Hook,
     /// The desk itself: record, jobs, identity. Served to people and their programs, not mounted for agents.
@@ -41,12 +43,32 @@ impl Toolset {
             Self::Bridge => "bridge",
             Self::Cowork => "cowork",
             Self::Workspace => "workspace",
+            Self::Gateway => "gateway",
             Self::Hook => "hook",
             Self::Desk => "desk",
             Self::Conformance => "conformance",
         }
     }
 }
+
+/// The names that toolsets have or will have: nothing else that is served may be called so.
+pub const RESERVED: &[&str] = &[
+    "bridge",
+    "cowork",
+    "workspace",
+    "gateway",
+    "desk",
+    "conformance",
+    "agents",
+    "board",
+    "calendar",
+    "guard",
+    "vault",
+    "transcripts",
+    "whatsapp",
+    "hook",
+    "all",
+];
 
 /// Whether an operation changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -474,6 +496,13 @@ impl Op {
     #[must_use]
     pub fn open_world(mut self) -> Self {
         self.hints.open_world = true;
+        self
+    }
+
+    /// A look whose answer is written down: the record is told whoever looks.
+    #[must_use]
+    pub fn writes(mut self) -> Self {
+        self.effect = Effect::Write;
         self
     }
 

@@ -181,6 +181,32 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: LogAction) -> Result<Logged> {
     })
 }
 
+/// The desk itself saw what came of a proposal, because it handed the call on: exactly what was approved.
+pub(crate) fn observed(cx: &mut Cx<'_, '_>, id: &str, call: &str, outcome: Outcome) -> Result<()> {
+    let Some(request) = request::find(cx, id)? else { return Ok(()) };
+    let (grant, started_at) = used_grant(cx, &request.id)?;
+    let derived = derived_actor(cx, Some(&request))?;
+    let report = Execution {
+        id: cx.new_id(),
+        request: Some(request.id.clone()),
+        unknown: false,
+        grant,
+        agent: request.requester.id.clone(),
+        domain: request.domain.clone(),
+        claimed: "agent".to_owned(),
+        derived,
+        outcome: outcome.state().name(),
+        matches: Matches::Exact.name(),
+        cost: 0,
+        quality: None,
+        started_at,
+        action: "gateway_call".to_owned(),
+        reasoning: "the desk handed the call on and saw what came of it".to_owned(),
+        body: json!({ "call": call }),
+    };
+    execution::keep(cx, &report)
+}
+
 /// Compares what was done with the change that was approved.
 fn compare(request: Option<&Request>, executed: Option<&Value>) -> Result<Matches> {
     let Some(request) = request else { return Ok(Matches::Nothing) };

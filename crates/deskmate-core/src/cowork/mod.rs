@@ -32,6 +32,7 @@ use crate::record::Kind;
 pub(crate) use correction::{Overridden, overrode};
 pub(crate) use decide::{resolved, unresolved};
 pub(crate) use erase::erase;
+pub(crate) use log::observed;
 pub use projection::CoworkProjection;
 pub(crate) use words::check_domain;
 

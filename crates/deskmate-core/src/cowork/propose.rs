@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::criteria;
 use super::words::{self, check_domain, check_said, check_share};
 use crate::call::Cx;
+use crate::gateway::taint;
 use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, PACKET_ITEMS_MAX, PATH_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::meter::{self, Full, Room, Taken, Why};
 use crate::policy::{self, Act, Criterion, Decision, Hit, Mode};
@@ -221,7 +222,8 @@ pub(super) fn propose(cx: &mut Cx<'_, '_>, input: Propose) -> Result<Proposed> {
         field: input.field,
         arguments: words::said("proposed_change", input.proposed_change, CHANGE_BYTES_MAX)?,
         cost: millionths("cost", input.cost)?,
-        taint: input.taint,
+        taint: taint::with_read(cx, input.taint)?,
+        call: false,
         criteria: Some(input.criteria.clone()),
     };
     let Judged { mut decision, trust, gauge } = request::weigh(cx, &act, &who, false)?;

@@ -9,6 +9,7 @@ use super::shell::Verb;
 use super::tool::{CLIENT_OWN, DESK_CALL, ToolCall, cut};
 use super::{OBSERVED, PASSED, veil};
 use crate::call::Cx;
+use crate::gateway::taint;
 use crate::policy::settings::HookMode;
 use crate::policy::{self, Act, Decision, Effect, Mode, Reason};
 use crate::record::Event;
@@ -36,7 +37,7 @@ pub(super) fn decide(cx: &mut Cx<'_, '_>, asked: &Asked<'_>) -> Result<HookOut> 
     let call = ToolCall { tool: asked.tool, input: asked.input, folder: asked.folder };
     let mut act = call.act();
     let key = digest(&json!([who.kind.name(), who.id, act]))?;
-    act.taint = origins(cx, asked.session)?;
+    act.taint = origins(cx)?;
     if asked.is_question
         && let Some(row) = asked.call.map(|id| rows::call(cx.tx, &who.id, id)).transpose()?.flatten()
         && row.key == key
@@ -71,10 +72,9 @@ pub(super) fn decide(cx: &mut Cx<'_, '_>, asked: &Asked<'_>) -> Result<HookOut> 
     }
 }
 
-/// Where what this session has read came from that nobody vouches for. Whoever knows more of it adds it here.
-#[expect(clippy::unnecessary_wraps, reason = "what it will be read from can fail")]
-fn origins(_cx: &mut Cx<'_, '_>, _session: &str) -> Result<Vec<String>> {
-    Ok(Vec::new())
+/// Where what this agent has read within a day came from that nobody vouches for, in this session and elsewhere.
+fn origins(cx: &mut Cx<'_, '_>) -> Result<Vec<String>> {
+    taint::of_caller(cx, None)
 }
 
 /// What changes nothing, and what a rule names and allows, passes also for an agent that nothing proved: it could look
@@ -149,6 +149,10 @@ fn redeem(cx: &mut Cx<'_, '_>, asked: &Asked<'_>, act: &Act, key: &[u8], request
 
 /// Notes a call that runs now, so that what comes of it can be told.
 fn begin(cx: &mut Cx<'_, '_>, asked: &Asked<'_>, act: &Act, key: &[u8], request: Option<String>) -> Result<()> {
+    // What comes from the web is nobody's word; what the agent does later carries that.
+    if act.kind == Verb::NetFetch.name() {
+        taint::add(cx, Some(asked.session), "web")?;
+    }
     let Some(call) = asked.call.filter(|call| !call.is_empty()) else { return Ok(()) };
     let (agent, begun_at) = (cx.actor.id.clone(), cx.now());
     let row = CallRow {

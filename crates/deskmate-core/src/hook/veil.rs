@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::hex;
+use crate::redact::Redactor;
 
 /// Texts that are longer are cut, and known by what they begin with, their length and their digest.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
@@ -46,7 +47,8 @@ fn hides(name: &str) -> bool {
 
 /// A text without secrets.
 pub(super) fn hidden(text: &str) -> String {
-    TEXT.as_ref().map_or_else(|| HIDDEN.to_owned(), |pattern| pattern.replace_all(text, format!("${{1}}{HIDDEN}")).into_owned())
+    let own = TEXT.as_ref().map_or_else(|| HIDDEN.to_owned(), |pattern| pattern.replace_all(text, format!("${{1}}{HIDDEN}")).into_owned());
+    Redactor::secrets().text(&own).text
 }
 
 fn text_kept(text: &str) -> Value {

@@ -11,6 +11,7 @@ use super::model::{Beat, IfLost, Outcome, Progress, Rescued, State};
 use super::queue::micros;
 use super::rows::{self, JobRow, close_attempt, error_text, find, to_text};
 use crate::call::Cx;
+use crate::gateway;
 use crate::limits::{INPUT_BYTES_MAX, JOB_BACKOFF_MAX, JOB_BACKOFF_MIN, JOB_PUT_OFF_MAX, JOB_SLICE_MAX, JOB_STEP_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::workspace::plan;
 use crate::{Error, Result, check_text, lease};
@@ -99,6 +100,7 @@ fn end(cx: &mut Cx<'_, '_>, job: &JobRow, state: State, result: Option<&str>, er
     )?;
     tell(cx, FINISHED, job, state, |event| event)?;
     plan::job_ended(cx, &job.kind, &job.id)?;
+    gateway::job_ended(cx, &job.kind, &job.id)?;
     Ok(state)
 }
 

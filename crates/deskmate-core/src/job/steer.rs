@@ -6,6 +6,7 @@ use super::events::{CANCEL_REQUESTED, FINISHED, RETRIED, tell};
 use super::model::State;
 use super::rows::{JobRow, find, find_unique};
 use crate::call::Cx;
+use crate::gateway;
 use crate::limits::JOB_RUNS_MAX;
 use crate::workspace::plan;
 use crate::{Error, Result};
@@ -30,6 +31,7 @@ pub fn cancel(cx: &mut Cx<'_, '_>, job: &str) -> Result<State> {
             )?;
             tell(cx, FINISHED, &row, State::Cancelled, |event| event)?;
             plan::job_ended(cx, &row.kind, &row.id)?;
+            gateway::job_ended(cx, &row.kind, &row.id)?;
             Ok(State::Cancelled)
         }
         State::Running if row.cancel_requested => Ok(State::Running),

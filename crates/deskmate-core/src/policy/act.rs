@@ -35,6 +35,9 @@ pub struct Act {
     /// Where its inputs came from that nobody vouches for, such as `web` or `mail`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taint: Vec<String>,
+    /// Whether a tool is called: agents call tools far more often than they propose, so other caps hold.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub call: bool,
     /// What it is based on. `None` where nobody is asked for it: only proposals are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub criteria: Option<Vec<Criterion>>,

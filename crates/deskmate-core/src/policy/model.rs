@@ -277,11 +277,13 @@ pub enum Section {
     Workspace,
     /// What the desk does when clients' hooks ask about agents' own tools.
     Hooks,
+    /// Other MCP servers behind the desk.
+    Gateway,
 }
 
 impl Section {
     /// All of them.
-    pub const ALL: [Self; 7] = [Self::Trust, Self::Authority, Self::Feedback, Self::Handoff, Self::Governance, Self::Workspace, Self::Hooks];
+    pub const ALL: [Self; 8] = [Self::Trust, Self::Authority, Self::Feedback, Self::Handoff, Self::Governance, Self::Workspace, Self::Hooks, Self::Gateway];
 
     /// The stable name.
     pub fn name(self) -> &'static str {
@@ -293,12 +295,13 @@ impl Section {
             Self::Governance => "governance",
             Self::Workspace => "workspace",
             Self::Hooks => "hooks",
+            Self::Gateway => "gateway",
         }
     }
 
-    /// Whether a domain may have its own: folders and hooks are not a matter of domains.
+    /// Whether a domain may have its own: folders, hooks and servers are not a matter of domains.
     pub(super) fn is_for_domains(self) -> bool {
-        !matches!(self, Self::Workspace | Self::Hooks)
+        !matches!(self, Self::Workspace | Self::Hooks | Self::Gateway)
     }
 
     /// The section of a name.

@@ -114,7 +114,11 @@ impl Reasons {
                 self.add("limit", Mode::Deny, text, Some(format!("waiting, or a higher authority.{key}")));
             }
         };
-        count(counters.calls_hour, Some(authority.volume_cap), "proposals in this domain within an hour", "volume_cap");
+        if act.call {
+            count(counters.calls_hour, authority.call_cap, "calls in this domain within an hour", "call_cap");
+        } else {
+            count(counters.calls_hour, Some(authority.volume_cap), "proposals in this domain within an hour", "volume_cap");
+        }
         count(counters.calls_hour_all, authority.volume_cap_per_agent, "proposals within an hour", "volume_cap_per_agent");
         count(counters.calls_day_all, authority.calls_per_day, "acts on this day", "calls_per_day");
         if let Some(cap) = authority.cost_per_day {

@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use super::yaml::{nearest, or, short};
 use super::{Mode, Patch, Section};
+use crate::gateway::{self, Mount};
 use crate::limits::NAME_CHARS_MAX;
 use crate::workspace::{self, Root};
-use Allowed::{Count, Fields, Flag, MaybeCount, MaybeNumber, Number, Roots, Texts, Word};
+use Allowed::{Count, Fields, Flag, MaybeCount, MaybeNumber, Mounts, Number, Roots, Texts, Word};
 
 /// All settings as they hold in one domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +30,8 @@ pub struct Settings {
     pub workspace: WorkspaceSettings,
     /// What the desk does when clients' hooks ask; for the whole desk only.
     pub hooks: HookSettings,
+    /// Other MCP servers behind the desk; for the whole desk only.
+    pub gateway: GatewaySettings,
 }
 
 /// Whether a promotion waits for a person.
@@ -86,6 +89,8 @@ pub struct AuthoritySettings {
     pub volume_cap: u32,
     /// Proposals of one agent in all domains within an hour; not limited if not given.
     pub volume_cap_per_agent: Option<u32>,
+    /// Calls of tools in one domain within an hour.
+    pub call_cap: Option<u32>,
     /// Fields that always need a person; a trailing `*` stands for any ending.
     pub high_risk_fields: Vec<String>,
     /// Acts of one agent on one day (UTC); not limited if not given.
@@ -108,12 +113,21 @@ pub struct AuthoritySettings {
     pub criteria_seconds: u32,
 }
 
+impl AuthoritySettings {
+    /// The same for calls of tools, which have a cap of their own.
+    #[must_use]
+    pub(crate) fn for_calls(&self) -> Self {
+        Self { volume_cap: self.call_cap.unwrap_or(u32::MAX), ..self.clone() }
+    }
+}
+
 impl Default for AuthoritySettings {
     fn default() -> Self {
         Self {
             default_mode: Mode::Suggest,
             volume_cap: 50,
             volume_cap_per_agent: None,
+            call_cap: None,
             high_risk_fields: ["deal_stage", "owner", "commission", "utm_*", "billing_*"].map(str::to_owned).to_vec(),
             calls_per_day: None,
             cost_per_day: None,
@@ -259,6 +273,14 @@ impl Default for HookSettings {
     }
 }
 
+/// Other MCP servers behind the desk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GatewaySettings {
+    /// The servers.
+    pub mounts: Vec<Mount>,
+}
+
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Allowed {
@@ -280,6 +302,8 @@ enum Allowed {
     Fields,
     /// A list of folders.
     Roots,
+    /// A list of servers.
+    Mounts,
 }
 
 /// Ten years.
@@ -299,6 +323,7 @@ const AUTHORITY: &[(&str, Allowed)] = &[
     ("default_mode", Word(&["deny", "escalate", "suggest", "act"])),
     ("volume_cap", Count(0, 1_000_000)),
     ("volume_cap_per_agent", MaybeCount(0, 1_000_000)),
+    ("call_cap", MaybeCount(0, 1_000_000_000)),
     ("high_risk_fields", Fields),
     ("calls_per_day", MaybeCount(0, 1_000_000_000)),
     ("cost_per_day", MaybeNumber(0.0, 1e9)),
@@ -332,6 +357,7 @@ const GOVERNANCE: &[(&str, Allowed)] = &[
 const WORKSPACE: &[(&str, Allowed)] = &[("roots", Roots), ("trash_days", MaybeCount(1, 36_600)), ("audit_file", Flag), ("web", Flag)];
 
 const HOOKS: &[(&str, Allowed)] = &[("mode", Word(&["enforce", "observe"])), ("wake", Flag)];
+const GATEWAY: &[(&str, Allowed)] = &[("mounts", Mounts)];
 
 fn allowed(section: Section) -> &'static [(&'static str, Allowed)] {
     match section {
@@ -342,6 +368,7 @@ fn allowed(section: Section) -> &'static [(&'static str, Allowed)] {
         Section::Governance => GOVERNANCE,
         Section::Workspace => WORKSPACE,
         Section::Hooks => HOOKS,
+        Section::Gateway => GATEWAY,
     }
 }
 
@@ -367,6 +394,7 @@ pub(super) fn problem(section: Section, key: &str, value: &Value) -> Option<Stri
         Flag => (!value.is_boolean()).then(|| format!("{value} is not a yes or no: write true or false")),
         Word(words) => (!value.as_str().is_some_and(|word| words.contains(&word))).then(|| format!("{value} is not known here: write {}", or(words))),
         Roots => workspace::root_problem(value),
+        Mounts => gateway::mounts_problem(value),
         Texts | Fields => texts_problem(value, *allowed == Fields),
     }
 }

@@ -31,6 +31,7 @@ pub use key::{Keyring, SigningKey};
 pub(crate) use list::{Events, Sought, find, list};
 pub use proof::{Proof, check_consistency, check_proof, consistency, prove};
 pub use prune::prune_checkpoints;
+pub(crate) use read::repeating;
 pub use read::{
     EventRow, Leaf, Named, SEALED_OF_REQUEST, Search, Told, fill, find_event, heads_after, heads_of_request, leaf, leaves_after, named_after,
     newest_checkpoint, place_at, search, search_heads, size, told_of, told_of_request,

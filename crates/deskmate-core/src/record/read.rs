@@ -294,6 +294,18 @@ pub fn told_of(tx: &mut Tx<'_>, subject: &str, limit: u32) -> Result<Vec<Told>> 
     telling(tx, &ANYTHING, subject, limit)
 }
 
+/// The other events of the same subject that still have a payload: what was written may stand in each.
+pub(crate) fn repeating(tx: &mut Tx<'_>, event: &EventRow, limit: u32) -> Result<Vec<u64>> {
+    let mut repeating = Vec::new();
+    for told in told_of(tx, &event.subject, limit)? {
+        let Some(seq) = told.seq.filter(|seq| *seq != event.seq) else { continue };
+        if find_event(tx, seq)?.is_some_and(|event| event.payload.is_some()) {
+            repeating.push(seq);
+        }
+    }
+    Ok(repeating)
+}
+
 /// Like [`told_of`], only the events that repeat a request's row. What others tell of the request costs nothing here.
 pub fn told_of_request(tx: &mut Tx<'_>, subject: &str, limit: u32) -> Result<Vec<Told>> {
     telling(tx, &OF_REQUEST, subject, limit)

@@ -134,16 +134,21 @@ impl Number {
     fn card(&self, scan: &Scan<'_>) -> Option<Span> {
         let (from, to) = *self.groups().first()?;
         let shapes: [&[usize]; 7] = [&[4, 4, 4, 4], &[4, 4, 4, 4, 3], &[4, 4, 4, 4, 2], &[4, 4, 4, 4, 1], &[4, 6, 5], &[4, 6, 4], &[4, 4, 5]];
-        let (start, end) = if (13..=19).contains(&(to - from)) && is_alone(scan, from, to) {
-            (from, to)
-        } else {
-            shapes.iter().find_map(|shape| self.fits(scan, shape, b" -"))?
+        // Most numbers are no card at the first look.
+        let (start, end) = match to - from {
+            13..=19 if is_alone(scan, from, to) => (from, to),
+            4 if self.count >= 3 => shapes.iter().find_map(|shape| self.fits(scan, shape, b" -"))?,
+            _ => return None,
         };
         let digits: Vec<u8> = scan.part(start, end).bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
         (is_issued(&digits) && luhn(&digits)).then(|| scan.span(start, end, Kind::Card))
     }
 
     fn ssn(&self, scan: &Scan<'_>) -> Option<Span> {
+        let (from, to) = *self.groups().first()?;
+        if !matches!((to - from, self.count), (3, 3..) | (9, _)) {
+            return None;
+        }
         let told = || is_after(scan, self.start(), &["ssn", "social security", "social security number", "social security no"]);
         let with_words = || self.fits(scan, &[3, 2, 4], b" .").or_else(|| self.fits(scan, &[9], b"")).filter(|_| told());
         let (start, end) = self.fits(scan, &[3, 2, 4], b"-").or_else(with_words)?;
@@ -261,10 +266,11 @@ NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 
 /// An account number whose two check digits begin at a place.
 fn iban(scan: &Scan<'_>, digits: usize) -> Option<Span> {
     let start = digits.checked_sub(2)?;
-    let country = scan.part(start, digits).to_ascii_uppercase();
-    if !scan.begins(start) || country.len() != 2 {
+    let country = scan.part(start, digits);
+    if country.len() != 2 || !country.bytes().all(|byte| byte.is_ascii_alphabetic()) || !scan.begins(start) {
         return None;
     }
+    let country = country.to_ascii_uppercase();
     let length: usize = IBAN_LENGTHS.split_whitespace().find_map(|entry| entry.strip_prefix(country.as_str())?.parse().ok())?;
     let mut number = Vec::with_capacity(length);
     let mut at = start;

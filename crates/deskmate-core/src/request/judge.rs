@@ -5,7 +5,7 @@ use super::{rows, standing};
 use crate::Result;
 use crate::call::{ActorKind, Cx};
 use crate::meter::{self, Gauge};
-use crate::policy::{self, Act, Decision, Effect, Mode, Needs, Reason, Standing};
+use crate::policy::{self, Act, Decision, Effect, Hit, Match, Mode, Needs, Reason, Rule, Standing};
 use crate::trust::{self, Points, Trust};
 
 /// An answer, and what it was weighed with: whoever goes on need not look again.
@@ -81,6 +81,27 @@ pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_p
     };
     let decision = policy::decide(&rulebook, act, &standing, &counters, now);
     Ok(Judged { decision, trust: Some(trust), gauge: Some(gauge) })
+}
+
+/// Makes a decision wait for a person whatever the trust, unless a rule that names the verb or the tool lets the act pass: one
+/// that allows all kinds of acts was not written with this in mind.
+pub(crate) fn hold_unless_named(cx: &mut Cx<'_, '_>, decision: &mut Decision, act: &Act, who: &Requester) -> Result<()> {
+    if decision.mode != Mode::Act || !(who.is_agent() || who.is_token()) {
+        return Ok(());
+    }
+    let rulebook = policy::current(cx)?;
+    let names = |hit: &Hit| {
+        let rules = rulebook.policy(&hit.policy).map_or(&[][..], |(policy, _)| policy.rules.as_slice());
+        let about = |matches: &Match| matches.kind.contains(&act.kind) || !matches.tool.is_empty();
+        rules.iter().any(|rule| matches!(rule, Rule::General(rule) if rule.name == hit.rule_id && about(&rule.matches)))
+    };
+    if !decision.hits.iter().any(|hit| hit.effect == Effect::Allow && !hit.failed && names(hit)) {
+        decision.mode = Mode::Suggest;
+        let text = "this waits for a person, whatever the trust".to_owned();
+        let would_change = Some(format!("a rule with the effect allow for {}", act.kind));
+        decision.reasons.insert(0, Reason { source: "policy".to_owned(), mode: Mode::Suggest, text, would_change });
+    }
+    Ok(())
 }
 
 /// A person's own act needs no request, unless a rule forbids it or asks for a second person.

@@ -43,6 +43,7 @@ pub(crate) use erase::erase;
 pub(crate) use execute::begin_seen;
 pub use execute::{begin, finish};
 pub(crate) use hidden::{hide, shown_act, shown_executed, shown_packet};
+pub(crate) use judge::hold_unless_named;
 pub use judge::{Judged, for_people, judge, weigh};
 pub use list::of_requester;
 pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, RequestKind, Requester, State, Stop, StopReason};

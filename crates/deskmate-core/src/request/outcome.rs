@@ -9,7 +9,7 @@ use crate::call::Cx;
 use crate::cowork;
 use crate::policy::Act;
 use crate::trust::{self, Of, Points};
-use crate::{Result, edit};
+use crate::{Result, edit, gateway};
 
 /// The verb of promotions.
 const PROMOTE: &str = "trust.promote";
@@ -41,7 +41,7 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&s
                     ask_for_promotion(cx, request, &change.trust, target)?;
                 }
             }
-            Ok(())
+            if request.kind == RequestKind::ToolCall { gateway::approved(cx, request) } else { Ok(()) }
         }
         RequestKind::Promotion => {
             let to = request.act()?.arguments.get("to").and_then(serde_json::Value::as_f64).unwrap_or(0.0);

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::place::Place;
 use crate::call::Cx;
-use crate::policy::{self, Act, Decision, Effect, Hit, Mode, Reason, Rule};
+use crate::policy::{Act, Decision, Effect, Mode};
 use crate::request::{self, Requester};
 use crate::{Error, Result};
 
@@ -71,20 +71,9 @@ pub(super) fn stops(decision: &Decision) -> Option<(String, Option<String>)> {
 }
 
 /// What policy says to a change of files, and to a program: whatever the trust, a person decides, unless a rule that names
-/// the verb lets it pass. One that allows all kinds of acts was not written with this in mind.
+/// the verb lets it pass.
 pub(super) fn may_change(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester) -> Result<Decision> {
     let mut decision = request::judge(cx, act, who, false)?;
-    let rulebook = policy::current(cx)?;
-    let names_verb = |hit: &Hit| {
-        let rules = rulebook.policy(&hit.policy).map_or(&[][..], |(policy, _)| policy.rules.as_slice());
-        rules.iter().any(|rule| matches!(rule, Rule::General(rule) if rule.name == hit.rule_id && rule.matches.kind.contains(&act.kind)))
-    };
-    let allowed = decision.hits.iter().any(|hit| hit.effect == Effect::Allow && !hit.failed && names_verb(hit));
-    if (who.is_agent() || who.is_token()) && decision.mode == Mode::Act && !allowed {
-        decision.mode = Mode::Suggest;
-        let text = "this waits for a person, whatever the trust".to_owned();
-        let would_change = Some(format!("a rule with the effect allow for {}", act.kind));
-        decision.reasons.insert(0, Reason { source: "policy".to_owned(), mode: Mode::Suggest, text, would_change });
-    }
+    request::hold_unless_named(cx, &mut decision, act, who)?;
     Ok(decision)
 }

@@ -108,7 +108,7 @@ pub(super) fn connect(global: &Global, args: &ConnectArgs) -> Result<(), Failure
     }
     refuse_what_the_client_cannot(args)?;
     let mut notes = Vec::new();
-    notes.extend(Mount::named(args.toolset.iter().map(String::as_str), false)?.1);
+    notes.extend(Mount::named(args.toolset.iter().map(String::as_str), false, &[])?.1);
     let way = way(args, &home, &mut notes)?;
     let given = token(global)?;
     let agent = caller(global, args, &way, given.as_deref(), &mut notes)?;

@@ -8,6 +8,7 @@ mod conformance;
 mod connect;
 mod doctor;
 mod front;
+mod gateway;
 mod hook;
 mod identity;
 mod import;
@@ -107,6 +108,9 @@ enum Command {
     /// Make tokens for your own scripts
     #[command(subcommand)]
     Token(identity::TokenCommand),
+    /// Put other MCP servers behind the desk
+    #[command(subcommand)]
+    Gateway(gateway::GatewayCommand),
     /// Keep the passwords and keys that this desk needs to reach other programs
     #[command(subcommand)]
     Secret(secret::SecretCommand),
@@ -222,6 +226,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Agent(command) => identity::agent(&global, command),
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),
+        Command::Gateway(command) => gateway::run(&global, command),
         Command::Secret(command) => secret::run(&global, command),
         Command::Trust(command) => trust::trust(&global, command),
         Command::Pause(args) => trust::pause(&global, args),

@@ -164,6 +164,8 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     if let Some(programs) = programs {
         doors.spawn(http::serve_tcp(programs, for_programs, Bounds::local(file_limit()), stop.clone()));
     }
+    crate::gateway::abandon_left_behind(&app).await?;
+    let behind = tokio::spawn(crate::gateway::follow(app.clone(), stop.clone()));
     tokio::spawn(crate::worker::run(app.clone(), outlets.clone(), stop.clone()));
     let effects = Effects::start(&app, &settings, outlets, begun, queue, &stop);
     lock.listening(&url)?;
@@ -183,6 +185,7 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     stop.cancel();
     let finished = tokio::time::timeout(Duration::from_secs(5), async { while doors.join_next().await.is_some() {} }).await;
     effects.finish().await;
+    drop(tokio::time::timeout(Duration::from_secs(5), behind).await);
     if finished.is_err() {
         tracing::warn!("some connections were still open and are closed");
     }

@@ -1,26 +1,15 @@
 //! Claude Code's hooks in its settings: the desk is asked before a tool is used, and told afterwards.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::document::{Document, Outcome};
 use super::entry::is_our_program;
-
-/// Longer than the desk holds a call before it says to ask again.
-const TIMEOUT_SECONDS: u64 = 30;
+use crate::hook::settings;
 
 /// The hooks that ask a desk, for a command that answers them. What decides blocks when it cannot be asked: without that,
 /// Claude Code goes on.
 pub(crate) fn hook_settings(command: &str) -> Value {
-    let asks = json!({ "type": "command", "command": command, "timeout": TIMEOUT_SECONDS, "onFailure": "block" });
-    let tells = json!({ "type": "command", "command": command, "timeout": TIMEOUT_SECONDS });
-    json!({ "hooks": {
-        "PreToolUse": [{ "matcher": "*", "hooks": [asks] }],
-        "PermissionRequest": [{ "matcher": "*", "hooks": [asks] }],
-        "PostToolUse": [{ "matcher": "*", "hooks": [tells] }],
-        "UserPromptSubmit": [{ "hooks": [tells] }],
-        "SessionStart": [{ "hooks": [tells] }],
-        "Stop": [{ "hooks": [tells] }],
-    } })
+    settings::claude_code(command)
 }
 
 /// Puts hooks into settings. Ours are brought up to date where they stand; those of others stay.
@@ -126,6 +115,8 @@ pub(super) fn quote(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::hosts::{Format, Leniency};
     use super::*;
 

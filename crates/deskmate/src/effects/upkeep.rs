@@ -63,6 +63,7 @@ pub(super) async fn run(app: App, retention: Retention, to: Copies, stop: Cancel
         if count.is_multiple_of(SWEEPS_PER_HOUR) {
             told("hooks", prune_hooks(&app).await);
             told("meters", prune_meters(&app, &stop).await);
+            told("calls", crate::gateway::prune(&app).await);
             told("trash", act(&app, workspace::schedule_trash).await);
         }
         count = count.wrapping_add(1);
@@ -119,7 +120,7 @@ impl Place {
 async fn sweep_requests(app: &App) -> Result<()> {
     while act(app, |cx| request::escalate_due(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| request::expire_due(cx, SLICE)).await? >= SLICE {}
-    Ok(())
+    crate::gateway::sweep(app).await
 }
 
 /// Deletes what was kept long enough.

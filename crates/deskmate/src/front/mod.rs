@@ -16,7 +16,9 @@ use crate::cli::Failure;
 use crate::http::{self, Bound, Bounds};
 use crate::upstream::{Pool, Spec};
 
+pub(crate) use caller::Client;
 pub(crate) use door::Token;
+pub(crate) use server::Following;
 
 /// How many clients may be connected.
 const FILES: u64 = 1024;

@@ -172,9 +172,19 @@ impl ServerHandler for Fronted {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        Following::of(&self.upstream, context).await
+    }
+}
+
+/// Follows an upstream for a client of the newer era.
+pub(crate) struct Following;
+
+impl Following {
+    /// Passes on what changes, until the client is gone.
+    pub(crate) async fn of(upstream: &Arc<Upstream>, context: SubscriptionContext) -> Result<(), ErrorData> {
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        let mut changes = self.upstream.changes();
-        let followed = Followed::begin(&self.upstream, uris).await?;
+        let mut changes = upstream.changes();
+        let followed = Followed::begin(upstream, uris).await?;
         loop {
             let change = tokio::select! {
                 () = context.cancelled() => return Ok(()),

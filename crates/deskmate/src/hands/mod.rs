@@ -29,6 +29,8 @@ use deskmate_hands::{files, web};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::app::App;
+
 /// Looks at once: each may keep the disk busy.
 const LOOKS_AT_ONCE: usize = 8;
 /// Pages of the web that are read at once.
@@ -46,6 +48,8 @@ pub(crate) struct Machine {
     runner: Arc<Runner>,
     /// The desk's data directory, which no program gets.
     own: Arc<OnceLock<PathBuf>>,
+    /// Whoever keeps the connections to servers behind the desk.
+    visitor: Arc<OnceLock<App>>,
 }
 
 impl Machine {
@@ -57,12 +61,18 @@ impl Machine {
             client: Arc::default(),
             runner: Arc::default(),
             own: Arc::default(),
+            visitor: Arc::default(),
         }
     }
 
     /// Says where the desk's own data lies.
     pub(crate) fn keeps(&self, own: &Path) {
         self.own.get_or_init(|| own.to_owned());
+    }
+
+    /// Says who keeps the connections to servers behind the desk.
+    pub(crate) fn visits(&self, app: &App) {
+        self.visitor.get_or_init(|| app.clone());
     }
 
     /// The open folder of a root. It is opened once, and anew when what is in force says something else of it.
@@ -116,6 +126,13 @@ impl Hands for Machine {
                     let looked = tokio::task::spawn_blocking(move || python::possible(&machine)).await;
                     looked.map_err(|_| Error::new(Code::Internal, "a look at this machine ended unexpectedly"))?.map(|()| Value::Null)
                 }
+                Errand::Mount(mount) => {
+                    let app =
+                        machine.visitor.get().ok_or_else(|| Error::new(Code::Unavailable, "this server is only starting").hint("try again in a moment"))?;
+                    let found = app.gateway.visit(app, &mount).await?;
+                    serde_json::to_value(found).map_err(|error| Error::new(Code::Internal, error.to_string()))
+                }
+                Errand::Connections => Ok(machine.visitor.get().map(|app| app.gateway.connections()).unwrap_or_default()),
                 Errand::Page { url } => {
                     let _permit = place(&machine.pages).await?;
                     page::read(&machine.client, &url).await

@@ -1,6 +1,5 @@
 //! The MCP server of one connection or request: every method, handed on to where it is done.
 
-use std::future::ready;
 use std::sync::Arc;
 
 use deskmate_core::call::{Call, Credential, Surface};
@@ -15,7 +14,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
 
 use super::caller::Caller;
-use super::mount::Mount;
+use super::mount::{Mount, Servers};
+use super::passage;
 use super::prompts::Prompts;
 use super::resources::{Resources, fault};
 use super::subscriptions::{FOLLOWED_MAX, Followed, Sink, follow};
@@ -40,6 +40,7 @@ pub(crate) struct Endpoint {
     pub(super) resources: Resources,
     pub(super) prompts: Prompts,
     info: ServerConfig,
+    pub(super) servers: Servers,
     read_only: bool,
 }
 
@@ -62,7 +63,7 @@ impl Endpoint {
         let info = ServerConfig::new(capabilities.build()).with_server_info(server).with_instructions(INSTRUCTIONS);
         let tools = Tools::new(&registry, &mount);
         let (resources, prompts) = (Resources::new(&registry, &mount.toolsets), Prompts::new(&tools));
-        Self { app, tools, resources, prompts, info, read_only: mount.read_only }
+        Self { app, tools, resources, prompts, info, servers: mount.servers, read_only: mount.read_only }
     }
 }
 
@@ -73,12 +74,15 @@ pub(crate) struct Server {
     pub(super) caller: Caller,
     followed: Followed,
     /// Whether later messages of this client reach the same `Server`. Without that, the older era cannot subscribe.
-    lasting: bool,
+    pub(super) lasting: bool,
+    /// What the calls of one connection have in common.
+    pub(super) session: Option<Arc<str>>,
 }
 
 impl Server {
     pub(crate) fn new(endpoint: Arc<Endpoint>, caller: Caller, lasting: bool) -> Self {
-        Self { endpoint, caller, followed: Followed::default(), lasting }
+        let session = lasting.then(|| endpoint.app.desk.world.opaque_id().into());
+        Self { endpoint, caller, followed: Followed::default(), lasting, session }
     }
 
     /// Whether the caller is anybody to this desk. Following waits quietly, so a bad credential must show at the start.
@@ -89,7 +93,7 @@ impl Server {
     }
 
     /// A place for one more stream of this caller. Lists may be followed by anybody, so it need not be known.
-    async fn place(&self, credential: &Credential) -> Result<Place, ErrorData> {
+    pub(super) async fn place(&self, credential: &Credential) -> Result<Place, ErrorData> {
         let app = &self.endpoint.app;
         let (credential, desk) = (credential.clone(), app.desk.clone());
         let actor = app.desk.db.read(move |tx| desk.admit(tx, &credential, WHOAMI)).await.ok();
@@ -113,6 +117,10 @@ impl ServerHandler for Server {
     async fn initialize(&self, request: InitializeRequestParams, context: RequestContext<RoleServer>) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let mut answer = self.negotiate_initialize(&request)?;
+        if let Servers::One(server) = &self.endpoint.servers {
+            answer.capabilities = passage::capabilities(self, server, &context).await;
+            return Ok(answer);
+        }
         if !self.lasting
             && let Some(resources) = answer.capabilities.resources.as_mut()
         {
@@ -121,13 +129,21 @@ impl ServerHandler for Server {
         Ok(answer)
     }
 
-    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
+        if let Servers::One(server) = &self.endpoint.servers {
+            let mut info = self.get_info();
+            info.capabilities = passage::capabilities(self, server, &context).await;
+            return Ok(DiscoverResult::from_server_info(versions, info).with_ttl_ms(0).with_cache_scope(CacheScope::Private));
+        }
         Ok(DiscoverResult::from_server_info(versions, self.get_info()).with_ttl_ms(LIST_FRESH_MS).with_cache_scope(CacheScope::Public))
     }
 
-    async fn list_tools(&self, request: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, request: Option<PaginatedRequestParams>, context: RequestContext<RoleServer>) -> Result<ListToolsResult, ErrorData> {
         whole(request)?;
+        if self.endpoint.servers != Servers::None {
+            return passage::list_tools(self, &context).await;
+        }
         let tools = self.endpoint.tools.list().to_vec();
         Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(LIST_FRESH_MS).with_cache_scope(CacheScope::Public))
     }
@@ -137,44 +153,65 @@ impl ServerHandler for Server {
     }
 
     async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        if self.endpoint.servers != Servers::None && !self.endpoint.tools.is_named(&request.name) {
+            return passage::call_tool(self, request, &context).await;
+        }
         let credential = self.caller.credential(&context);
         let call = self.endpoint.tools.call(&self.endpoint.app, credential, request, &context);
         let parent = self.endpoint.app.telemetry.spans.as_ref().and_then(|_| super::caller::parent(&context));
         telemetry::within(parent, call).await
     }
 
-    async fn list_resources(&self, request: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListResourcesResult, ErrorData> {
+    async fn list_resources(&self, request: Option<PaginatedRequestParams>, context: RequestContext<RoleServer>) -> Result<ListResourcesResult, ErrorData> {
         whole(request)?;
+        if let Servers::One(server) = &self.endpoint.servers {
+            return passage::list_resources(self, server, &context).await;
+        }
         Ok(self.endpoint.resources.list())
     }
 
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         whole(request)?;
+        if let Servers::One(server) = &self.endpoint.servers {
+            return passage::list_templates(self, server, &context).await;
+        }
         Ok(self.endpoint.resources.templates())
     }
 
     async fn read_resource(&self, request: ReadResourceRequestParams, context: RequestContext<RoleServer>) -> Result<ReadResourceResponse, ErrorData> {
+        if let Servers::One(server) = &self.endpoint.servers {
+            return passage::read_resource(self, server, request, &context).await;
+        }
         let found = self.endpoint.resources.find(&request.uri).ok_or_else(|| no_resource(&request.uri))?;
         let credential = self.caller.credential(&context);
         found.read(&self.endpoint.app, &credential).await.map(ReadResourceResponse::Complete)
     }
 
-    async fn list_prompts(&self, request: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListPromptsResult, ErrorData> {
+    async fn list_prompts(&self, request: Option<PaginatedRequestParams>, context: RequestContext<RoleServer>) -> Result<ListPromptsResult, ErrorData> {
         whole(request)?;
+        if let Servers::One(server) = &self.endpoint.servers {
+            return passage::list_prompts(self, server, &context).await;
+        }
         Ok(self.endpoint.prompts.list())
     }
 
-    async fn get_prompt(&self, request: GetPromptRequestParams, _: RequestContext<RoleServer>) -> Result<GetPromptResponse, ErrorData> {
+    async fn get_prompt(&self, request: GetPromptRequestParams, context: RequestContext<RoleServer>) -> Result<GetPromptResponse, ErrorData> {
+        if let Servers::One(server) = &self.endpoint.servers {
+            return passage::get_prompt(self, server, request, &context).await;
+        }
         self.endpoint.prompts.get(&request).map(GetPromptResponse::Complete)
     }
 
-    fn complete(&self, _: CompleteRequestParams, _: RequestContext<RoleServer>) -> impl Future<Output = Result<CompleteResult, ErrorData>> + Send + '_ {
-        // Not declared, so it must not be answered either.
-        ready(Err(ErrorData::method_not_found::<CompleteRequestMethod>()))
+    async fn complete(&self, request: CompleteRequestParams, context: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
+        match &self.endpoint.servers {
+            Servers::One(server) => passage::complete(self, server, request, &context).await,
+            // Not declared, so it must not be answered either.
+            _ => Err(ErrorData::method_not_found::<CompleteRequestMethod>()),
+        }
     }
 
     async fn subscribe(&self, request: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
@@ -201,13 +238,17 @@ impl ServerHandler for Server {
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let asked = requested.resource_subscriptions.iter().flatten();
-        let known = asked.filter(|uri| self.endpoint.resources.find(uri).is_some()).take(FOLLOWED_MAX).cloned();
+        let behind = matches!(self.endpoint.servers, Servers::One(_));
+        let known = asked.filter(|uri| behind || self.endpoint.resources.find(uri).is_some()).take(FOLLOWED_MAX).cloned();
         let mut accepted = requested.clone();
         accepted.resource_subscriptions = requested.resource_subscriptions.as_ref().map(|_| known.collect());
         Some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        if let Servers::One(server) = &self.endpoint.servers {
+            return passage::listen(self, server, context).await;
+        }
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         if !uris.is_empty() {
             self.check_caller(context.request_context()).await?;

@@ -78,7 +78,7 @@ impl Http {
         let (parts, body) = request.into_parts();
         // The address and the query only narrow what is there.
         let read_only = super::caller::query(&parts, "read_only").is_some_and(|value| matches!(value.as_str(), "1" | "true"));
-        let mount = match Mount::named(toolsets.split(','), read_only) {
+        let mount = match self.shelf.choose(toolsets.split(',').map(str::to_owned).collect(), read_only).await {
             Ok((mount, _)) => mount,
             Err(error) => return not_found(&error),
         };

@@ -10,6 +10,7 @@ mod handler;
 mod held;
 mod http;
 mod mount;
+mod passage;
 mod prompts;
 mod resources;
 mod subscriptions;

@@ -3,61 +3,92 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use deskmate_core::call::Toolset;
-use deskmate_core::{Error, Result};
+use deskmate_core::call::{Actor, Surface, Toolset};
+use deskmate_core::{Error, Result, gateway};
 
 use super::handler::Endpoint;
 use crate::app::App;
 
 /// The toolsets that agents use, in the order in which they are offered.
-pub(crate) const MOUNTABLE: &[Toolset] = &[Toolset::Bridge, Toolset::Cowork, Toolset::Workspace];
+pub(crate) const MOUNTABLE: &[Toolset] = &[Toolset::Bridge, Toolset::Cowork, Toolset::Workspace, Toolset::Gateway];
 
 /// Toolsets that are mounted only where somebody names them: these are for clients' hooks, and no model needs them.
 const NAMED_ONLY: &[Toolset] = &[Toolset::Hook];
 
 /// Toolsets that are announced and not there yet. Naming one is no mistake, so it only gets a note.
-const PLANNED: &[&str] = &["agents", "board", "calendar", "guard", "vault", "transcripts", "whatsapp", "gateway"];
+const PLANNED: &[&str] = &["agents", "board", "calendar", "guard", "vault", "transcripts", "whatsapp"];
 
-/// A choice of toolsets.
+/// The servers behind the desk that an endpoint serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Servers {
+    /// None.
+    #[default]
+    None,
+    /// Every one that is served, each tool with its server's name before it.
+    All,
+    /// These, in the same way.
+    Named(Vec<String>),
+    /// One alone, with the plain names of its tools, and everything else that it offers.
+    One(String),
+}
+
+/// A choice of toolsets, and of servers behind the desk.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Mount {
     /// The toolsets, each once, in the order of [`MOUNTABLE`].
     pub(crate) toolsets: Vec<Toolset>,
-    /// Whether everything that changes something is left out.
+    /// The servers.
+    pub(crate) servers: Servers,
+    /// Whether everything that changes something is left out. What tools of other servers change is not known, so none is there.
     pub(crate) read_only: bool,
 }
 
 impl Mount {
-    /// Every toolset that agents use.
+    /// Every toolset that agents use, and every server.
     pub(crate) fn all(read_only: bool) -> Self {
-        Self { toolsets: MOUNTABLE.to_vec(), read_only }
+        Self { toolsets: MOUNTABLE.to_vec(), servers: if read_only { Servers::None } else { Servers::All }, read_only }
     }
 
-    /// The named toolsets, and notes about those that are not there yet. No name at all means every toolset.
-    pub(crate) fn named<'n>(names: impl IntoIterator<Item = &'n str>, read_only: bool) -> Result<(Self, Vec<String>)> {
+    /// The named toolsets and servers, of those that are served, and notes about those that are not there yet. No name at all
+    /// means everything.
+    pub(crate) fn named<'n>(names: impl IntoIterator<Item = &'n str>, read_only: bool, served: &[String]) -> Result<(Self, Vec<String>)> {
         let names: Vec<&str> = names.into_iter().map(str::trim).filter(|name| !name.is_empty()).collect();
         if names.is_empty() {
             return Ok((Self::all(read_only), Vec::new()));
         }
         let all = || MOUNTABLE.iter().chain(NAMED_ONLY);
         let known = |name: &str| all().any(|toolset| toolset.name() == name);
-        if let Some(unknown) = names.iter().find(|name| !known(name) && !PLANNED.contains(name)) {
-            return Err(Error::not_found(format!("there is no toolset {unknown:?}")).hint(format!("known: {}", known_names())));
+        let behind: Vec<String> = served.iter().filter(|server| names.contains(&server.as_str())).cloned().collect();
+        let is_behind = |name: &str| behind.iter().any(|server| server == name);
+        if let Some(unknown) = names.iter().find(|name| !known(name) && !PLANNED.contains(name) && !is_behind(name)) {
+            return Err(Error::not_found(format!("there is no toolset {unknown:?}")).hint(format!("known: {}", known_names(served))));
         }
         let toolsets: Vec<Toolset> = all().copied().filter(|toolset| names.contains(&toolset.name())).collect();
-        if toolsets.is_empty() {
-            return Err(Error::not_found(format!("none of these toolsets is there yet: {}", names.join(", "))).hint(format!("known: {}", known_names())));
+        if toolsets.is_empty() && behind.is_empty() {
+            return Err(Error::not_found(format!("none of these toolsets is there yet: {}", names.join(", "))).hint(format!("known: {}", known_names(served))));
         }
-        let notes = names.iter().filter(|name| !known(name)).map(|name| format!("the toolset {name} is planned and not there yet; going on without it"));
-        Ok((Self { toolsets, read_only }, notes.collect()))
+        let servers = match (toolsets.as_slice(), behind.as_slice()) {
+            _ if read_only => Servers::None,
+            (all, _) if all.contains(&Toolset::Gateway) => Servers::All,
+            (_, []) => Servers::None,
+            ([], [one]) => Servers::One(one.clone()),
+            _ => Servers::Named(behind.clone()),
+        };
+        let missing = names.iter().filter(|name| !known(name) && !is_behind(name));
+        let notes = missing.map(|name| format!("the toolset {name} is planned and not there yet; going on without it"));
+        Ok((Self { toolsets, servers, read_only }, notes.collect()))
+    }
+
+    /// Whether a name can only be that of a server behind the desk.
+    fn is_server(name: &str) -> bool {
+        !name.is_empty() && !PLANNED.contains(&name) && !MOUNTABLE.iter().chain(NAMED_ONLY).any(|toolset| toolset.name() == name)
     }
 }
 
-fn known_names() -> String {
-    let names: Vec<&str> = MOUNTABLE.iter().chain(NAMED_ONLY).map(|toolset| toolset.name()).collect();
+fn known_names(served: &[String]) -> String {
+    let names: Vec<&str> = MOUNTABLE.iter().chain(NAMED_ONLY).map(|toolset| toolset.name()).chain(served.iter().map(String::as_str)).collect();
     names.join(", ")
 }
-
 /// The endpoints that were asked for so far, each made once.
 #[derive(Clone)]
 pub(crate) struct Shelf {
@@ -68,6 +99,17 @@ pub(crate) struct Shelf {
 impl Shelf {
     pub(crate) fn new(app: App) -> Self {
         Self { app, made: Arc::default() }
+    }
+
+    /// The choice that some names make. The settings in force are looked at only where a name may be a server's.
+    pub(crate) async fn choose(&self, names: Vec<String>, read_only: bool) -> Result<(Mount, Vec<String>)> {
+        let mut served = Vec::new();
+        if names.iter().any(|name| Mount::is_server(name.trim())) {
+            let desk = self.app.desk.clone();
+            let all = self.app.desk.db.read(move |tx| gateway::served(&mut desk.cx(tx, Actor::system(), Surface::System)));
+            served = all.await?.into_iter().map(|mount| mount.name).collect();
+        }
+        Mount::named(names.iter().map(String::as_str), read_only, &served)
     }
 
     /// The endpoint of a choice of toolsets. There are few choices, so none is ever dropped.
@@ -93,15 +135,28 @@ mod tests {
 
     #[test]
     fn planned_toolsets_get_a_note_and_unknown_ones_are_refused() {
-        let (mount, notes) = Mount::named(["agents", "cowork", "bridge"], false).unwrap();
+        let (mount, notes) = Mount::named(["agents", "cowork", "bridge"], false, &[]).unwrap();
         assert_eq!(mount.toolsets, [Toolset::Bridge, Toolset::Cowork]);
         assert_eq!(notes.len(), 1);
-        assert_eq!(Mount::named([""], true).unwrap().0, Mount::all(true));
-        assert!(Mount::named(["bridge", "brigde"], false).unwrap_err().to_string().contains("brigde"));
-        assert!(Mount::named(["agents"], false).is_err());
-        assert_eq!(Mount::named(["hook"], false).unwrap().0.toolsets, [Toolset::Hook]);
+        assert_eq!(Mount::named([""], true, &[]).unwrap().0, Mount::all(true));
+        assert!(Mount::named(["bridge", "brigde"], false, &[]).unwrap_err().to_string().contains("brigde"));
+        assert!(Mount::named(["agents"], false, &[]).is_err());
+        assert_eq!(Mount::named(["hook"], false, &[]).unwrap().0.toolsets, [Toolset::Hook]);
         assert!(!Mount::all(false).toolsets.contains(&Toolset::Hook), "no model is offered what hooks ask");
         // The desk's own operations are for people and their programs.
-        assert!(Mount::named(["desk"], false).is_err());
+        assert!(Mount::named(["desk"], false, &[]).is_err());
+    }
+
+    #[test]
+    fn a_server_alone_keeps_its_names() {
+        let served = ["mail".to_owned(), "files".to_owned()];
+        let servers = |names: &[&str]| Mount::named(names.iter().copied(), false, &served).map(|(mount, _)| mount.servers);
+        assert_eq!(servers(&["mail"]).unwrap(), Servers::One("mail".into()));
+        assert_eq!(servers(&["mail", "files"]).unwrap(), Servers::Named(served.to_vec()));
+        assert_eq!(servers(&["cowork", "mail"]).unwrap(), Servers::Named(vec!["mail".into()]));
+        assert_eq!(servers(&["gateway"]).unwrap(), Servers::All);
+        assert_eq!(servers(&["cowork"]).unwrap(), Servers::None);
+        assert!(servers(&["crm"]).is_err());
+        assert_eq!(Mount::named(["mail"], true, &served).unwrap().0.servers, Servers::None, "nobody knows what its tools change");
     }
 }

@@ -4,16 +4,18 @@
 use deskmate_core::call::{Call, Credential, Outcome, Registry, Surface};
 use deskmate_core::{Code, Error};
 use rmcp::ErrorData;
-use rmcp::model::{DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
+use rmcp::model::{CallToolResponse, DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
 use serde_json::{Value, json};
 
 use super::held;
+use super::passage::respond;
 use super::resources::fault;
 use crate::app::App;
 
 const GET: &str = "desk_job_get";
 const CANCEL: &str = "desk_job_cancel";
 const CANCEL_REQUEST: &str = "cowork_cancel_request";
+const CALL_RESULT: &str = "gateway_result";
 /// How often a client should ask while a job runs.
 pub(super) const ASK_AGAIN_MS: u64 = 1_000;
 
@@ -28,7 +30,10 @@ pub(super) async fn get(app: &App, credential: Credential, id: &str) -> Result<G
         Ok(job) => Ok(GetTaskResult::new(task_of(id, &job))),
         Err(error) => match held::look(app, &credential, id).await.filter(|_| error.code == Code::NotFound) {
             Some(waited) => Ok(GetTaskResult::new(task_of_request(app, id, &waited))),
-            None => Err(unknown_is_a_bad_parameter(&error)),
+            None => match held_call(app, credential, id).await.filter(|_| error.code == Code::NotFound) {
+                Some(call) => Ok(GetTaskResult::new(task_of_call(app, id, call)?)),
+                None => Err(unknown_is_a_bad_parameter(&error)),
+            },
         },
     }
 }
@@ -36,7 +41,11 @@ pub(super) async fn get(app: &App, credential: Credential, id: &str) -> Result<G
 /// Asks for a job to stop; the answer of `tasks/get` tells when it has. One that has ended already needs no stopping.
 pub(super) async fn cancel(app: &App, credential: Credential, id: &str) -> Result<(), ErrorData> {
     let done = match ask(app, credential.clone(), CANCEL, "job", id).await {
-        Err(error) if error.code == Code::NotFound => ask(app, credential, CANCEL_REQUEST, "request_id", id).await,
+        Err(error) if error.code == Code::NotFound => {
+            let call = held_call(app, credential.clone(), id).await;
+            let request = call.as_ref().and_then(|call| call.get("request_id")?.as_str()).unwrap_or(id).to_owned();
+            ask(app, credential, CANCEL_REQUEST, "request_id", &request).await
+        }
         done => done,
     };
     match done {
@@ -50,6 +59,29 @@ async fn ask(app: &App, credential: Credential, operation: &str, field: &str, id
     let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input: json!({ field: id }) };
     let (Outcome::Done(value) | Outcome::NotYet(value)) = app.call(call).await?.outcome;
     Ok(value)
+}
+
+/// How a held call of a mounted tool stands, as whoever made it may know it.
+async fn held_call(app: &App, credential: Credential, id: &str) -> Option<Value> {
+    let input = json!({ "call_id": id, "timeout_seconds": 0 });
+    let call = Call { credential, surface: Surface::Mcp, operation: CALL_RESULT.to_owned(), input };
+    let (Outcome::Done(value) | Outcome::NotYet(value)) = app.call(call).await.ok()?.outcome;
+    Some(value)
+}
+
+/// The same as a task: its result is what the tool answered.
+fn task_of_call(app: &App, id: &str, call: Value) -> Result<DetailedTask, ErrorData> {
+    let text = |field: &str| call.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let task = Task::new(id, TaskStatus::Working, text("created_at"), text("created_at"));
+    if matches!(text("state").as_str(), "held" | "passed") {
+        let says = held::says(app, &text("request_id"));
+        return Ok(DetailedTask::new(task.with_status_message(says).with_poll_interval_ms(ASK_AGAIN_MS), TaskPayload::Working));
+    }
+    let result = match respond(call)? {
+        CallToolResponse::Complete(result) => serde_json::to_value(result).unwrap_or_default(),
+        _ => Value::Null,
+    };
+    Ok(DetailedTask::new(task, TaskPayload::Completed { result: object(result) }))
 }
 
 /// The extension wants -32602 for a task that is not there.

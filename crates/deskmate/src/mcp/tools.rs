@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, interval_at};
 
 use super::held;
-use super::mount::Mount;
+use super::mount::{Mount, Servers};
 use crate::app::App;
 use crate::hook::{Client, permission, question};
 
@@ -49,7 +49,7 @@ pub(super) struct Tools {
 impl Tools {
     /// The operations of the mounted toolsets, in the stable order of their full names.
     pub(super) fn new(registry: &Registry, mount: &Mount) -> Self {
-        let plain = mount.toolsets.len() == 1;
+        let plain = mount.toolsets.len() == 1 && matches!(mount.servers, Servers::None);
         let mut tools = Self { ops: Vec::new(), list: OnceLock::new(), by_name: HashMap::new() };
         for op in registry.of_toolsets(&mount.toolsets).filter(|op| !mount.read_only || op.effect == Effect::Read) {
             let name = if plain { op.name.to_owned() } else { op.full_name() };
@@ -57,6 +57,11 @@ impl Tools {
             tools.by_name.insert(name, Entry { operation: op.full_name(), toolset: op.toolset, waits: op.waits });
         }
         tools
+    }
+
+    /// Whether a tool of this name is among them.
+    pub(super) fn is_named(&self, tool: &str) -> bool {
+        self.by_name.contains_key(tool)
     }
 
     /// Whether an operation is among them, by its full name.
@@ -212,7 +217,7 @@ mod tests {
     use super::*;
 
     fn names(toolsets: &[Toolset], read_only: bool) -> Vec<String> {
-        let tools = Tools::new(&Registry::new(), &Mount { toolsets: toolsets.to_vec(), read_only });
+        let tools = Tools::new(&Registry::new(), &Mount { toolsets: toolsets.to_vec(), servers: Servers::None, read_only });
         tools.list().iter().map(|tool| tool.name.to_string()).collect()
     }
 

@@ -104,7 +104,6 @@ impl Pool {
     }
 
     /// How all upstreams stand.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the desk's mounts come with their own surface"))]
     pub(crate) fn statuses(&self) -> Vec<Status> {
         let mut all: Vec<Status> = self.slots.list().iter().map(|upstream| upstream.status()).collect();
         all.sort_by(|a, b| (&a.name, &a.agent).cmp(&(&b.name, &b.agent)));
@@ -112,13 +111,11 @@ impl Pool {
     }
 
     /// The upstreams of a mount.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the desk's mounts come with their own surface"))]
     pub(crate) fn of_mount(&self, name: &str) -> Vec<Arc<Upstream>> {
         self.slots.list().into_iter().filter(|upstream| upstream.spec.name == name).collect()
     }
 
     /// Ends all connections of a mount that was removed or disabled; answers when they are ended.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the desk's mounts come with their own surface"))]
     pub(crate) async fn remove(&self, name: &str) {
         let gone: Vec<Arc<Upstream>> = {
             let mut kept = self.slots.kept();

@@ -292,7 +292,6 @@ impl Upstream {
     }
 
     /// Forgets its failures, so that the next call tries at once.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the desk's mounts come with their own surface"))]
     pub(crate) fn retry(&self) {
         let mut inner = self.inner();
         inner.not_before = None;

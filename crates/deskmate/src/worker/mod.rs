@@ -2,6 +2,7 @@
 //! on PostgreSQL the servers share the queue.
 
 mod audit;
+mod call;
 mod execute;
 mod notification;
 mod plan;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deskmate_core::call::Surface;
+use deskmate_core::gateway::CALL_JOB;
 use deskmate_core::job::{self, Claimed, Outcome, Progress};
 use deskmate_core::record::VERIFY_JOB;
 use deskmate_core::workspace::TRASH_JOB;
@@ -39,7 +41,7 @@ const RESCUED_AT_ONCE: u32 = 100;
 /// a receiver that hangs keeps nothing else waiting. So have looks at whole trees, which take long, and programs, whose jobs
 /// wait for plans.
 const LANES: &[(&[&str], u32)] =
-    &[(&[VERIFY_JOB], 4), (&[notify::JOB], 8), (&[PLAN_JOB, EXECUTE_JOB], 4), (&[SCAN_JOB], 2), (&[TRASH_JOB], 1), (&[programs::JOB], 4)];
+    &[(&[VERIFY_JOB], 4), (&[notify::JOB], 8), (&[PLAN_JOB, EXECUTE_JOB], 4), (&[SCAN_JOB], 2), (&[TRASH_JOB], 1), (&[programs::JOB], 4), (&[CALL_JOB], 16)];
 
 /// Does jobs until the server stops. Jobs under way then are given up and taken again later.
 pub(crate) async fn run(app: App, outlets: Outlets, stop: CancellationToken) {
@@ -144,6 +146,7 @@ impl Running {
             SCAN_JOB => scan::run(self).await,
             TRASH_JOB => trash::run(self).await,
             programs::JOB => program::run(self).await,
+            CALL_JOB => call::run(self).await,
             other => Ok(Outcome::Failed { error: format!("this version cannot do {other}"), retry: true }),
         }
     }

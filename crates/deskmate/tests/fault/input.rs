@@ -73,7 +73,11 @@ fn hostile_text_in_every_field_of_every_write_is_data_or_refused() {
             let agent = format!("agent-{turn}-{number}");
             let plain = plain_values(&mut http, &agent);
             for text in HOSTILE {
-                let input = with_hostile(&operation["input"], field, text, &plain);
+                let mut input = with_hostile(&operation["input"], field, text, &plain);
+                // A hook holds its caller for a person, and nobody decides here.
+                if name.starts_with("hook_") && field != "timeout_seconds" {
+                    input["timeout_seconds"] = json!(0);
+                }
                 for caller in [("x-deskmate-agent", agent.as_str()), ("authorization", bearer.as_str())] {
                     let answer = http.post(&format!("/api/{name}"), &[caller], input.to_string().as_bytes()).expect("the server answers");
                     fine(&answer, &format!("{name} {input}"));

@@ -17,6 +17,8 @@ mod extension;
 #[cfg(test)]
 mod front;
 #[cfg(test)]
+mod gateway;
+#[cfg(test)]
 mod hook;
 #[cfg(test)]
 mod http;

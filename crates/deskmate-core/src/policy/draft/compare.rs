@@ -10,7 +10,7 @@ use super::super::Mode;
 use super::super::{DEFAULT_POLICY, PolicyMode, Rulebook};
 use super::items::{Change, Key, Set};
 use crate::hook::{self, HOOK_POLICY};
-use crate::workspace;
+use crate::{gateway, workspace};
 
 /// What a change does to what agents may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -286,13 +286,14 @@ fn value_tightens(section: &str, name: &str, was: &Value, is: &Value) -> bool {
             let mode = |value: &Value| serde_json::from_value::<Mode>(value.clone()).ok();
             matches!((mode(was), mode(is)), (Some(was), Some(is)) if is <= was)
         }
-        ("authority", "volume_cap_per_agent" | "calls_per_day" | "cost_per_day") => (was.is_null() && is.is_number()) || lower(),
+        ("authority", "volume_cap_per_agent" | "call_cap" | "calls_per_day" | "cost_per_day") => (was.is_null() && is.is_number()) || lower(),
         ("authority", "high_risk_fields" | "required_criteria") => contains(Some(is), Some(was)),
         ("authority", "token_deciders") => contains(Some(was), Some(is)),
         ("workspace", "web") => *is == false,
         ("hooks", "mode") => is == "enforce",
         ("hooks", "wake") => true,
         ("workspace", "roots") => workspace::roots_tighten(was, is),
+        ("gateway", "mounts") => gateway::mounts_tighten(was, is),
         ("feedback", "override_requires_reason") | ("handoff", "include_reasoning" | "include_confidence" | "include_attempted") => *is == true,
         _ => false,
     }

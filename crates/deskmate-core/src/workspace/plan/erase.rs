@@ -3,7 +3,7 @@
 use deskmate_db::{Tx, args};
 
 use crate::Result;
-use crate::record::{EventRow, find_event, told_of};
+use crate::record::{EventRow, repeating};
 
 /// Events of one plan that are looked through; each tells of some hundred steps.
 const EVENTS_MAX: u32 = 20_000;
@@ -14,12 +14,5 @@ pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<Vec<u64>> {
     let Some(id) = event.subject.strip_prefix("plan:") else { return Ok(Vec::new()) };
     tx.execute("update plan set ask = null, summary = null, note = null where id = $1", args![id])?;
     tx.execute("update plan_part set body = null, outcomes = null where plan = $1", args![id])?;
-    let mut repeated = Vec::new();
-    for told in told_of(tx, &event.subject, EVENTS_MAX)? {
-        let Some(seq) = told.seq.filter(|seq| *seq != event.seq) else { continue };
-        if find_event(tx, seq)?.is_some_and(|event| event.payload.is_some()) {
-            repeated.push(seq);
-        }
-    }
-    Ok(repeated)
+    repeating(tx, event, EVENTS_MAX)
 }

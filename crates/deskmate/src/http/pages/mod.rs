@@ -7,6 +7,7 @@ mod assets;
 mod case;
 mod design;
 mod event;
+mod gateway;
 mod inbox;
 mod judgement;
 mod messages;
@@ -53,6 +54,7 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(messages::routes())
         .merge(tasks::routes())
         .merge(workspace::routes())
+        .merge(gateway::routes())
         .merge(tools::routes())
         .merge(people::routes())
         .merge(passkeys::routes())

@@ -22,13 +22,14 @@ pub(super) enum Place {
     Messages,
     Tasks,
     Workspace,
+    Gateway,
     Tools,
     People,
     Other,
 }
 
 impl Place {
-    const ALL: [(Self, &'static str, &'static str, &'static str); 9] = [
+    const ALL: [(Self, &'static str, &'static str, &'static str); 10] = [
         (Self::Inbox, "/", "Inbox", "i"),
         (Self::Agents, "/agents", "Agents", "a"),
         (Self::Policies, "/policies", "Policies", "p"),
@@ -36,6 +37,7 @@ impl Place {
         (Self::Messages, "/messages", "Messages", "m"),
         (Self::Tasks, "/tasks", "Tasks", "t"),
         (Self::Workspace, "/workspace", "Workspace", "w"),
+        (Self::Gateway, "/gateway", "Gateway", "g"),
         (Self::Tools, "/tools", "Tools", "o"),
         (Self::People, "/people", "People", "e"),
     ];

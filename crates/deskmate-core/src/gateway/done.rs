@@ -1,0 +1,225 @@
+//! What comes after the decision: held calls that were approved are begun once, and what came of every call is told.
+
+use deskmate_db::args;
+use serde_json::{Value, json};
+
+use super::call::origin;
+use super::mount::{self, Mount};
+use super::rows::{self, CallRow, CallState, select_call};
+use super::{CALL_JOB, ENDED, PASSED, taint};
+use crate::call::{Actor, ActorKind, Cx};
+use crate::job::{self, IfLost, NewJob, Owner, Priority};
+use crate::limits::CALL_RESULT_BYTES_MAX;
+use crate::record::Event;
+use crate::request::{self, Begun, Outcome, Request, State};
+use crate::{Error, Result, cowork, hex};
+
+/// A person approved a held call: it is queued, to be done whether its caller is still there or not.
+pub(crate) fn approved(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
+    let Some(row) = rows::of_request(cx.tx, &request.id)? else { return Ok(()) };
+    // If its worker is lost, it may have been handed on: nobody tries it again.
+    let new = NewJob {
+        priority: Priority::Urgent,
+        attempts_max: 1,
+        unique_key: Some(row.id.clone()),
+        owner: Some(Owner { kind: row.who.kind, id: row.who.id.clone() }),
+        if_lost: IfLost::Ambiguous,
+        ..NewJob::new(CALL_JOB, json!({ "call": row.id }))
+    };
+    job::enqueue(cx, new).map(drop)
+}
+
+/// A call that may be handed on now.
+#[derive(Clone, Debug)]
+pub struct Handed {
+    /// The call.
+    pub call: String,
+    /// To which server.
+    pub mount: Mount,
+    /// The tool.
+    pub tool: String,
+    /// With which arguments: exactly those that were decided on.
+    pub arguments: Value,
+    /// For whom.
+    pub agent: String,
+}
+
+/// Begins a held call that was approved: its grant is used up. `None` if there is nothing to do any more.
+pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Handed>> {
+    let Some(mut row) = rows::load(cx.tx, id)?.filter(|row| row.state == CallState::Held) else { return Ok(None) };
+    let now = cx.now();
+    let approved = row.request.as_deref().map(|id| request::find(cx, id)).transpose()?.flatten().filter(|request| request.state_at(now) == State::Approved);
+    let Some(request) = approved.map(|request| request.id) else { return Ok(None) };
+    let mount = match mount::find(cx, &row.mount) {
+        Ok(mount) => mount,
+        Err(error) => {
+            not_handed_on(cx, row, &error.message)?;
+            return Ok(None);
+        }
+    };
+    match request::begin(cx, &request, None)? {
+        Begun::Go(permit) => {
+            (row.state, row.passed_at) = (CallState::Passed, Some(cx.now()));
+            rows::save(cx.tx, &row)?;
+            let event = Event::new(PASSED, row.subject())
+                .fact("mount", row.mount.as_str())
+                .fact("tool", row.tool.as_str())
+                .fact("mode", row.mode.as_str())
+                .fact("digest", hex(&row.digest))
+                .fact("request", request.as_str())
+                .fact("grant", permit.grant.as_str());
+            cx.emit(event.audience([row.who.id.as_str()]))?;
+            if row.who.kind == ActorKind::Agent {
+                let desk = std::mem::replace(&mut cx.actor, Actor::agent(&row.who.id, row.who.verified));
+                let added = taint::add(cx, None, &origin(&row.mount));
+                cx.actor = desk;
+                added?;
+            }
+            Ok(Some(Handed { call: row.id, mount, tool: row.tool, arguments: permit.act.arguments, agent: row.who.id }))
+        }
+        // It waits for people again, or was rejected: the request says which.
+        Begun::Stopped(_) => Ok(None),
+    }
+}
+
+/// A call that was approved and cannot be handed on.
+fn not_handed_on(cx: &mut Cx<'_, '_>, row: CallRow, why: &str) -> Result<()> {
+    end_one(cx, row, &Ended { call: String::new(), outcome: Outcome::Failed, micros: 0, bytes: 0, note: Some(why.to_owned()), result: None, digest: None })
+}
+
+/// What came of a call.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The call.
+    pub call: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long the server took.
+    pub micros: i64,
+    /// How much came back.
+    pub bytes: i64,
+    /// What went wrong, in words.
+    pub note: Option<String>,
+    /// What came back, as it may be shown; kept where the caller may have gone.
+    pub result: Option<String>,
+    /// The digest of what came back.
+    pub digest: Option<[u8; 32]>,
+}
+
+/// Tells what came of calls.
+pub fn end(cx: &mut Cx<'_, '_>, calls: &[Ended]) -> Result<()> {
+    for ended in calls {
+        if let Some(row) = rows::load(cx.tx, &ended.call)?.filter(|row| !row.state.is_over() || row.state == CallState::Ambiguous) {
+            end_one(cx, row, ended)?;
+        }
+    }
+    Ok(())
+}
+
+fn end_one(cx: &mut Cx<'_, '_>, mut row: CallRow, ended: &Ended) -> Result<()> {
+    let handed_on = row.passed_at.is_some();
+    row.state = match ended.outcome {
+        Outcome::Done => CallState::Done,
+        Outcome::Failed => CallState::Failed,
+        Outcome::Ambiguous => CallState::Ambiguous,
+    };
+    row.ended_at = Some(cx.now());
+    (row.micros, row.bytes, row.note) = (Some(ended.micros), Some(ended.bytes), ended.note.clone());
+    if row.request.is_some() && row.delivered_at.is_none() {
+        row.result = ended.result.clone().filter(|text| text.len() <= CALL_RESULT_BYTES_MAX);
+        if row.result.is_none() && ended.result.is_some() {
+            row.note = Some(format!("it was done, and what came back was too long to be kept: more than {CALL_RESULT_BYTES_MAX} bytes"));
+        }
+    }
+    rows::save(cx.tx, &row)?;
+    let mut event = Event::new(ENDED, row.subject())
+        .fact("mount", row.mount.as_str())
+        .fact("tool", row.tool.as_str())
+        .fact("outcome", row.state.name())
+        .fact("micros", ended.micros)
+        .fact("bytes", ended.bytes);
+    if let Some(digest) = &ended.digest {
+        event = event.fact("result", hex(digest));
+    }
+    if let Some(note) = &row.note {
+        event = event.payload(json!({ "note": note }));
+    }
+    cx.emit(event.audience([row.who.id.as_str()]))?;
+    if let Some(request) = row.request.as_deref().filter(|_| handed_on) {
+        request::finish(cx, request, ended.outcome)?;
+    }
+    if let Some(proposal) = &row.proposal {
+        request::finish(cx, proposal, ended.outcome)?;
+        cowork::observed(cx, proposal, &row.id, ended.outcome)?;
+    }
+    Ok(())
+}
+
+/// The job of a held call has ended. If it left the call in the middle, nobody knows what came of it; if it was stopped before,
+/// nothing did.
+pub(crate) fn job_ended(cx: &mut Cx<'_, '_>, kind: &str, job: &str) -> Result<()> {
+    if kind != CALL_JOB {
+        return Ok(());
+    }
+    let call = cx.tx.optional("select unique_key from job where id = $1", args![job])?.map(|row| row.get::<Option<String>>(0)).transpose()?.flatten();
+    let Some(row) = call.map(|call| rows::load(cx.tx, &call)).transpose()?.flatten().filter(|row| !row.state.is_over()) else { return Ok(()) };
+    if row.state == CallState::Passed {
+        return lost(cx, row);
+    }
+    // What was stopped by today's rules waits for people again, and so does the call.
+    let request = row.request.as_deref().map(|id| request::find(cx, id)).transpose()?.flatten();
+    if request.is_some_and(|request| request.state == State::Approved) { not_handed_on(cx, row, "its job was stopped before it began") } else { Ok(()) }
+}
+
+fn lost(cx: &mut Cx<'_, '_>, row: CallRow) -> Result<()> {
+    let note = Some("the desk stopped while it was under way".to_owned());
+    end_one(cx, row, &Ended { call: String::new(), outcome: Outcome::Ambiguous, micros: 0, bytes: 0, note, result: None, digest: None })
+}
+
+pub(super) const UNDER_WAY: &str = select_call!("where passed_at is not null and ended_at is null and passed_at < $1 order by passed_at, id limit $2");
+
+/// Ends calls that were handed on before a moment and of which nothing was heard: nobody knows what came of them. Answers how
+/// many there were.
+pub fn abandon(cx: &mut Cx<'_, '_>, before: i64, limit: u32) -> Result<usize> {
+    let rows = cx.tx.query(UNDER_WAY, args![before, i64::from(limit)])?;
+    let rows: Vec<CallRow> = rows.iter().map(CallRow::read).collect::<Result<_>>()?;
+    let count = rows.len();
+    for row in rows {
+        lost(cx, row)?;
+    }
+    Ok(count)
+}
+
+/// Removes calls that ended long ago; the record tells of them for ever. Answers how many went.
+pub fn prune(cx: &mut Cx<'_, '_>, before: i64, limit: u32) -> Result<u64> {
+    let rows = cx.tx.query(
+        "select id from gateway_call where created_at < $1 and (ended_at is not null or state = 'held') order by created_at, id limit $2",
+        args![before, i64::from(limit)],
+    )?;
+    for row in &rows {
+        let id: String = row.get(0)?;
+        cx.tx.execute("delete from gateway_call where id = $1", args![id])?;
+    }
+    Ok(rows.len() as u64)
+}
+
+/// The mounts that are served, for whoever keeps connections to them.
+pub fn served(cx: &mut Cx<'_, '_>) -> Result<Vec<Mount>> {
+    Ok(mount::all(cx)?.into_iter().filter(|mount| mount.enabled).collect())
+}
+
+/// The served mounts of which no tool is known yet.
+pub fn unseen(cx: &mut Cx<'_, '_>) -> Result<Vec<String>> {
+    let mut unseen = Vec::new();
+    for mount in served(cx)? {
+        if cx.tx.optional("select tool from mount_tool where mount = $1 limit 1", args![mount.name])?.is_none() {
+            unseen.push(mount.name);
+        }
+    }
+    Ok(unseen)
+}
+
+/// A mount by its name, for whoever hands a call on.
+pub fn mount_of(cx: &mut Cx<'_, '_>, name: &str) -> Result<Mount> {
+    mount::find(cx, name).map_err(|error| Error { hint: None, ..error })
+}

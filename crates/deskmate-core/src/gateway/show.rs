@@ -1,0 +1,209 @@
+//! What callers and people see: the tools that are there for somebody, and the calls that were made.
+
+use deskmate_db::args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::call::{act, shown};
+use super::mount::{self, Mount};
+use super::rows::{CallRow, select_call};
+use super::tool::{self, ToolState};
+use crate::call::{Cx, Page, PageIn};
+use crate::limits::NAME_CHARS_MAX;
+use crate::policy::{self, Effect, Rule};
+use crate::request::{self, Requester};
+use crate::{Result, check_text, format_time};
+
+/// The tools of the servers behind this desk that are there for you. Call one with gateway_call.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListTools {
+    /// Only of this mount.
+    mount: Option<String>,
+}
+
+/// Tools that may be called.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ToolsOut {
+    /// By mount and name.
+    tools: Vec<ToolOut>,
+}
+
+/// A tool that may be called.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ToolOut {
+    /// The mount.
+    mount: String,
+    /// Its name.
+    name: String,
+    /// As its server defines it. It is data of that server.
+    definition: Value,
+}
+
+pub(super) fn list_tools(cx: &mut Cx<'_, '_>, input: ListTools) -> Result<ToolsOut> {
+    let mounts = match &input.mount {
+        Some(name) => vec![mount::find(cx, name)?],
+        None => super::done::served(cx)?,
+    };
+    let who = Requester::of(&cx.actor);
+    let mut tools = Vec::new();
+    for mount in mounts {
+        for tool in tool::of_mount(cx.tx, &mount.name)? {
+            if tool.state == ToolState::Known && !mount.hides(&tool.name) && !never(cx, &mount, &tool.name, &who)? {
+                tools.push(ToolOut { mount: mount.name.clone(), name: tool.name, definition: tool.definition });
+            }
+        }
+    }
+    Ok(ToolsOut { tools })
+}
+
+/// The mount and the tool that a name of the combined endpoint means.
+pub fn named(cx: &mut Cx<'_, '_>, full: &str) -> Result<Option<(String, String)>> {
+    for mount in super::done::served(cx)? {
+        if let Some(tool) = full.strip_prefix(&format!("{}_", mount.name))
+            && tool::load(cx.tx, &mount.name, tool)?.is_some()
+        {
+            return Ok(Some((mount.name, tool.to_owned())));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a rule forbids somebody a tool whatever it is called with. A pause or a limit passes, so it hides nothing.
+fn never(cx: &mut Cx<'_, '_>, mount: &Mount, tool: &str, who: &Requester) -> Result<bool> {
+    let act = act(mount, tool, Value::Object(serde_json::Map::new()), Vec::new());
+    let decision = request::judge(cx, &act, who, false)?;
+    let rulebook = policy::current(cx)?;
+    let always = |hit: &policy::Hit| {
+        let rules = rulebook.policy(&hit.policy).map_or(&[][..], |(policy, _)| policy.rules.as_slice());
+        let unconditional = |rule: &Rule| matches!(rule, Rule::General(rule) if rule.name == hit.rule_id && rule.when.is_none());
+        hit.effect == Effect::Deny && !hit.failed && rules.iter().any(unconditional)
+    };
+    Ok(decision.hits.iter().any(always))
+}
+
+/// The calls that were made of tools behind this desk, newest first: people see all, an agent its own.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListCalls {
+    /// Only of this mount.
+    mount: Option<String>,
+    /// Only of this agent.
+    agent: Option<String>,
+    /// Only those in this state.
+    state: Option<String>,
+    /// How many; 50 if not given, at most 200.
+    limit: Option<u32>,
+    /// Where the page before ended.
+    cursor: Option<String>,
+}
+
+/// A call as people see it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct TracedCall {
+    /// Its id.
+    call_id: String,
+    /// Who called.
+    actor: String,
+    /// Whether a credential proved that.
+    verified: bool,
+    /// The mount.
+    mount: String,
+    /// The tool.
+    tool: String,
+    /// What it does, for rules.
+    kind: String,
+    /// Where it was judged.
+    domain: String,
+    /// What the desk answered.
+    mode: String,
+    /// How it stands.
+    state: String,
+    /// In words.
+    message: String,
+    /// The request under which it waits or waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    /// The proposal whose grant it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proposal_id: Option<String>,
+    /// Why, as the caller said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intent: Option<String>,
+    /// What it was called with, redacted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Value>,
+    /// How long the server took, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    milliseconds: Option<f64>,
+    /// How much came back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<i64>,
+    /// When it was made.
+    created_at: String,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    #[serde(skip)]
+    at: i64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times of answers are short")]
+fn traced(row: &CallRow) -> TracedCall {
+    let out = shown(row, None);
+    TracedCall {
+        call_id: row.id.clone(),
+        actor: row.who.id.clone(),
+        verified: row.who.verified,
+        mount: row.mount.clone(),
+        tool: row.tool.clone(),
+        kind: row.kind.clone(),
+        domain: row.domain.clone(),
+        mode: row.mode.clone(),
+        state: out.state,
+        message: out.message,
+        request_id: row.request.clone(),
+        proposal_id: row.proposal.clone(),
+        intent: row.intent.clone(),
+        arguments: row.arguments.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+        milliseconds: row.micros.map(|micros| micros as f64 / 1e3),
+        bytes: row.bytes,
+        created_at: format_time(row.created_at),
+        ended_at: row.ended_at.map(format_time),
+        at: row.created_at,
+    }
+}
+
+pub(super) const ALL: &str =
+    select_call!("where (created_at < $1 or (created_at = $1 and id < $2)) and ($3 = '' or state = $3) order by created_at desc, id desc limit $4");
+pub(super) const OF_MOUNT: &str = select_call!(
+    "where mount = $5 and (created_at < $1 or (created_at = $1 and id < $2)) and ($3 = '' or state = $3) order by created_at desc, id desc limit $4"
+);
+pub(super) const OF_ACTOR: &str = select_call!(
+    "where actor_kind = $5 and actor = $6 and (created_at < $1 or (created_at = $1 and id < $2)) and ($3 = '' or state = $3) order by created_at desc, id desc limit $4"
+);
+
+pub(super) fn list_calls(cx: &mut Cx<'_, '_>, input: ListCalls) -> Result<Page<TracedCall>> {
+    for (field, text) in [("mount", &input.mount), ("agent", &input.agent), ("state", &input.state)] {
+        check_text(field, text.as_deref().unwrap_or_default(), NAME_CHARS_MAX)?;
+    }
+    let page = PageIn::new(input.limit, input.cursor.as_deref())?;
+    let (at, id) = page.after.clone().unwrap_or((i64::MAX, String::new()));
+    let (state, limit) = (input.state.unwrap_or_default(), i64::from(page.look_ahead()));
+    let own = cx.actor.is_agent().then(|| cx.actor.id.clone()).or(input.agent);
+    let rows = match (&own, &input.mount) {
+        (Some(agent), _) => cx.tx.query(OF_ACTOR, args![at, id, state, limit, "agent", agent])?,
+        (None, Some(mount)) => cx.tx.query(OF_MOUNT, args![at, id, state, limit, mount])?,
+        (None, None) => cx.tx.query(ALL, args![at, id, state, limit])?,
+    };
+    let mut items = Vec::new();
+    for row in &rows {
+        items.push(traced(&CallRow::read(row)?));
+    }
+    let mut page = Page::cut(items, &page, |call| (call.at, call.call_id.clone()));
+    if let (Some(_), Some(mount)) = (&own, &input.mount) {
+        page.items.retain(|call| call.mount == *mount);
+    }
+    Ok(page)
+}

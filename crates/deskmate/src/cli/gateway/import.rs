@@ -1,0 +1,261 @@
+//! Servers from the configuration of a client. What looks like a password or a key goes into the secret store, and the
+//! mount only names it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use deskmate_core::redact;
+use serde_json::{Map, Value, json};
+
+use super::super::client::Client;
+use super::super::output::print;
+use super::super::{Failure, Global};
+use crate::config;
+
+/// The largest file that is read.
+const BYTES_MAX: u64 = 1024 * 1024;
+
+#[derive(Args)]
+pub(in crate::cli) struct ImportArgs {
+    /// The file: .mcp.json, claude_desktop_config.json, .vscode/mcp.json, or a NAME.service.json
+    file: PathBuf,
+    /// Only these servers; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// A server as it would be added.
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    mount: Map<String, Value>,
+    /// Secrets that it needs, with the values that stood in the file.
+    secrets: Vec<(String, String)>,
+    /// What could not be brought in as it was.
+    notes: Vec<String>,
+}
+
+pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
+    let text = read(&args.file)?;
+    let mut found = servers(&text, &|name| config::env(name)).map_err(|why| Failure::Other(format!("{}: {why}", args.file.display())))?;
+    found.retain(|found| args.only.is_empty() || args.only.iter().any(|only| found.mount.get("name") == Some(&json!(only))));
+    if found.is_empty() {
+        return Err(Failure::Other(format!("{} names no server that could be brought in", args.file.display())));
+    }
+    let shown = |found: &Found| {
+        let secrets: Vec<&str> = found.secrets.iter().map(|(name, _)| name.as_str()).collect();
+        json!({ "mount": found.mount, "secrets": secrets, "notes": found.notes })
+    };
+    if args.dry_run {
+        let all: Vec<Value> = found.iter().map(shown).collect();
+        return print(&json!({ "would_add": all }), global.json);
+    }
+    let client = Client::present(global)?;
+    let mut added = Vec::new();
+    for found in &found {
+        for (name, value) in &found.secrets {
+            client.call("desk_secret_set", &json!({ "name": name, "value": value }))?;
+        }
+        client.call("desk_mount_add", &json!({ "mount": found.mount }))?;
+        let mut report = shown(found);
+        let tested = client.call("desk_mount_test", &json!({ "name": found.mount.get("name") }));
+        if let Some(fields) = report.as_object_mut() {
+            match tested {
+                Ok(tested) => fields.insert("tools".to_owned(), tested.get("tools").cloned().unwrap_or_default()),
+                Err(failure) => fields.insert("not_reached".to_owned(), json!(failure.text())),
+            };
+        }
+        added.push(report);
+    }
+    print(
+        &json!({ "added": added, "next": "take the same servers out of the client's own configuration, so that their calls go through the desk" }),
+        global.json,
+    )
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let size = std::fs::metadata(file).map_err(|error| Failure::Other(format!("{}: {error}", file.display())))?.len();
+    if size > BYTES_MAX {
+        return Err(Failure::Other(format!("{} is larger than {BYTES_MAX} bytes", file.display())));
+    }
+    std::fs::read_to_string(file).map_err(|error| Failure::Other(format!("{}: {error}", file.display())))
+}
+
+/// The servers of a file. `environment` is asked for variables that it refers to.
+fn servers(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Found>, String> {
+    let file: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
+    if file.get("schemaVersion").is_some() && file.get("name").is_some() {
+        return Ok(vec![descriptor(&file, environment)?]);
+    }
+    let listed = ["mcpServers", "servers"].into_iter().find_map(|key| file.get(key)).and_then(Value::as_object);
+    let listed = listed.ok_or("has no mcpServers: it is no configuration of an MCP client that is known here")?;
+    listed.iter().map(|(name, server)| one(name, server, environment)).collect()
+}
+
+/// A name as mounts have them.
+fn mount_name(name: &str) -> String {
+    let plain: String = name.to_ascii_lowercase().chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+    plain.trim_matches('-').chars().take(32).collect()
+}
+
+fn one(name: &str, server: &Value, environment: &dyn Fn(&str) -> Option<String>) -> Result<Found, String> {
+    let mut found = Found::default();
+    let own = mount_name(name);
+    found.mount.insert("name".to_owned(), json!(own));
+    let text = |field: &str| server.get(field).and_then(Value::as_str);
+    match (text("command"), text("url").or_else(|| text("httpUrl"))) {
+        (Some(command), _) => {
+            found.mount.insert("command".to_owned(), json!(expand(command, environment, &mut found.notes)));
+            let words = server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            let words: Vec<String> = words.map(|word| expand(word, environment, &mut found.notes)).collect();
+            if words.iter().any(|word| !redact::Redactor::secrets().text(word).found.is_empty()) {
+                found
+                    .notes
+                    .push("an argument looks like a secret: arguments are seen by every program of the machine, so give it as a variable instead".to_owned());
+            }
+            if !words.is_empty() {
+                found.mount.insert("args".to_owned(), json!(words));
+            }
+            if let Some(cwd) = text("cwd") {
+                found.mount.insert("cwd".to_owned(), json!(cwd));
+            }
+            values("env", &own, server.get("env"), environment, &mut found);
+        }
+        (None, Some(url)) => {
+            found.mount.insert("url".to_owned(), json!(expand(url, environment, &mut found.notes)));
+            values("headers", &own, server.get("headers"), environment, &mut found);
+            if text("type") == Some("sse") {
+                found.notes.push("it speaks HTTP with SSE of 2024, which is not spoken here; try its address for Streamable HTTP".to_owned());
+            }
+        }
+        (None, None) => return Err(format!("{name} has neither a command nor an address")),
+    }
+    Ok(found)
+}
+
+/// Variables or headers: what looks like a secret is moved into the secret store.
+fn values(field: &str, mount: &str, listed: Option<&Value>, environment: &dyn Fn(&str) -> Option<String>, found: &mut Found) {
+    let Some(listed) = listed.and_then(Value::as_object) else { return };
+    let mut kept = Map::new();
+    for (name, value) in listed {
+        let Some(value) = value.as_str() else { continue };
+        if name.starts_with("DESKMATE_") {
+            found.notes.push(format!("{name} is the desk's own and is left out"));
+            continue;
+        }
+        let refers = value.contains("${");
+        let value = expand(value, environment, &mut found.notes);
+        let as_field = json!({ name: value });
+        let secret = refers || !redact::Redactor::secrets().value(&as_field).found.is_empty();
+        if !secret || value.is_empty() {
+            kept.insert(name.clone(), json!(value));
+            continue;
+        }
+        let own = format!("{mount}-{}", mount_name(name));
+        let (before, value) = match value.split_once(' ') {
+            Some((scheme, rest)) if field == "headers" && matches!(scheme.to_ascii_lowercase().as_str(), "bearer" | "basic") => {
+                (format!("{scheme} "), rest.to_owned())
+            }
+            _ => (String::new(), value),
+        };
+        kept.insert(name.clone(), json!(format!("{before}secret:{own}")));
+        found.secrets.push((own, value));
+    }
+    if !kept.is_empty() {
+        found.mount.insert(field.to_owned(), Value::Object(kept));
+    }
+}
+
+/// Puts variables of the environment in, written as `${NAME}` or `${NAME:-otherwise}`.
+fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>, notes: &mut Vec<String>) -> String {
+    let (mut done, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        done.push_str(before);
+        let Some((inner, tail)) = after.split_once('}') else {
+            done.push_str("${");
+            rest = after;
+            continue;
+        };
+        let (name, otherwise) = inner.split_once(":-").map_or((inner, None), |(name, otherwise)| (name, Some(otherwise)));
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        match environment(name).or_else(|| otherwise.map(str::to_owned)) {
+            Some(value) => done.push_str(&value),
+            None => notes.push(format!("the variable {name} is not set here, so it is empty; set it and bring it in again")),
+        }
+        rest = tail;
+    }
+    done.push_str(rest);
+    done
+}
+
+/// A descriptor of a service of the chief-of-staff layer.
+fn descriptor(file: &Value, environment: &dyn Fn(&str) -> Option<String>) -> Result<Found, String> {
+    let name = file.get("name").and_then(Value::as_str).unwrap_or_default();
+    let words: Vec<&str> = file.get("stdio").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let Some((command, rest)) = words.split_first() else { return Err(format!("the service {name} speaks MCP over no standard streams")) };
+    let server = json!({ "command": command, "args": rest, "env": file.get("env"), "cwd": file.get("dir") });
+    let mut found = one(name, &server, environment)?;
+    let own = mount_name(name);
+    for secret in file.get("secrets").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        let secret_name = format!("{own}-{}", mount_name(secret));
+        let env = found.mount.entry("env").or_insert_with(|| json!({}));
+        if let Some(env) = env.as_object_mut() {
+            env.insert(secret.to_owned(), json!(format!("secret:{secret_name}")));
+        }
+        match environment(secret) {
+            Some(value) if !value.is_empty() => found.secrets.push((secret_name, value)),
+            _ => found.notes.push(format!("give it its secret with `deskmate secret set {secret_name}`")),
+        }
+    }
+    if file.get("idleExit").is_some() {
+        found.notes.push("idle connections are ended by the desk itself".to_owned());
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn none(_: &str) -> Option<String> {
+        None
+    }
+
+    #[test]
+    fn a_clients_file_becomes_mounts_and_its_keys_become_secrets() {
+        let file = json!({ "mcpServers": {
+            "GitHub Tools": { "command": "npx", "args": ["-y", "server"], "env": { "GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345", "MODE": "fast", "DESKMATE_TOKEN": "x" } },
+            "far": { "type": "http", "url": "https://tools.example.org/mcp", "headers": { "Authorization": "Bearer ${FAR_KEY}" } }
+        } });
+        let environment = |name: &str| (name == "FAR_KEY").then(|| "far-far-far".to_owned());
+        let found = servers(&file.to_string(), &environment).unwrap();
+        let (tools, far) = if found[0].mount["name"] == "far" { (&found[1], &found[0]) } else { (&found[0], &found[1]) };
+        assert_eq!(tools.mount["name"], json!("github-tools"));
+        assert_eq!(tools.mount["env"], json!({ "GITHUB_TOKEN": "secret:github-tools-github-token", "MODE": "fast" }));
+        assert_eq!(tools.secrets[0].1, "ghp_0123456789abcdefghijABCDEFGHIJ012345");
+        assert!(tools.notes[0].contains("DESKMATE_TOKEN"));
+        assert_eq!(far.mount["headers"], json!({ "Authorization": "Bearer secret:far-authorization" }));
+        assert_eq!(far.secrets, [("far-authorization".to_owned(), "far-far-far".to_owned())]);
+    }
+
+    #[test]
+    fn a_service_descriptor_becomes_a_mount() {
+        let file =
+            json!({ "schemaVersion": 1, "name": "vault", "kind": "bridge", "stdio": ["node", "vault.js"], "secrets": ["ANTHROPIC_API_KEY"], "idleExit": true });
+        let found = servers(&file.to_string(), &none).unwrap();
+        assert_eq!(found[0].mount["command"], json!("node"));
+        assert_eq!(found[0].mount["env"], json!({ "ANTHROPIC_API_KEY": "secret:vault-anthropic-api-key" }));
+        assert!(found[0].notes.iter().any(|note| note.contains("secret set vault-anthropic-api-key")));
+    }
+
+    #[test]
+    fn what_is_no_configuration_is_said_so() {
+        assert!(servers("{", &none).unwrap_err().contains("not JSON"));
+        assert!(servers("{}", &none).unwrap_err().contains("mcpServers"));
+        assert!(servers(r#"{"mcpServers":{"x":{}}}"#, &none).unwrap_err().contains("neither"));
+        let missing = servers(r#"{"mcpServers":{"x":{"command":"${NOPE}"}}}"#, &none).unwrap();
+        assert!(missing[0].notes[0].contains("NOPE"));
+    }
+}

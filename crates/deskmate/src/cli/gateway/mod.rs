@@ -1,0 +1,209 @@
+//! Other MCP servers behind the desk, from the command line.
+
+mod import;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Map, Value, json};
+
+use super::client::Client;
+use super::output::print;
+use super::{Failure, Global};
+
+#[derive(Subcommand)]
+pub(super) enum GatewayCommand {
+    /// Put an MCP server behind the desk: `gateway add files -- npx some-server`, or with --url
+    Add(Box<AddArgs>),
+    /// List the servers behind the desk, and which of their tools wait for you
+    List,
+    /// Take a server away
+    Remove {
+        /// Its name
+        name: String,
+    },
+    /// Serve it
+    Enable {
+        /// Its name
+        name: String,
+    },
+    /// Stop serving it, and keep its settings
+    Disable {
+        /// Its name
+        name: String,
+    },
+    /// Connect to it now, and look at what it offers
+    Test {
+        /// Its name
+        name: String,
+    },
+    /// Show its tools, with what is new or has changed
+    Tools {
+        /// Its name
+        name: String,
+    },
+    /// Accept a tool that is new or has changed, as `gateway tools` shows it
+    Accept {
+        /// The server
+        name: String,
+        /// The tool
+        tool: String,
+    },
+    /// Show the calls that were made, newest first
+    Calls {
+        /// Only of this server
+        #[arg(long, value_name = "NAME")]
+        mount: Option<String>,
+        /// Only of this agent
+        #[arg(long)]
+        agent: Option<String>,
+        /// Only those that are held, passed, done, failed, ambiguous or denied
+        #[arg(long)]
+        state: Option<String>,
+        /// How many
+        #[arg(long, default_value_t = 20)]
+        limit: u32,
+    },
+    /// Bring in servers from a client's configuration: .mcp.json, claude_desktop_config.json, or a NAME.service.json
+    Import(import::ImportArgs),
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum IntentArg {
+    Off,
+    Warn,
+    Strict,
+}
+
+#[derive(Args)]
+pub(super) struct AddArgs {
+    /// Its name: the address /mcp/NAME
+    name: String,
+    /// Its address, where it speaks over HTTP
+    #[arg(long, conflicts_with = "command")]
+    url: Option<String>,
+    /// A header of every request to it, for example 'Authorization=Bearer secret:NAME'; may be repeated
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
+    headers: Vec<(String, String)>,
+    /// What the program finds in its environment, for example TOKEN=secret:NAME; may be repeated
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair)]
+    env: Vec<(String, String)>,
+    /// The folder in which it starts
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// One connection for all agents: only where the server remembers nothing between two calls
+    #[arg(long)]
+    shared: bool,
+    /// The domain in which its calls are judged; gateway.NAME if not given
+    #[arg(long)]
+    domain: Option<String>,
+    /// What a tool does, for rules, for example 'send_*=email.send'; may be repeated
+    #[arg(long = "verb", value_name = "TOOL=VERB", value_parser = pair)]
+    verbs: Vec<(String, String)>,
+    /// A tool that is not there for anybody; may be repeated
+    #[arg(long, value_name = "TOOL")]
+    hide: Vec<String>,
+    /// Personal data that is taken out of what comes back, for example email; may be repeated
+    #[arg(long, value_name = "KIND")]
+    redact: Vec<String>,
+    /// Whether callers say why they call
+    #[arg(long, value_enum)]
+    intent: Option<IntentArg>,
+    /// How long one call may take
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u32>,
+    /// The program and what it is given
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+/// A name and a value, with = between them.
+fn pair(text: &str) -> Result<(String, String), String> {
+    text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "write NAME=VALUE".to_owned())
+}
+
+fn object(pairs: Vec<(String, String)>) -> Option<Value> {
+    (!pairs.is_empty()).then(|| pairs.into_iter().map(|(name, value)| (name, Value::from(value))).collect::<Map<_, _>>().into())
+}
+
+fn mount(args: AddArgs) -> Result<Value, Failure> {
+    let (command, rest) = match (args.command.split_first(), &args.url) {
+        (None, None) => return Err(Failure::Other("name the program after --, or its address with --url".to_owned())),
+        (Some((command, rest)), _) => (Some(command.clone()), rest.to_vec()),
+        (None, Some(_)) => (None, Vec::new()),
+    };
+    let fields = [
+        ("name", Some(json!(args.name))),
+        ("command", command.map(Value::from)),
+        ("args", (!rest.is_empty()).then(|| json!(rest))),
+        ("env", object(args.env)),
+        ("cwd", args.cwd.map(|cwd| json!(cwd))),
+        ("url", args.url.map(Value::from)),
+        ("headers", object(args.headers)),
+        ("shared", args.shared.then_some(json!(true))),
+        ("domain", args.domain.map(Value::from)),
+        ("verbs", object(args.verbs)),
+        ("hide", (!args.hide.is_empty()).then(|| json!(args.hide))),
+        ("redact", (!args.redact.is_empty()).then(|| json!(args.redact))),
+        ("intent", args.intent.and_then(|intent| intent.to_possible_value()).map(|intent| json!(intent.get_name()))),
+        ("timeout_seconds", args.timeout.map(Value::from)),
+    ];
+    Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect::<Map<_, _>>().into())
+}
+
+pub(super) fn run(global: &Global, command: GatewayCommand) -> Result<(), Failure> {
+    let (operation, input) = match command {
+        GatewayCommand::Add(args) => return add(global, *args),
+        GatewayCommand::Import(args) => return import::run(global, args),
+        GatewayCommand::Accept { name, tool } => return accept(global, &name, &tool),
+        GatewayCommand::List => ("desk_mount_list", json!({})),
+        GatewayCommand::Remove { name } => ("desk_mount_remove", json!({ "name": name })),
+        GatewayCommand::Enable { name } => ("desk_mount_switch", json!({ "name": name, "enabled": true })),
+        GatewayCommand::Disable { name } => ("desk_mount_switch", json!({ "name": name, "enabled": false })),
+        GatewayCommand::Test { name } => ("desk_mount_test", json!({ "name": name })),
+        GatewayCommand::Tools { name } => ("desk_mount_tools", json!({ "name": name })),
+        GatewayCommand::Calls { mount, agent, state, limit } => {
+            ("gateway_list_calls", json!({ "mount": mount, "agent": agent, "state": state, "limit": limit }))
+        }
+    };
+    let looks = matches!(operation, "desk_mount_list" | "desk_mount_tools" | "gateway_list_calls");
+    let client = Client::new(global)?;
+    let client = if client.has_token() && looks { client } else { Client::present(global)? };
+    print(&client.call(operation, &input)?, global.json)
+}
+
+/// Adds a server and looks at it at once: what it offers now is what agents see.
+fn add(global: &Global, args: AddArgs) -> Result<(), Failure> {
+    let mount = mount(args)?;
+    let client = Client::present(global)?;
+    client.call("desk_mount_add", &json!({ "mount": mount }))?;
+    let name = mount.get("name").cloned().unwrap_or_default();
+    match client.call("desk_mount_test", &json!({ "name": name })) {
+        Ok(mut tested) => {
+            let base = client.home().running().and_then(|holder| holder.url).unwrap_or_default();
+            if let Some(fields) = tested.as_object_mut() {
+                fields.insert("served_at".to_owned(), json!(format!("{base}/mcp/{}", name.as_str().unwrap_or_default())));
+            }
+            print(&tested, global.json)
+        }
+        Err(Failure::Desk(error)) => {
+            let hint = error.hint.clone().unwrap_or_default();
+            let text = format!("it is added, and could not be reached: {}", error.message);
+            Err(Failure::Desk(
+                deskmate_core::Error::new(error.code, text).hint(format!("{hint} `deskmate gateway test {}` tries again", name.as_str().unwrap_or_default())),
+            ))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Accepts what is shown at this moment.
+fn accept(global: &Global, name: &str, tool: &str) -> Result<(), Failure> {
+    let client = Client::present(global)?;
+    let listed = client.call("desk_mount_tools", &json!({ "name": name }))?;
+    let found = listed.get("tools").and_then(Value::as_array).into_iter().flatten().find(|found| found.get("name") == Some(&json!(tool)));
+    let Some(digest) = found.and_then(|found| found.get("offered_digest")).cloned() else {
+        return Err(Failure::Other(format!("{name} has no tool {tool} that waits for you; `deskmate gateway tools {name}` shows all")));
+    };
+    print(&client.call("desk_mount_accept", &json!({ "mount": name, "tool": tool, "digest": digest }))?, global.json)
+}

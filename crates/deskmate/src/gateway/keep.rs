@@ -1,0 +1,103 @@
+//! Connections follow the settings in force: those of mounts that are gone are ended, and what was never seen is looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use deskmate_core::call::{Actor, Surface};
+use deskmate_core::gateway::{self as core, Mount};
+use deskmate_core::{Error, Result};
+use deskmate_db::Engine;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+
+/// How often the settings are looked at. It is one read of what is kept in memory.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a mount is left alone that could not be looked at.
+const AGAIN: Duration = Duration::from_mins(1);
+/// Calls that a server before this one left behind, at once.
+const SLICE: u32 = 200;
+/// How long a call may take at most. What is older and has no outcome has none any more, whichever server handed it on.
+const LONGEST: i64 = 11 * 60 * 1_000_000;
+/// How long the rows of calls are kept: 30 days.
+const KEPT: i64 = 30 * 86_400_000_000;
+
+/// Ends what was under way when a server before this one was killed: nobody knows what came of it. Where several servers share
+/// a store, a call of another one may still be under way.
+pub(crate) async fn abandon_left_behind(app: &App) -> Result<()> {
+    let own = app.desk.db.engine() == Engine::Sqlite;
+    while app
+        .desk
+        .act(Surface::System, move |cx| {
+            let before = if own { cx.now() } else { cx.now() - LONGEST };
+            core::abandon(cx, before, SLICE)
+        })
+        .await?
+        >= SLICE as usize
+    {}
+    Ok(())
+}
+
+/// Ends calls of which nothing was heard for longer than any call may take, and forgets what counts no longer.
+pub(crate) async fn sweep(app: &App) -> Result<()> {
+    while app.desk.act(Surface::System, |cx| core::abandon(cx, cx.now() - LONGEST, SLICE)).await? >= SLICE as usize {}
+    Ok(())
+}
+
+/// Forgets calls that were made long ago, and what was read long ago; the record tells of both for ever.
+pub(crate) async fn prune(app: &App) -> Result<()> {
+    while app.desk.act(Surface::System, |cx| core::prune(cx, cx.now() - KEPT, SLICE)).await? >= u64::from(SLICE) {}
+    while app.desk.act(Surface::System, |cx| core::taint::prune(cx, SLICE)).await? >= u64::from(SLICE) {}
+    Ok(())
+}
+
+/// Keeps connections in step with the settings, until the server stops.
+pub(crate) async fn follow(app: App, stop: CancellationToken) {
+    let mut known: BTreeMap<String, Mount> = BTreeMap::new();
+    let mut not_before: BTreeMap<String, Instant> = BTreeMap::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        let desk = app.desk.clone();
+        let served = app.desk.db.read(move |tx| {
+            let mut cx = desk.cx(tx, Actor::system(), Surface::System);
+            let served = core::served(&mut cx)?;
+            let unseen: BTreeSet<String> = core::unseen(&mut cx)?.into_iter().collect();
+            Ok((served, unseen))
+        });
+        let Ok::<_, Error>((served, unseen)) = served.await else { continue };
+        let now: BTreeMap<String, Mount> = served.into_iter().map(|mount| (mount.name.clone(), mount)).collect();
+        for name in known.iter().filter(|(name, mount)| now.get(*name) != Some(*mount)).map(|(name, _)| name) {
+            app.gateway.pool().remove(name).await;
+            not_before.remove(name);
+        }
+        for mount in now.values() {
+            app.desk.safe.uses(&format!("mount:{}", mount.name), mount.secrets().into_iter().map(str::to_owned));
+        }
+        for gone in known.keys().filter(|name| !now.contains_key(*name)) {
+            app.desk.safe.uses(&format!("mount:{gone}"), []);
+        }
+        for name in unseen {
+            let Some(mount) = now.get(&name).filter(|_| not_before.get(&name).is_none_or(|at| *at <= Instant::now())) else { continue };
+            not_before.insert(name.clone(), Instant::now() + AGAIN);
+            let (app, mount) = (app.clone(), mount.clone());
+            tokio::spawn(async move {
+                match app.gateway.visit(&app, &mount).await {
+                    Ok(found) => {
+                        let (name, tools) = (mount.name.clone(), std::sync::Arc::new(found.tools));
+                        let seen = app.desk.act(Surface::System, move |cx| core::seen(cx, &name, &tools)).await;
+                        if let Err(error) = seen {
+                            tracing::warn!(mount = mount.name, %error, "what a server offers could not be kept");
+                        }
+                    }
+                    Err(error) => tracing::warn!(mount = mount.name, %error, "a server could not be reached; it is tried again in a minute"),
+                }
+            });
+        }
+        known = now;
+    }
+    app.gateway.shut_down().await;
+}
