@@ -82,7 +82,12 @@ fn names(desk: &TestDesk, who: &Caller) -> Vec<String> {
 }
 
 fn propose(desk: &TestDesk, owner: &Caller, agent: &Caller, arguments: Value) -> String {
-    let proposal = json!({ "domain": "gateway.mail", "action": "send_email", "target": "mail", "proposed_change": arguments, "confidence": 0.9, "reasoning": "they asked" });
+    propose_in("gateway.mail", desk, owner, agent, arguments)
+}
+
+fn propose_in(domain: &str, desk: &TestDesk, owner: &Caller, agent: &Caller, arguments: Value) -> String {
+    let proposal =
+        json!({ "domain": domain, "action": "send_email", "target": "mail", "proposed_change": arguments, "confidence": 0.9, "reasoning": "they asked" });
     let id = text(&desk.call(agent, "cowork_propose", proposal).unwrap(), "proposal_id");
     desk.call(owner, "desk_request_approve", json!({ "request": id })).unwrap();
     id
@@ -237,6 +242,15 @@ both! {
         assert_eq!(closed["state"], json!("done"), "{closed}");
         assert_eq!(desk.call(&agent, "gateway_call", input).unwrap()["state"], json!("held"), "a grant works once");
         assert!(desk.verify().findings.is_empty());
+    }
+
+    fn an_approval_in_another_domain_is_none_for_a_call(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let arguments = json!({ "to": "a@example.org" });
+        let id = propose_in("harmless", desk, &owner, &agent, arguments.clone());
+        let input = json!({ "mount": "mail", "tool": "send_email", "arguments": arguments, "proposal_id": id });
+        assert_eq!(desk.call(&agent, "gateway_call", input).unwrap()["state"], json!("held"), "who may approve goes by the domain");
+        assert_eq!(told(desk, &owner, "call.mismatched").len(), 1);
     }
 
     fn a_call_of_which_nothing_was_heard_is_ambiguous(desk: &TestDesk) {

@@ -386,9 +386,13 @@ pub(super) fn origin(mount: &str) -> String {
     format!("mount:{mount}")
 }
 
-/// Why a call is not what was approved, if it is not: tool, target and arguments have to be the same.
+/// Why a call is not what was approved, if it is not: tool, target and arguments have to be the same, and the domain too, because
+/// who may approve goes by that.
 fn differs(request: &Request, act: &Act) -> Option<&'static str> {
     let Ok(approved) = request.act() else { return Some("what was approved was erased") };
+    if approved.domain != act.domain {
+        return Some("it was approved in another domain");
+    }
     if approved.action != act.action && approved.action != act.tool {
         return Some("another tool was approved");
     }
