@@ -96,10 +96,12 @@ impl Desk {
         serde_json::from_str(&std::fs::read_to_string(self.path().join("desk.lock")).ok()?).ok()
     }
 
-    /// Where the server listens, once it does.
+    /// Where the server listens, once it does. What a killed one wrote still stands in the file, and its socket may answer
+    /// for as long as the last of its threads takes to end: only a server that lives counts.
     pub(crate) fn url(&self) -> String {
         let socket = self.path().join("desk.sock");
-        let url = until("the server listens", || self.holder()?.get("url")?.as_str().map(str::to_owned).filter(|_| socket.exists()));
+        let living = |holder: &Value| holder.get("pid").and_then(Value::as_u64).is_some_and(|pid| !is_gone(pid));
+        let url = until("the server listens", || self.holder().filter(living)?.get("url")?.as_str().map(str::to_owned).filter(|_| socket.exists()));
         until("the socket answers", || std::os::unix::net::UnixStream::connect(&socket).ok());
         url
     }
@@ -109,7 +111,7 @@ impl Desk {
         let pid = self.holder().and_then(|holder| holder.get("pid")?.as_u64()).expect("a server runs");
         let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().expect("kill runs");
         assert!(killed.success());
-        until("the server is gone", || (!Path::new(&format!("/proc/{pid}/stat")).exists() || is_zombie(pid)).then_some(()));
+        until("the server is gone", || is_gone(pid).then_some(()));
     }
 
     /// Claims the desk, registers an agent and answers its token: from then on the desk is closed.
@@ -141,8 +143,10 @@ fn reap(mut child: Child) {
     std::thread::spawn(move || drop(child.wait()));
 }
 
-fn is_zombie(pid: u64) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
+/// Whether a process has ended, though nobody may have taken note of it yet.
+fn is_gone(pid: u64) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
 }
 
 /// Asks again until there is an answer.
