@@ -5,6 +5,7 @@ use deskmate_core::call::{Errand, Fetched, Hands, Surface};
 use deskmate_core::gateway::{self, Ended, Handed};
 use deskmate_core::request::Outcome;
 use deskmate_core::{Code, Error};
+use deskmate_db::Param;
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
 
@@ -380,6 +381,26 @@ both! {
         desk.call(&owner, "desk_policy_apply", json!({ "document": format!("{MOUNTS}authority: {{ call_cap: 60 }}\n") })).unwrap();
         let denied = call(desk, &agent, "read_mail", json!({ "id": "x" }));
         assert_eq!(denied["state"], json!("denied"), "{denied}");
+    }
+
+    fn statements_of_calls_go_through_their_index(desk: &TestDesk) {
+        let (_, agent) = people(desk);
+        for number in 0..8 {
+            call(desk, &agent, "read_mail", json!({ "id": number }));
+        }
+        let plans: deskmate_db::Result<Vec<String>> = desk.desk.db.write_blocking(|tx| {
+            let (text, number, bytes) = (Param::Text("agent"), Param::Int(20), Param::Bytes(&[7]));
+            let listed = [number, text, text, number, text, text];
+            let params = |sql: &str| match (1..=6).take_while(|at| sql.contains(&format!("${at}"))).count() {
+                2 => vec![number, number],
+                3 => vec![text, text, bytes],
+                count => listed[..count].to_vec(),
+            };
+            gateway::INDEXED.iter().map(|(sql, _)| testkit::plan(tx, sql, &params(sql))).collect()
+        });
+        for ((sql, index), plan) in gateway::INDEXED.iter().zip(plans.unwrap()) {
+            assert!(plan.contains(index), "{sql}\ndoes not use {index}:\n{plan}");
+        }
     }
 }
 

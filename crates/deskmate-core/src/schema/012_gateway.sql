@@ -49,7 +49,7 @@ create index gateway_call_by_age on gateway_call (created_at, id);
 create index gateway_call_by_mount on gateway_call (mount, created_at, id);
 create index gateway_call_by_actor on gateway_call (actor_kind, actor, created_at, id);
 create index gateway_call_by_request on gateway_call (request) where request is not null;
-create index gateway_call_waiting on gateway_call (actor_kind, actor, digest) where request is not null and delivered_at is null;
+create index gateway_call_waiting on gateway_call (actor_kind, actor, digest, created_at, id) where request is not null and delivered_at is null;
 create index gateway_call_under_way on gateway_call (passed_at, id) where passed_at is not null and ended_at is null;
 
 -- Where what an actor has read came from. An empty session stands for all that it does without naming one.
