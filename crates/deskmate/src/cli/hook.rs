@@ -17,6 +17,9 @@ const PAYLOAD_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// The exit code with which clients refuse a call.
 const REFUSED: u8 = 2;
 
+/// How long a call waits for a person at most, in seconds.
+pub(super) const HOLD: u64 = 25;
+
 #[derive(Args, Debug)]
 pub(super) struct HookArgs {
     /// The client that asks
@@ -26,7 +29,7 @@ pub(super) struct HookArgs {
     #[arg(long, value_name = "NAME", global = true)]
     pub(super) agent: Option<String>,
     /// How many seconds a call waits for a person before it is put off, at most 25
-    #[arg(long, value_name = "SECONDS", default_value_t = 25, global = true, value_parser = clap::value_parser!(u64).range(0..=25))]
+    #[arg(long, value_name = "SECONDS", default_value_t = HOLD, global = true, value_parser = clap::value_parser!(u64).range(0..=HOLD))]
     pub(super) hold: u64,
     #[command(subcommand)]
     pub(super) command: Option<HookCommand>,

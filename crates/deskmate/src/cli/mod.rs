@@ -20,11 +20,11 @@ mod policy;
 mod secret;
 mod server;
 mod service;
+mod short;
 mod trust;
 mod up;
 mod wait;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -152,59 +152,13 @@ enum Command {
     },
 }
 
-/// The shim's arguments, read without the whole command line: a client starts dozens of shims, each stays, and what was
-/// touched once stays in its memory. Whatever is not plain `deskmate mcp …` is left to the command line, with its help
-/// and its errors.
-fn shim_alone(mut words: impl Iterator<Item = OsString>, home: Option<OsString>) -> Option<Cli> {
-    if words.next()? != "mcp" {
-        return None;
-    }
-    let mut global = Global { home: None, json: false, token_file: None, passphrase_stdin: false };
-    let mut args = mcp::McpArgs::default();
-    while let Some(word) = words.next() {
-        let word = word.into_string().ok()?;
-        let (flag, attached) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value.to_owned())));
-        let is_switch = match flag {
-            "--json" => Some(std::mem::replace(&mut global.json, true)),
-            "--passphrase-stdin" => Some(std::mem::replace(&mut global.passphrase_stdin, true)),
-            "--read-only" => Some(std::mem::replace(&mut args.read_only, true)),
-            _ => None,
-        };
-        if let Some(twice) = is_switch {
-            if twice || attached.is_some() {
-                return None;
-            }
-            continue;
-        }
-        let value = attached.or_else(|| words.next()?.into_string().ok()).filter(|value| !value.is_empty() && !value.starts_with('-'))?;
-        let twice = match flag {
-            "--toolset" => {
-                args.toolset.extend(value.split(',').map(str::to_owned));
-                false
-            }
-            "--agent" => args.agent.replace(value).is_some(),
-            "--idle-exit" => args.idle_exit.replace(value).is_some(),
-            "--home" => global.home.replace(value.into()).is_some(),
-            "--token-file" => global.token_file.replace(value.into()).is_some(),
-            _ => true,
-        };
-        if twice {
-            return None;
-        }
-    }
-    if global.home.is_none() {
-        global.home = home.filter(|home| !home.is_empty()).map(PathBuf::from);
-    }
-    Some(Cli { global, command: Command::Mcp(args) })
-}
-
 /// Runs the command line and answers the exit code.
 pub(crate) fn run() -> ExitCode {
     #[cfg(feature = "conformance")]
     if let Some(ended) = conformance::alone(std::env::args_os().skip(1)) {
         return ended;
     }
-    let cli = shim_alone(std::env::args_os().skip(1), std::env::var_os("DESKMATE_HOME")).unwrap_or_else(Cli::parse);
+    let cli = short::read(std::env::args_os().skip(1), std::env::var_os("DESKMATE_HOME")).unwrap_or_else(Cli::parse);
     let global = cli.global;
     if let Command::Hook(args) = &cli.command {
         return hook::run(&global, args);
@@ -270,47 +224,6 @@ fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What the shim makes of its arguments.
-    fn told(cli: Cli) -> String {
-        let Command::Mcp(args) = cli.command else { return "another command".to_owned() };
-        format!("{args:?} {:?}", cli.global)
-    }
-
-    #[test]
-    fn the_short_way_reads_the_arguments_of_the_shim_as_the_long_one_does() {
-        let good = [
-            "mcp",
-            "mcp --toolset bridge --agent code",
-            "mcp --toolset=cowork,bridge --toolset a,b --read-only --idle-exit=5m",
-            "mcp --home /tmp/x --json --token-file=/tmp/t --passphrase-stdin --agent=a=b",
-        ];
-        let left = [
-            "status",
-            "mcp --help",
-            "mcp --toolset",
-            "mcp --agent=",
-            "mcp --agent -x",
-            "mcp --agent a --agent b",
-            "mcp --read-only --read-only",
-            "mcp --read-only=yes",
-            "mcp more",
-            "mcp --verbose x",
-            "--home /x mcp",
-        ];
-        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
-        for line in good {
-            let long = Cli::try_parse_from(words(&format!("deskmate {line}"))).unwrap_or_else(|error| panic!("{line}: {error}"));
-            assert_eq!(shim_alone(words(line).into_iter(), None).map(told), Some(told(long)), "{line}");
-        }
-        for line in left {
-            assert!(shim_alone(words(line).into_iter(), None).is_none(), "{line}");
-        }
-        let at_home = shim_alone(words("mcp").into_iter(), Some("/from/environment".into())).unwrap();
-        assert_eq!(at_home.global.home, Some("/from/environment".into()));
-        let elsewhere = shim_alone(words("mcp --home /y").into_iter(), Some("/from/environment".into())).unwrap();
-        assert_eq!(elsewhere.global.home, Some("/y".into()));
-    }
 
     #[test]
     fn the_arguments_are_consistent() {
