@@ -48,10 +48,29 @@ impl Connection {
         self.answer().await
     }
 
+    /// Posts JSON with headers of the caller's, each with its line's end.
+    pub async fn post(&mut self, path: &str, headers: &str, body: &str) -> io::Result<(u16, usize)> {
+        let request =
+            format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{headers}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", self.host, body.len());
+        self.stream.write_all(request.as_bytes()).await?;
+        self.answer().await
+    }
+
     /// The body of the last answer as JSON.
     pub fn json(&self) -> Value {
         let start = header_end(&self.input).unwrap_or(0);
         serde_json::from_slice(&self.input[start..]).unwrap_or(Value::Null)
+    }
+
+    /// The last answer as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.input).into_owned()
+    }
+
+    /// A header of the last answer, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<String> {
+        let head = String::from_utf8_lossy(&self.input[..header_end(&self.input)?]).into_owned();
+        head.lines().filter_map(|line| line.split_once(':')).find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned())
     }
 
     async fn answer(&mut self) -> io::Result<(u16, usize)> {
@@ -66,6 +85,15 @@ impl Connection {
         };
         let head = String::from_utf8_lossy(&self.input[..start]).to_ascii_lowercase();
         let status = head.get(9..12).and_then(|status| status.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
+        if head.lines().any(|line| line.starts_with("transfer-encoding:") && line.contains("chunked")) {
+            // The last chunk is the empty one; nothing follows it, because one request is under way at a time.
+            while !self.input.ends_with(b"\r\n0\r\n\r\n") {
+                if self.stream.read_buf(&mut self.input).await? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+            return Ok((status, self.input.len() - start));
+        }
         let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok()).unwrap_or(0);
         while self.input.len() < start + length {
             if self.stream.read_buf(&mut self.input).await? == 0 {

@@ -4,6 +4,7 @@
 mod bridge;
 mod fill;
 mod floor;
+mod gateway;
 mod hook;
 mod http;
 mod inbox;
@@ -46,6 +47,11 @@ enum Command {
         #[arg(long, default_value_t = 500)]
         rounds: u32,
     },
+    /// A server called directly, through another gateway, and through the desk
+    Gateway(gateway::Args),
+    /// The server that `gateway` calls
+    #[command(hide = true)]
+    Echo,
     /// Make a large store in a data directory
     Fill {
         #[arg(long)]
@@ -115,6 +121,24 @@ fn main() {
             let found = hook::run(program, rounds);
             println!("append 4 kB and fdatasync p50 {:.3} ms, one hook p50 {:.3} ms, beyond {:.3} ms", found.disk, found.call, found.beyond());
         }
+        Command::Gateway(args) => {
+            let found = gateway::run(program, &args);
+            println!("append 4 kB and fdatasync: p50 {:.3} ms", found.disk);
+            let direct = found.ways.first().map_or(0.0, |(_, (p50, _))| *p50);
+            for (way, (p50, p99)) in &found.ways {
+                println!(
+                    "one client {way}: p50 {p50:.3} ms, p99 {p99:.3} ms, beyond the direct call {:.3} ms, and the append {:.3} ms",
+                    p50 - direct,
+                    p50 - direct - found.disk
+                );
+            }
+            for (way, figures) in &found.many {
+                println!("{} clients, {way}: {}", args.clients, figures.line());
+            }
+            let (before, quarter, all) = found.memory;
+            println!("resident memory of the desk: {before} kB before, {quarter} kB after {} calls more, {all} kB after {}", args.calls / 4, args.calls);
+        }
+        Command::Echo => gateway::serve(),
         Command::Fill { home, messages, recipients } => println!("{:.0} messages/s", fill::run(&home, messages, recipients)),
         Command::ReadLarge { home } => line("read_messages, a page of 50", large::quantiles(&large::read(program, &home))),
         Command::Verify { home } => {
