@@ -6,6 +6,7 @@
 //! `policy`, `program`, `record`, `request`, `secret`, `trust`, `workspace`. What they share is in `call`;
 //! `redact` takes secrets and personal data out of what others wrote.
 
+pub mod agents;
 pub mod backlog;
 pub mod bridge;
 pub mod call;
