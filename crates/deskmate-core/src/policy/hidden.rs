@@ -1,8 +1,10 @@
 //! Where the fields that rules hide stand in a value, in every form that [`super::change`] understands: as keys, named
-//! beside their values, declared beside the whole, and in JSON that is kept in a text.
+//! beside their values, declared beside the whole, and in JSON that is kept in a text. `holds(email)` in the place of a field
+//! hides whatever holds that kind of data, wherever it stands.
 
 use serde_json::{Map, Value};
 
+use super::ask::{held_kind, holds_any};
 use super::change::{COMMON, DEPTH_MAX, HOLDING, NAMING, PATH_BYTES_MAX, PERHAPS_HOLDING, dotted};
 use super::index::Patterns;
 use super::{Act, Decision};
@@ -17,10 +19,14 @@ pub fn hidden_in(value: &Value, field: Option<&str>, patterns: &[String]) -> Vec
         return Vec::new();
     }
     let mut hides = Patterns::default();
+    let mut kinds = Vec::new();
     for pattern in patterns {
-        hides.add(pattern, 0);
+        match held_kind(pattern) {
+            Some(kind) => kinds.push(kind),
+            None => hides.add(pattern, 0),
+        }
     }
-    let mut search = Search { hides: &hides, found: Vec::new(), room: 16 * PATH_BYTES_MAX };
+    let mut search = Search { hides: &hides, kinds: &kinds, found: Vec::new(), room: 16 * PATH_BYTES_MAX };
     if !(search.walk(value, "", "", 0) && field.is_none_or(|field| search.declared(value, field))) {
         return vec![String::new()];
     }
@@ -41,6 +47,8 @@ impl Decision {
 
 struct Search<'h> {
     hides: &'h Patterns,
+    /// Kinds of data that are hidden wherever they stand.
+    kinds: &'h [&'h str],
     found: Vec<String>,
     /// How many more bytes of paths may be looked at.
     room: usize,
@@ -60,6 +68,10 @@ impl Search<'_> {
         self.room -= cost;
         match value {
             Value::Object(table) => {
+                if table.keys().any(|key| self.holds("", &Value::String(key.clone()))) {
+                    self.found.push(pointer.to_owned());
+                    return true;
+                }
                 let keys = table.iter().all(|(key, entry)| {
                     let below = super::yaml::below(path, key);
                     let pointer = at(pointer, key);
@@ -73,9 +85,18 @@ impl Search<'_> {
                 keys && self.naming(table, pointer, depth)
             }
             Value::Array(list) => list.iter().enumerate().all(|(number, entry)| self.walk(entry, path, &format!("{pointer}/{number}"), depth + 1)),
+            Value::String(_) | Value::Number(_) if self.holds(path, value) => {
+                self.found.push(pointer.to_owned());
+                true
+            }
             Value::String(text) => self.inside(path, text, pointer, depth),
             Value::Null | Value::Bool(_) | Value::Number(_) => true,
         }
+    }
+
+    /// Whether a text or a number holds a kind of data that is hidden.
+    fn holds(&self, path: &str, value: &Value) -> bool {
+        !self.kinds.is_empty() && holds_any(self.kinds, path.rsplit('.').next().unwrap_or(path), value)
     }
 
     /// A table that names a field and holds a value for it.

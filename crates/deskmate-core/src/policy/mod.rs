@@ -9,6 +9,7 @@
 //! Tables: `policy`, `mapping`, `setting`, and the key `rulebook` of `desk`.
 
 mod act;
+mod ask;
 mod cases;
 mod change;
 mod condition;
@@ -53,6 +54,12 @@ pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, c
 /// What a condition can ask for: the name, and what it is.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     condition::VARIABLES.iter().map(|(name, _, what)| (*name, *what))
+}
+
+/// What conditions can ask of a whole act: the function, the word that it takes, and what that is.
+pub fn questions() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let does = ask::doings().map(|(name, what)| ("does", name, what));
+    does.chain(ask::HELD.iter().map(|(name, what)| ("holds", *name, *what)))
 }
 
 /// The keys of `deskmate.yaml` that belong to others, so that a whole file can be given as a draft.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::ask::{held_kind, held_problem};
 use super::condition::{Condition, regex};
 use super::index::check_glob;
 use super::model::{Constraint, FieldRule, GeneralRule, Mapping, Policy, Rule};
@@ -121,7 +122,8 @@ pub(super) fn general_rule(rule: &GeneralRule) -> Vec<Wrong> {
         wrong.push(("effect", "redact needs `paths`: write for example `paths: [card_number]`".to_owned()));
     }
     for path in &rule.paths {
-        wrong.extend(field_problem(path).map(|problem| ("paths", problem)));
+        let problem = held_kind(path).map_or_else(|| field_problem(path), held_problem);
+        wrong.extend(problem.map(|problem| ("paths", problem)));
     }
     if let Some(quorum) = rule.quorum {
         let people = rule.approvers.iter().collect::<BTreeSet<_>>().len();

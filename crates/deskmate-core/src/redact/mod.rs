@@ -17,6 +17,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -58,6 +59,31 @@ pub fn text(text: &str) -> Redacted {
 /// Takes secrets and every kind of personal data out of JSON: strings, keys and numbers.
 pub fn value(value: &Value) -> RedactedValue {
     Redactor::all().value(value)
+}
+
+/// The kinds that JSON holds: those that are in it, and those that were taken out before.
+pub fn kinds_in(json: &Value) -> BTreeSet<Kind> {
+    fn walk(value: &Value, kinds: &mut BTreeSet<Kind>) {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => marks(text, kinds),
+            Value::Array(list) => list.iter().for_each(|entry| walk(entry, kinds)),
+            Value::Object(table) => table.iter().for_each(|(key, entry)| {
+                marks(key, kinds);
+                walk(entry, kinds);
+            }),
+        }
+    }
+    fn marks(text: &str, kinds: &mut BTreeSet<Kind>) {
+        for (at, _) in text.match_indices(MARK) {
+            let rest = text.get(at + MARK.len()..).unwrap_or_default();
+            kinds.extend(Kind::ALL.into_iter().find(|kind| rest.strip_prefix(kind.name()).is_some_and(|rest| rest.starts_with(']'))));
+        }
+    }
+    let mut kinds = BTreeSet::new();
+    // What is found is replaced by a mark, beside the marks that are there already.
+    walk(&value(json).value, &mut kinds);
+    kinds
 }
 
 /// Which kinds are taken out. Secrets always are.

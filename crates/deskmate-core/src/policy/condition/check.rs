@@ -3,6 +3,7 @@
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators as op};
 
 use super::{Found, regex};
+use crate::policy::ask::{ASKS, Ask};
 use crate::policy::yaml::nearest;
 
 /// How many nodes an expression may have.
@@ -65,6 +66,9 @@ pub(in crate::policy) const VARIABLES: &[(&str, Kind, &str)] = &[
     ("act.taint", Kind::Texts, "origins of inputs that nobody vouches for"),
     ("args", Kind::Any, "the change, or the arguments of the call"),
     ("changed", Kind::Texts, "every changed path"),
+    ("fields", Kind::Texts, "the name of every changed field, written as `card_number`"),
+    ("texts", Kind::Texts, "every text in the change"),
+    ("recipients", Kind::Texts, "who gets it: what stands under `to`, `cc`, `bcc` and the like, in small letters"),
     ("agent.id", Kind::Text, "who acts"),
     ("agent.verified", Kind::Bool, "whether its credential proved it"),
     ("trust.score", Kind::Double, "its score in the domain, 0 to 1"),
@@ -306,6 +310,9 @@ impl Walk<'_> {
 
     fn call(&mut self, node: &mut IdedExpr) -> Type {
         let id = node.id;
+        if let Some(kind) = self.ask(node) {
+            return kind;
+        }
         let Expr::Call(call) = &mut node.expr else { return Type::Any };
         let target = call.target.as_mut().map(|target| self.expression(target));
         let arguments: Vec<Type> = call.args.iter_mut().map(|argument| self.expression(argument)).collect();
@@ -342,6 +349,30 @@ impl Walk<'_> {
             _ => {}
         }
         self.function(id, name, &arguments)
+    }
+
+    /// A question about the whole act. It becomes one name, under which the answer is looked up.
+    fn ask(&mut self, node: &mut IdedExpr) -> Option<Type> {
+        let Expr::Call(call) = &node.expr else { return None };
+        let (name, example) = ASKS.iter().find(|(known, _)| *known == call.func_name)?;
+        if call.target.is_some() {
+            self.fault(node.id, format!("`{name}` is not called on a value: write for example {example}"));
+            return Some(Type::Any);
+        }
+        match Ask::read(name, &call.args) {
+            Ok(ask) => {
+                node.expr = Expr::Ident(ask.key());
+                Some(match ask.is_number() {
+                    (true, true) => Type::Int,
+                    (true, false) => Type::Double,
+                    (false, _) => Type::Bool,
+                })
+            }
+            Err(problem) => {
+                self.fault(node.id, problem);
+                Some(Type::Any)
+            }
+        }
     }
 
     fn want(&mut self, id: u64, got: &Type, want: &Type, what: &str) {
@@ -494,7 +525,7 @@ impl Walk<'_> {
             Some((_, true, _)) => format!("`{name}` is called on a value: write x.{name}(…)"),
             Some((_, false, _)) => format!("`{name}` is not called on a value: write {name}(x)"),
             None => {
-                let mut known: Vec<&str> = FUNCTIONS.iter().map(|(known, ..)| *known).chain(MACROS.iter().map(|(known, _)| *known)).collect();
+                let mut known: Vec<&str> = FUNCTIONS.iter().map(|(known, ..)| *known).chain(MACROS.iter().chain(&ASKS).map(|(known, _)| *known)).collect();
                 known.dedup();
                 let hint = nearest(name, &known).map_or_else(|| format!("there are {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
                 format!("the function `{name}` is not known: {hint}")

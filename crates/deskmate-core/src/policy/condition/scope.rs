@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::Condition;
 use crate::limits::{CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_VALUES_MAX};
+use crate::policy::ask::{Answer, Look};
 use crate::policy::change::Change;
 use crate::policy::{Act, Counters, Standing};
 
@@ -38,6 +39,7 @@ pub(in crate::policy) struct Scope<'a> {
     args: OnceLock<Option<Box<dyn Val + 'a>>>,
     changed: OnceLock<Option<Box<dyn Val + 'a>>>,
     taint: OnceLock<Option<Box<dyn Val + 'a>>>,
+    look: Look<'a>,
 }
 
 impl<'a> Scope<'a> {
@@ -74,6 +76,7 @@ impl<'a> Scope<'a> {
             args: OnceLock::new(),
             changed: OnceLock::new(),
             taint: OnceLock::new(),
+            look: Look::new(act, change),
         }
     }
 
@@ -147,7 +150,16 @@ impl VariableResolver for Scope<'_> {
             "time.hour" => clock,
             "time.minute" => minutes,
             "time.weekday" => weekday,
-            _ => return None,
+            "fields" => return self.look.fields().and_then(owned_texts),
+            "recipients" => return self.look.recipients().and_then(owned_texts),
+            "texts" => return self.look.all_texts().and_then(owned_texts),
+            key => {
+                return self.look.answer(key, || self.within_bounds()).map(|answer| match answer {
+                    Answer::Yes(yes) => CowVal::owned(CelBool::from(yes)),
+                    Answer::Number(number) => CowVal::owned(CelDouble::from(number)),
+                    Answer::Whole(whole) => CowVal::owned(CelInt::from(whole)),
+                });
+            }
         };
         Some(CowVal::Borrowed(value))
     }
@@ -165,6 +177,12 @@ fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Box<dyn Val + 'a>> 
         list.push(Box::new(CelString::from(text)));
     }
     Some(Box::new(CelList::from(list)))
+}
+
+/// The same, of texts that were made for it.
+fn owned_texts<'b, T: Into<String>>(texts: Vec<T>) -> Option<CowVal<'b, 'b>> {
+    let list: Vec<Box<dyn Val + 'b>> = texts.into_iter().map(|text| Box::new(CelString::from(text.into())) as Box<dyn Val + 'b>).collect();
+    (list.len() <= CONDITION_VALUES_MAX).then(|| CowVal::owned(CelList::from(list)))
 }
 
 /// JSON as a CEL value that borrows its texts.
