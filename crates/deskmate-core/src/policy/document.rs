@@ -172,7 +172,7 @@ impl Reader<'_> {
         Some((at, Policy { id: id?, description, category, framework, rules, tests }))
     }
 
-    fn rules(&mut self, node: &Node, path: &str) -> Vec<Rule> {
+    pub(super) fn rules(&mut self, node: &Node, path: &str) -> Vec<Rule> {
         let Some(list) = self.list(node, path) else { return Vec::new() };
         if list.len() > RULES_MAX {
             self.problem(node.at, path, format!("{} rules are too many: write at most {RULES_MAX}", list.len()));
@@ -332,7 +332,7 @@ impl Reader<'_> {
         Some(source)
     }
 
-    fn cases(&mut self, node: &Node, path: &str) -> Vec<Case> {
+    pub(super) fn cases(&mut self, node: &Node, path: &str) -> Vec<Case> {
         let Some(list) = self.list(node, path) else { return Vec::new() };
         if list.len() > RULES_MAX {
             self.problem(node.at, path, format!("{} tests are too many: write at most {RULES_MAX}", list.len()));

@@ -29,6 +29,7 @@ mod rulebook;
 mod rules;
 pub mod settings;
 mod store;
+mod template;
 mod yaml;
 
 use crate::call::Op;
@@ -50,6 +51,7 @@ pub use projection::PolicyProjection;
 pub use rulebook::{Cache, Rulebook};
 pub use settings::Settings;
 pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, current, store, stored_digest};
+pub use template::{Parameter, ParameterKind, Template};
 
 /// What a condition can ask for: the name, and what it is.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
