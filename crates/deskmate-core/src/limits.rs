@@ -137,7 +137,7 @@ pub const JOB_BACKOFF_MAX: Duration = Duration::from_hours(1);
 /// The longest that somebody outside can put the next attempt of a job off.
 pub const JOB_PUT_OFF_MAX: Duration = Duration::from_hours(24);
 /// Where a resumable job stands, as JSON. It is written with heartbeats, so it is small.
-pub const JOB_STEP_BYTES_MAX: usize = 64 * 1024;
+pub const JOB_STEP_BYTES_MAX: usize = 512 * 1024;
 /// How much of an attempt's error is kept.
 pub const JOB_ERROR_BYTES_MAX: usize = 16 * 1024;
 /// Jobs that are claimed, rescued or deleted in one transaction.
@@ -208,3 +208,20 @@ pub const LOCAL_CONNECTIONS_MAX: usize = 256;
 pub const STREAMS_MAX: usize = 32;
 /// The same for all who only say who they are, together, because a name costs nothing.
 pub const UNVERIFIED_STREAMS_MAX: usize = 256;
+
+/// Agents that the desk runs.
+pub const AGENTS_MAX: i64 = 20_000;
+/// Steps of one of them.
+pub const AGENT_STEPS_MAX: usize = 100;
+/// What one of them is, as JSON.
+pub const AGENT_BYTES_MAX: usize = 256 * 1024;
+/// Items that one step works on.
+pub const AGENT_ITEMS_MAX: usize = 10_000;
+/// Runs of one agent that have not ended.
+pub const AGENT_OPEN_RUNS_MAX: i64 = 100;
+/// How deep runs start runs.
+pub const AGENT_DEPTH_MAX: i64 = 3;
+/// Runs that the status of an agent shows.
+pub const AGENT_RUNS_SHOWN: i64 = 10;
+/// What came of a run, as JSON.
+pub const AGENT_RESULT_BYTES_MAX: usize = 256 * 1024;

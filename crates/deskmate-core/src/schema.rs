@@ -18,6 +18,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 12, name: "gateway: tools, calls and what was read", sql: include_str!("schema/012_gateway.sql") },
     Migration { version: 13, name: "secrets", sql: include_str!("schema/013_secret.sql") },
     Migration { version: 14, name: "hooks: calls of agents' own tools", sql: include_str!("schema/014_hook.sql") },
+    Migration { version: 16, name: "agents: what the desk runs", sql: include_str!("schema/016_agents.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
@@ -77,4 +78,7 @@ pub const TABLES: &[(&str, &str)] = &[
     ("mount_tool", "mount, tool"),
     ("gateway_call", "id"),
     ("taint", "actor, session, origin"),
+    ("agent_definition", "id"),
+    ("agent_run", "id"),
+    ("agent_log", "run, number"),
 ];

@@ -90,7 +90,7 @@ async fn tell(desk: &Desk, caller: String, facts: Value, untold: u32) {
 fn window(credential: &Credential, code: Code) -> String {
     match credential {
         Credential::Secret { .. } | Credential::Signed { .. } if code == Code::Forbidden => caller(credential),
-        Credential::Kept(_) => caller(credential),
+        Credential::Kept(_) | Credential::Run(_) => caller(credential),
         Credential::Secret { .. } | Credential::Signed { .. } => "unknown-credentials".to_owned(),
         Credential::Named(_) => "names".to_owned(),
         Credential::Nobody | Credential::Local | Credential::System => "nobody".to_owned(),
@@ -110,6 +110,7 @@ fn caller(credential: &Credential) -> String {
             format!("credential-{}", digest.get(..12).unwrap_or_default())
         }
         Credential::Kept(id) => format!("credential-{id}"),
+        Credential::Run(id) => format!("run-{id}"),
         Credential::Named(Some(name)) => format!("name-{}", plain(name)),
         Credential::Named(None) | Credential::Nobody | Credential::Local => "nobody".to_owned(),
         Credential::System => "desk".to_owned(),

@@ -46,6 +46,8 @@ pub enum Caller {
     Agent(&'static str),
     /// Whoever holds this secret; a session counts as proved.
     Secret(String),
+    /// A run of an agent, by its id.
+    Run(String),
     /// Nobody.
     Nobody,
     /// The desk itself.
@@ -148,6 +150,7 @@ impl TestDesk {
         let credential = match caller {
             Caller::Agent(name) => Credential::Named(Some((*name).to_owned())),
             Caller::Secret(secret) => Credential::Secret { secret: secret.clone(), proved: true },
+            Caller::Run(run) => Credential::Run(run.clone()),
             Caller::Nobody => Credential::Nobody,
             Caller::System => Credential::System,
         };

@@ -1,7 +1,82 @@
-//! Agents that people describe: what they are for, when they run, and what holds them.
+//! Agents that the desk runs: what they are for, what they do, when they run, and what holds them.
 //!
+//! - [`define`]: making, changing and looking at them; [`deploy`]: letting them run, which is an act that is decided.
+//! - [`run`]: their runs; the worker does the steps. A run acts as its agent, and changes no agents.
+//! - [`step`]: what runs are made of; [`value`]: what passes between steps.
 //! - [`schedule`]: cron in a time zone.
 //! - [`template`]: what agents and policies are often made of.
+//!
+//! Tables: `agent_definition`, `agent_run`, `agent_log`.
 
+mod define;
+mod deploy;
+mod guard;
+mod model;
+mod rows;
+mod run;
 pub mod schedule;
+pub mod step;
 pub mod template;
+pub mod value;
+
+use crate::call::{Op, Toolset};
+use crate::record::Kind;
+
+pub(crate) use deploy::approved;
+pub use deploy::{next_due, start_due};
+pub use model::{Budget, Definition, RunState, Runner, Status};
+pub(crate) use rows::is_taken;
+pub(crate) use run::actor;
+pub use run::{Begun, begin, end, said};
+
+/// The job that does a run.
+pub const RUN_JOB: &str = "agent.run";
+
+const MADE: Kind = Kind { name: "agent.made", says: "An agent was made that the desk can run; it is a draft." };
+const CHANGED: Kind = Kind { name: "agent.changed", says: "What an agent is was changed." };
+const WAITS: Kind = Kind { name: "agent.waits", says: "The deployment of an agent waits for people." };
+const DEPLOYED: Kind = Kind { name: "agent.deployed", says: "An agent was deployed: it runs when it is due, and when somebody starts it." };
+const PAUSED: Kind = Kind { name: "agent.held", says: "A deployed agent begins no runs until a person lets it go on." };
+const RESUMED: Kind = Kind { name: "agent.let_go_on", says: "A person let an agent go on that had begun no runs." };
+const STOPPED: Kind = Kind { name: "agent.stopped", says: "An agent is not deployed any more, and its runs were stopped." };
+const DELETED: Kind = Kind { name: "agent.deleted", says: "An agent that was not deployed was deleted." };
+const QUEUED: Kind = Kind { name: "run.queued", says: "A run of an agent was made." };
+const BEGUN: Kind = Kind { name: "run.begun", says: "A run of an agent has begun." };
+const ENDED: Kind = Kind { name: "run.ended", says: "A run of an agent has ended." };
+const SKIPPED: Kind = Kind { name: "run.skipped", says: "A run was due while the one before was still under way, and was left out." };
+
+/// What this capability tells the record.
+pub const EVENTS: &[Kind] = &[MADE, CHANGED, WAITS, DEPLOYED, PAUSED, RESUMED, STOPPED, DELETED, QUEUED, BEGUN, ENDED, SKIPPED];
+
+/// The statements whose cost must not grow with what the tables hold, each with the index that it has to go through: a test reads
+/// their plans on both engines.
+#[doc(hidden)]
+pub const INDEXED: &[(&str, &str)] = &[
+    (rows::DUE, "agent_definition_due"),
+    (rows::NEXT_DUE, "agent_definition_due"),
+    (rows::PAGE, "agent_definition_by_age"),
+    (rows::RUNS, "agent_run_by_definition"),
+    (rows::OPEN_RUNS, "agent_run_open"),
+];
+
+/// What can be done.
+pub(crate) fn operations() -> Vec<Op> {
+    let set = Toolset::Agents;
+    vec![
+        Op::write(set, "create_agent", define::create),
+        Op::write(set, "update_agent", define::update),
+        Op::read(set, "list_agents", define::list),
+        Op::read(set, "get_agent_status", define::status),
+        Op::write(set, "delete_agent", define::delete).destructive(),
+        Op::read(set, "list_templates", define::templates),
+        Op::write(set, "deploy_agent", deploy::deploy).open_world(),
+        Op::write(set, "pause_agent", deploy::pause),
+        Op::write(set, "resume_agent", deploy::resume),
+        Op::write(set, "stop_agent", deploy::stop).destructive(),
+        Op::write(set, "run_agent", run::start).open_world(),
+        Op::read(set, "list_runs", run::list),
+        Op::wait(set, "wait_for_run", run::wait),
+        Op::read(set, "run_log", run::log),
+        Op::write(set, "stop_run", run::stop).destructive(),
+    ]
+}

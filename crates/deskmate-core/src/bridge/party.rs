@@ -141,12 +141,15 @@ pub(super) fn find_actor(cx: &mut Cx<'_, '_>, field: &str, name: &str) -> Result
     Ok(name.to_owned())
 }
 
-/// An actor by id: a person's, or a registered agent's.
+/// An actor by id: a person's, a registered agent's, or that of an agent which the desk runs.
 fn find_sure(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<String>> {
     if person_by_id(cx, id)?.is_some_and(|state| state == "active") {
         return Ok(Some(id.to_owned()));
     }
-    let agent = cx.tx.optional("select id from agent where id = $1 and state = 'active'", args![id])?;
+    let agent = cx.tx.optional(
+        "select id from agent where id = $1 and state = 'active' union all select agent from agent_definition where agent = $1 and deleted_at is null limit 1",
+        args![id],
+    )?;
     Ok(agent.map(|row| row.get(0)).transpose()?)
 }
 

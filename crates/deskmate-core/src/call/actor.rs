@@ -103,6 +103,8 @@ pub struct Actor {
     pub scopes: Option<Vec<String>>,
     /// The id of the credential.
     pub credential: Option<String>,
+    /// The run of an agent from within which it acts.
+    pub run: Option<String>,
 }
 
 /// What stands in the place of a credential's id where the local socket is all there is.
@@ -120,6 +122,7 @@ impl Actor {
             presence_since: None,
             scopes: None,
             credential: None,
+            run: None,
         }
     }
 
@@ -135,7 +138,7 @@ impl Actor {
 
     /// An agent.
     pub fn agent(id: impl Into<String>, verified: bool) -> Self {
-        Self { kind: ActorKind::Agent, id: id.into(), verified, role: None, presence: Presence::NotShown, presence_since: None, scopes: None, credential: None }
+        Self { kind: ActorKind::Agent, id: id.into(), verified, ..Self::system() }
     }
 
     /// A person whose passphrase or link was just checked.
@@ -223,6 +226,8 @@ pub enum Credential {
     },
     /// The id of a credential whose holder put work into the queue; never built from anything that came from outside.
     Kept(String),
+    /// The id of a run that is under way; never built from anything that came from outside.
+    Run(String),
     /// Nothing but a name. Good only in open mode, and only from this machine.
     Named(Option<String>),
     /// Nothing but the server's own local socket, opened by the account that the server runs under.

@@ -28,6 +28,8 @@ pub enum Toolset {
     Workspace,
     /// Other MCP servers behind the desk.
     Gateway,
+    /// Agents that the desk runs.
+    Agents,
     /// What clients' hooks ask before and after an agent's own tool calls. Mounted only by name.
     Hook,
     /// The desk itself: record, jobs, identity. Served to people and their programs, not mounted for agents.
@@ -44,6 +46,7 @@ impl Toolset {
             Self::Cowork => "cowork",
             Self::Workspace => "workspace",
             Self::Gateway => "gateway",
+            Self::Agents => "agents",
             Self::Hook => "hook",
             Self::Desk => "desk",
             Self::Conformance => "conformance",

@@ -16,6 +16,7 @@ impl Registry {
     /// Every operation that this version has.
     pub fn new() -> Self {
         let capabilities = [
+            crate::agents::operations,
             crate::bridge::operations,
             crate::cowork::operations,
             crate::desk_operations,
@@ -80,6 +81,7 @@ impl Default for Registry {
 /// Every kind of event, in the order of their names.
 pub fn event_catalogue() -> Vec<Kind> {
     let mut kinds: Vec<Kind> = [
+        crate::agents::EVENTS,
         crate::bridge::EVENTS,
         crate::cowork::EVENTS,
         crate::edit::EVENTS,

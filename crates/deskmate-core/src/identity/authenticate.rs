@@ -9,7 +9,7 @@ use super::sessions::PRESENT_TTL;
 use super::token::{Secret, SecretKind};
 use crate::call::{Actor, ActorKind, Credential, Mode, Op, Presence, Role};
 use crate::limits::NAME_CHARS_MAX;
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, agents};
 
 /// What the arguments of existing clients say about the caller. It never proves anything.
 #[derive(Default)]
@@ -46,6 +46,7 @@ pub fn authenticate(tx: &mut Tx<'_>, credential: &Credential, claims: &Claims, n
         (Credential::Secret { secret, proved }, _) => by_secret(tx, secret, *proved, now)?,
         (Credential::Signed { secret, .. }, _) => by_secret(tx, secret, true, now)?,
         (Credential::Kept(id), _) => by_id(tx, id, now)?,
+        (Credential::Run(run), _) => agents::actor(tx, run)?,
         (_, Some(token)) => by_secret(tx, token, false, now)?,
         (Credential::Named(name), None) => by_name(tx, name.as_deref(), claims, open_allowed)?,
         (Credential::Local, None) => by_name(tx, None, claims, open_allowed)?,
@@ -122,6 +123,7 @@ fn actor(tx: &mut Tx<'_>, found: CredentialRow, kind: SecretKind, proved: bool, 
                 presence_since: found.present_until.filter(|_| present).map(|until| until - PRESENT_TTL),
                 scopes,
                 credential: Some(found.id),
+                run: None,
             })
         }
         SecretKind::Invitation | SecretKind::Claim | SecretKind::Pairing | SecretKind::Passkey => Err(refused()),
@@ -138,6 +140,9 @@ fn by_name(tx: &mut Tx<'_>, name: Option<&str>, claims: &Claims, open_allowed: b
     match (name, claims.agent_id.as_deref()) {
         (Some(name), _) | (None, Some(name)) => {
             check_agent_name(tx, "agent", name)?;
+            if agents::is_taken(tx, name)? {
+                return Err(unauthenticated(&format!("{name} is an agent that the desk runs, and only its runs act as it")));
+            }
             Ok(Actor::agent(name, false))
         }
         (None, None) => Err(unauthenticated("nobody said who is calling").hint("in open mode a name is enough: --agent NAME, or the argument agent_id")),

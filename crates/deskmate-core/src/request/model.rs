@@ -29,10 +29,13 @@ pub enum RequestKind {
     Plan,
     /// A tool call that is held until people have seen it.
     ToolCall,
+    /// An agent that shall be run by the desk from now on.
+    Deploy,
 }
 
 impl RequestKind {
-    pub(crate) const ALL: [Self; 8] = [Self::Proposal, Self::Approval, Self::Handoff, Self::Edit, Self::Promotion, Self::Policy, Self::Plan, Self::ToolCall];
+    pub(crate) const ALL: [Self; 9] =
+        [Self::Proposal, Self::Approval, Self::Handoff, Self::Edit, Self::Promotion, Self::Policy, Self::Plan, Self::ToolCall, Self::Deploy];
 
     /// The stable name.
     pub fn name(self) -> &'static str {
@@ -45,6 +48,7 @@ impl RequestKind {
             Self::Policy => "policy",
             Self::Plan => "plan",
             Self::ToolCall => "tool_call",
+            Self::Deploy => "deploy",
         }
     }
 

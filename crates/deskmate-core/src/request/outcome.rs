@@ -52,6 +52,7 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&s
         RequestKind::Edit => edit::accept(cx, request),
         RequestKind::Handoff => cowork::resolved(cx, request, reason, further),
         RequestKind::Policy => crate::policy::accept(cx, &request.act()?),
+        RequestKind::Deploy => crate::agents::approved(cx, request),
     }
 }
 

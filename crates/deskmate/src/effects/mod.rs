@@ -4,6 +4,7 @@
 //! - `bridge_file`: the file that people write with `sqlite3`, kept in step with the desk.
 //! - `notify`: telling people outside that something waits.
 //! - `spans`: sending spans to an OpenTelemetry collector.
+//! - `schedule`: beginning runs of agents that are due.
 //! - `upkeep`: leases that ended, data whose time to be kept is over, copies of checkpoints.
 //!
 //! `outbound` is how they speak to other programs.
@@ -11,6 +12,7 @@
 mod bridge_file;
 pub(crate) mod notify;
 pub(crate) mod outbound;
+mod schedule;
 mod spans;
 mod upkeep;
 
@@ -34,6 +36,7 @@ impl Effects {
         let copies = upkeep::Copies { file: settings.checkpoint_copy.clone(), webhook: settings.checkpoint_webhook.clone() };
         tokio::spawn(upkeep::run(app.clone(), settings.retention, copies, stop.clone()));
         tokio::spawn(notify::run(app.clone(), outlets, begun, stop.clone()));
+        tokio::spawn(schedule::run(app.clone(), stop.clone()));
         let bridge_file = match &settings.bridge_file {
             BridgeFile::Off => None,
             BridgeFile::At(path) => bridge_file::Edge::start(app.clone(), path.clone(), &settings.home),

@@ -10,7 +10,7 @@ use super::handler::Endpoint;
 use crate::app::App;
 
 /// The toolsets that agents use, in the order in which they are offered.
-pub(crate) const MOUNTABLE: &[Toolset] = &[Toolset::Bridge, Toolset::Cowork, Toolset::Workspace, Toolset::Gateway];
+pub(crate) const MOUNTABLE: &[Toolset] = &[Toolset::Bridge, Toolset::Cowork, Toolset::Workspace, Toolset::Gateway, Toolset::Agents];
 
 /// Toolsets that are mounted only where somebody names them: these are for clients' hooks, and no model needs them.
 const NAMED_ONLY: &[Toolset] = &[Toolset::Hook];

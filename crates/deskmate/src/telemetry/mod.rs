@@ -100,7 +100,7 @@ fn brought(credential: &Credential) -> &'static str {
         Credential::Secret { secret, .. } if secret.starts_with("dma_") => ActorKind::Agent.name(),
         Credential::Secret { secret, .. } if secret.starts_with("dmp_") || secret.starts_with("dms_") => ActorKind::Person.name(),
         Credential::Signed { .. } | Credential::Kept(_) => ActorKind::Person.name(),
-        Credential::Named(Some(_)) => ActorKind::Agent.name(),
+        Credential::Named(Some(_)) | Credential::Run(_) => ActorKind::Agent.name(),
         Credential::Local | Credential::System => ActorKind::System.name(),
         Credential::Secret { .. } | Credential::Named(None) | Credential::Nobody => UNKNOWN,
     }

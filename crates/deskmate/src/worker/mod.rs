@@ -7,6 +7,7 @@ mod execute;
 mod notification;
 mod plan;
 mod program;
+mod run;
 mod scan;
 mod trash;
 mod verify;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use deskmate_core::agents::RUN_JOB;
 use deskmate_core::call::Surface;
 use deskmate_core::gateway::CALL_JOB;
 use deskmate_core::job::{self, Claimed, Outcome, Progress};
@@ -40,8 +42,16 @@ const RESCUED_AT_ONCE: u32 = 100;
 /// What this version can do, and how many of each a server does beside each other. Notifications have places of their own:
 /// a receiver that hangs keeps nothing else waiting. So have looks at whole trees, which take long, and programs, whose jobs
 /// wait for plans.
-const LANES: &[(&[&str], u32)] =
-    &[(&[VERIFY_JOB], 4), (&[notify::JOB], 8), (&[PLAN_JOB, EXECUTE_JOB], 4), (&[SCAN_JOB], 2), (&[TRASH_JOB], 1), (&[programs::JOB], 4), (&[CALL_JOB], 16)];
+const LANES: &[(&[&str], u32)] = &[
+    (&[VERIFY_JOB], 4),
+    (&[notify::JOB], 8),
+    (&[PLAN_JOB, EXECUTE_JOB], 4),
+    (&[SCAN_JOB], 2),
+    (&[TRASH_JOB], 1),
+    (&[programs::JOB], 4),
+    (&[CALL_JOB], 16),
+    (&[RUN_JOB], 64),
+];
 
 /// Does jobs until the server stops. Jobs under way then are given up and taken again later.
 pub(crate) async fn run(app: App, outlets: Outlets, stop: CancellationToken) {
@@ -147,6 +157,7 @@ impl Running {
             TRASH_JOB => trash::run(self).await,
             programs::JOB => program::run(self).await,
             CALL_JOB => call::run(self).await,
+            RUN_JOB => run::run(self).await,
             other => Ok(Outcome::Failed { error: format!("this version cannot do {other}"), retry: true }),
         }
     }
@@ -160,8 +171,8 @@ impl Running {
                 outcome = &mut work => return outcome,
                 () = tokio::time::sleep(HEARTBEAT) => self.beat(None).await.inspect_err(|_| self.given_up.store(true, Ordering::Relaxed))?,
             }
-            // A plan stops between its parts, so that what came of each is known.
-            if self.is_cancelled() && self.claimed.kind != EXECUTE_JOB {
+            // A plan stops between its parts and a run between its steps, so that what came of each is known.
+            if self.is_cancelled() && self.claimed.kind != EXECUTE_JOB && self.claimed.kind != RUN_JOB {
                 return self.stopped().await;
             }
         }
@@ -179,11 +190,16 @@ impl Running {
 
     /// Tells how far the work has come, and learns whether it should stop.
     async fn beat(&self, progress: Option<Progress>) -> Result<()> {
+        self.beat_at(progress, None).await
+    }
+
+    /// The same, and where a further attempt would go on.
+    async fn beat_at(&self, progress: Option<Progress>, step: Option<serde_json::Value>) -> Result<()> {
         let running = self.clone();
         let beat = self
             .app
             .desk
-            .act(Surface::System, move |cx| job::heartbeat(cx, &running.claimed.job, &running.worker, running.claimed.fence, progress.clone(), None));
+            .act(Surface::System, move |cx| job::heartbeat(cx, &running.claimed.job, &running.worker, running.claimed.fence, progress.clone(), step.clone()));
         if beat.await?.cancel_requested {
             self.cancelled.store(true, Ordering::Relaxed);
         }

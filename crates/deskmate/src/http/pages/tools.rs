@@ -39,11 +39,12 @@ fn is_for_agents(op: &Op) -> bool {
     matches!(op.access, Access::Anyone | Access::Public) && op.toolset != Toolset::Desk
 }
 
-const TOOLSETS: [(Toolset, &str, &str); 7] = [
+const TOOLSETS: [(Toolset, &str, &str); 8] = [
     (Toolset::Cowork, "Cowork", "How agents ask before they act: proposals, decisions, reports, handoffs, trust."),
     (Toolset::Bridge, "Bridge", "How agents and people work together: messages, tasks, reserved paths."),
     (Toolset::Workspace, "Workspace", "How agents work on files: looking around, and plans that change something."),
     (Toolset::Hook, "Hook", "What clients' hooks ask before and after an agent's own tool calls."),
+    (Toolset::Agents, "Agents", "How agents make agents that the desk runs, and follow their runs."),
     (Toolset::Gateway, "Gateway", "How agents call the tools of other servers behind the desk."),
     (Toolset::Desk, "Desk", "The desk itself: people, agents, policies, requests, the record. For people and their programs."),
     (Toolset::Conformance, "Conformance", "Fixtures of protocol tests; no released desk has them."),

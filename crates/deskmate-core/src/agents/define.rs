@@ -1,0 +1,535 @@
+//! Making agents, looking at them, changing them, and taking them away.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use deskmate_db::args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::model::{Budget, Definition, IfMissed, RunState, Runner, Status, Timing};
+use super::rows::{self, AgentRow, RunRow};
+use super::run::RunOut;
+use super::schedule::Schedule;
+use super::step::{self, Step};
+use super::{CHANGED, DELETED, MADE, guard, template};
+use crate::call::{Access, ActorKind, Cx, Effect, Page, PageIn, Registry, Toolset};
+use crate::limits::{AGENT_RUNS_SHOWN, AGENTS_MAX, CONTENT_BYTES_MAX, NAME_CHARS_MAX};
+use crate::{Error, Result, check_text, format_time, identity};
+
+/// What agents can call, by full name: the steps of an agent are calls like any other.
+static CALLABLE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let for_steps =
+        |op: &crate::call::Op| op.access == Access::Anyone && (op.toolset != Toolset::Agents || op.effect == Effect::Read || op.name == "run_agent");
+    Registry::new().all().filter(|op| for_steps(op)).map(|op| op.full_name()).collect()
+});
+
+/// Make an agent that the desk runs: what it is for, its steps, and when it runs. It stays a draft until it is deployed. Its steps
+/// are operations of the desk, called as that agent, each decided like any other act.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct CreateAgent {
+    /// What it is for.
+    description: String,
+    /// Its name: letters, digits, '-' and '_'; made from the description if not given.
+    name: Option<String>,
+    /// What it does, one step after another.
+    #[serde(default)]
+    steps: Vec<Step>,
+    /// Values that its steps use as `{{params.NAME}}`.
+    #[serde(default)]
+    params: Map<String, Value>,
+    /// When it runs by itself, as cron: five fields, or six with seconds first; or a short name such as `@daily`.
+    schedule: Option<String>,
+    /// The time zone of the schedule, such as `Europe/Berlin`; UTC if not given.
+    time_zone: Option<String>,
+    /// Each run is put off by up to so many seconds, always the same ones for this agent.
+    #[serde(default)]
+    jitter_seconds: u32,
+    /// What happens to moments that went by while the desk was away; `skip` if not given.
+    #[serde(default)]
+    missed: IfMissed,
+    /// Whether a run may begin while the one before is still under way.
+    #[serde(default)]
+    overlap: bool,
+    /// Whether deploying it waits for people whatever the trust.
+    #[serde(default)]
+    approval_required: bool,
+    /// What a run may use up.
+    #[serde(default)]
+    budget: Budget,
+    /// Whether its runs may start other agents.
+    #[serde(default)]
+    may_start: bool,
+}
+
+/// An agent.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentOut {
+    /// Its id.
+    pub(super) agent_id: String,
+    /// Its name, under which it acts.
+    pub(super) name: String,
+    /// How it stands.
+    pub(super) status: Status,
+    /// Grows with every change of what it is.
+    pub(super) version: i64,
+    /// What it is.
+    pub(super) definition: Definition,
+    /// When it runs by itself, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) schedule_words: Option<String>,
+    /// The next moments at which it would run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) next_runs: Vec<String>,
+    /// The request that its deployment waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) request: Option<String>,
+    /// Who made it.
+    pub(super) created_by: String,
+    /// Since when it is there.
+    pub(super) created_at: String,
+    /// When it was last deployed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) deployed_at: Option<String>,
+}
+
+impl AgentOut {
+    pub(super) fn of(row: &AgentRow, cx: &Cx<'_, '_>) -> Result<Self> {
+        let schedule = row.definition.schedule.as_ref().map(|timing| Schedule::read(&timing.cron, &timing.time_zone)).transpose()?;
+        let runs = schedule.as_ref().filter(|_| row.status == Status::Deployed);
+        Ok(Self {
+            agent_id: row.id.clone(),
+            name: row.agent.clone(),
+            status: row.status,
+            version: row.version,
+            definition: row.definition.clone(),
+            schedule_words: schedule.as_ref().map(Schedule::words),
+            next_runs: runs.map(|schedule| schedule.next(cx.now(), 5).into_iter().map(format_time).collect()).unwrap_or_default(),
+            request: row.request.clone(),
+            created_by: if row.creator_kind == ActorKind::Person && cx.actor.is_agent() { "a person".to_owned() } else { row.creator.clone() },
+            created_at: format_time(row.created_at),
+            deployed_at: row.deployed_at.map(format_time),
+        })
+    }
+}
+
+pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<AgentOut> {
+    guard::not_from_a_run(cx)?;
+    check_text("description", &input.description, CONTENT_BYTES_MAX)?;
+    if input.description.trim().is_empty() {
+        return Err(Error::invalid("description", "must say what the agent is for"));
+    }
+    let count: i64 = cx.tx.one("select count(*) from agent_definition where deleted_at is null", &[])?.get(0)?;
+    if count >= AGENTS_MAX {
+        return Err(Error::limited(format!("there are {AGENTS_MAX} agents already"), 60_000).hint("delete those that nobody needs"));
+    }
+    let schedule = timing(input.schedule, input.time_zone, input.jitter_seconds, input.missed, input.overlap)?;
+    let definition = Definition {
+        task: input.description.clone(),
+        runner: Runner::Steps { steps: input.steps },
+        schedule,
+        approval_required: input.approval_required,
+        budget: input.budget,
+        template: None,
+        params: input.params,
+        may_start: input.may_start,
+    };
+    check(&definition)?;
+    let agent = match input.name {
+        Some(name) => own_name(cx, &name)?,
+        None => free_name(cx, &name_of(&input.description))?,
+    };
+    let (_, digest) = rows::sealed(&definition)?;
+    let now = cx.now();
+    let row = AgentRow {
+        id: cx.new_id(),
+        agent,
+        status: Status::Draft,
+        version: 1,
+        digest,
+        definition,
+        creator_kind: cx.actor.kind,
+        creator: cx.actor.id.clone(),
+        due_at: None,
+        request: None,
+        created_at: now,
+        updated_at: now,
+        deployed_at: None,
+        deleted_at: None,
+    };
+    rows::insert(cx, &row)?;
+    rows::tell(cx, &row, MADE, json!({ "definition": row.definition }))?;
+    AgentOut::of(&row, cx)
+}
+
+fn timing(cron: Option<String>, zone: Option<String>, jitter_seconds: u32, missed: IfMissed, overlap: bool) -> Result<Option<Timing>> {
+    let Some(cron) = cron else {
+        return if zone.is_some() || jitter_seconds > 0 || overlap || missed != IfMissed::Skip {
+            Err(Error::invalid("schedule", "is not given, so there is nothing for a time zone, a jitter or the like to be about"))
+        } else {
+            Ok(None)
+        };
+    };
+    let schedule = Schedule::read(&cron, zone.as_deref().unwrap_or("UTC"))?;
+    if jitter_seconds > 86_400 {
+        return Err(Error::invalid("jitterSeconds", "must be at most 86400"));
+    }
+    Ok(Some(Timing { cron: schedule.cron().to_owned(), time_zone: schedule.time_zone().to_owned(), jitter_seconds, missed, overlap }))
+}
+
+/// Checks what an agent is made of.
+fn check(definition: &Definition) -> Result<()> {
+    let Runner::Steps { steps } = &definition.runner;
+    step::check(steps, |name| CALLABLE.contains(name))?;
+    let budget = &definition.budget;
+    for (field, value, most) in [("seconds", budget.seconds, 86_400), ("calls", budget.calls, 100_000), ("log_bytes", budget.log_bytes, 16_000_000)] {
+        if value == 0 || value > most {
+            return Err(Error::invalid("budget", format!("{field} must be between 1 and {most}")));
+        }
+    }
+    Ok(())
+}
+
+/// A name from the first telling words of a description.
+fn name_of(description: &str) -> String {
+    const LEFT_OUT: &[&str] =
+        &["a", "an", "the", "create", "make", "build", "agent", "that", "which", "to", "for", "my", "our", "and", "of", "please", "i", "want", "need"];
+    let words = description.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_ascii_lowercase);
+    let telling: Vec<String> = words.filter(|word| !LEFT_OUT.contains(&word.as_str())).take(4).collect();
+    let name: String = telling.join("-").chars().take(60).collect();
+    if name.is_empty() { "agent".to_owned() } else { name.trim_end_matches('-').to_owned() }
+}
+
+/// A name that nobody has yet, and that is not only a number away from being somebody's.
+fn own_name(cx: &mut Cx<'_, '_>, name: &str) -> Result<String> {
+    identity::check_name("name", name)?;
+    if is_used(cx, name)? {
+        return Err(Error::conflict(format!("there is an agent or a person {name} already")).hint("give it another name"));
+    }
+    Ok(name.to_owned())
+}
+
+fn is_used(cx: &mut Cx<'_, '_>, name: &str) -> Result<bool> {
+    let known = cx.tx.optional("select id from agent where id = $1 union all select id from person where id = $1 limit 1", args![name])?;
+    Ok(known.is_some() || rows::is_taken(cx.tx, name)? || (cx.actor.is_agent() && cx.actor.id == name))
+}
+
+fn free_name(cx: &mut Cx<'_, '_>, wanted: &str) -> Result<String> {
+    let wanted: String = wanted.chars().take(NAME_CHARS_MAX - 8).collect();
+    for number in 1..1_000 {
+        let name = if number == 1 { wanted.clone() } else { format!("{wanted}-{number}") };
+        if !is_used(cx, &name)? {
+            return own_name(cx, &name);
+        }
+    }
+    Err(Error::conflict(format!("there are very many agents called {wanted}")).hint("give it a name"))
+}
+
+/// Change what an agent is. A deployed agent goes on as it was deployed until it is deployed again.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct UpdateAgent {
+    /// The agent's id or name.
+    agent_id: String,
+    /// What it is for.
+    description: Option<String>,
+    /// What it does.
+    steps: Option<Vec<Step>>,
+    /// Values that its steps use.
+    params: Option<Map<String, Value>>,
+    /// When it runs by itself; an empty text takes the schedule away.
+    schedule: Option<String>,
+    /// The time zone of the schedule.
+    time_zone: Option<String>,
+    /// Whether deploying it waits for people whatever the trust.
+    approval_required: Option<bool>,
+    /// What a run may use up.
+    budget: Option<Budget>,
+    /// The version that you looked at; if it has changed meanwhile, the answer is a conflict.
+    expected_version: Option<i64>,
+}
+
+pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateAgent) -> Result<AgentOut> {
+    guard::not_from_a_run(cx)?;
+    let mut row = rows::find(cx, &input.agent_id)?;
+    guard::maker_or_person(cx, &row)?;
+    if input.expected_version.is_some_and(|expected| expected != row.version) {
+        return Err(Error::conflict(format!("it is at version {} by now", row.version)).hint("look at it again"));
+    }
+    if matches!(row.status, Status::Deployed | Status::Paused) {
+        return Err(Error::conflict(format!("{} is {}, and what runs is what was deployed", row.agent, row.status.name()))
+            .hint("stop it with agents_stop_agent, change it, and deploy it again"));
+    }
+    let definition = &mut row.definition;
+    if let Some(description) = input.description {
+        check_text("description", &description, CONTENT_BYTES_MAX)?;
+        definition.task = description;
+    }
+    if let Some(steps) = input.steps {
+        definition.runner = Runner::Steps { steps };
+    }
+    if let Some(params) = input.params {
+        definition.params = params;
+    }
+    let before = definition.schedule.clone();
+    match (input.schedule, input.time_zone) {
+        (None, None) => {}
+        (Some(cron), _) if cron.is_empty() => definition.schedule = None,
+        (cron, zone) => {
+            let cron = cron.or_else(|| before.as_ref().map(|timing| timing.cron.clone()));
+            let zone = zone.or_else(|| before.as_ref().map(|timing| timing.time_zone.clone()));
+            let (jitter, missed, overlap) = before.as_ref().map_or((0, IfMissed::Skip, false), |timing| (timing.jitter_seconds, timing.missed, timing.overlap));
+            definition.schedule = timing(cron, zone, jitter, missed, overlap)?;
+        }
+    }
+    if let Some(required) = input.approval_required {
+        definition.approval_required = required;
+    }
+    if let Some(budget) = input.budget {
+        definition.budget = budget;
+    }
+    check(definition)?;
+    row.version += 1;
+    row.status = Status::Draft;
+    let payload = json!({ "definition": row.definition });
+    rows::save(cx, &mut row, CHANGED, payload)?;
+    AgentOut::of(&row, cx)
+}
+
+/// List the agents that were made here, newest first.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListAgents {
+    /// How many; at most 200.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
+}
+
+/// A page of agents.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Agents {
+    agents: Vec<AgentOut>,
+    /// Give this as `cursor` for the next page. Absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListAgents) -> Result<Agents> {
+    let page = PageIn::new(input.limit, input.cursor.as_deref())?;
+    let (at, id) = page.after.clone().unwrap_or((i64::MAX, String::new()));
+    let rows = cx.tx.query(rows::PAGE, args![at, id, page.look_ahead()])?;
+    let rows = rows.iter().map(AgentRow::read).collect::<Result<Vec<_>>>()?;
+    let page = Page::cut(rows, &page, |row| (row.created_at, row.id.clone()));
+    let agents = page.items.iter().filter(|row| row.is_for(&cx.actor)).map(|row| AgentOut::of(row, cx)).collect::<Result<_>>()?;
+    Ok(Agents { agents, next_cursor: page.next_cursor })
+}
+
+/// How an agent stands: its status, its next and its last runs, and what waits for people.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct GetStatus {
+    /// The agent's id or name.
+    agent_id: String,
+    /// Whether to count its runs; yes if not given.
+    #[serde(default = "yes")]
+    include_metrics: bool,
+    /// Whether to show what its last run said; no if not given.
+    #[serde(default)]
+    include_logs: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// How an agent stands.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentStatus {
+    #[serde(flatten)]
+    agent: AgentOut,
+    /// Its newest runs.
+    runs: Vec<RunOut>,
+    /// How its runs of the last 30 days ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<Metrics>,
+    /// What its newest run said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    log: Vec<super::run::LogLine>,
+}
+
+/// How runs ended.
+#[derive(Default, Serialize, JsonSchema)]
+struct Metrics {
+    /// How many there were, at most 1,000 are looked at.
+    runs: u64,
+    done: u64,
+    failed: u64,
+    stopped: u64,
+    ambiguous: u64,
+    skipped: u64,
+    /// Calls of operations by all of them.
+    calls: i64,
+}
+
+pub(super) fn status(cx: &mut Cx<'_, '_>, input: GetStatus) -> Result<AgentStatus> {
+    let row = rows::find(cx, &input.agent_id)?;
+    let newest = cx.tx.query(rows::RUNS, args![i64::MAX, "", AGENT_RUNS_SHOWN, row.id])?;
+    let newest = newest.iter().map(RunRow::read).collect::<Result<Vec<_>>>()?;
+    let metrics = if input.include_metrics { Some(metrics(cx, &row.id)?) } else { None };
+    let log = match newest.first().filter(|_| input.include_logs) {
+        Some(run) => super::run::last_lines(cx, &run.id, 50)?,
+        None => Vec::new(),
+    };
+    Ok(AgentStatus { agent: AgentOut::of(&row, cx)?, runs: newest.into_iter().map(RunOut::from).collect(), metrics, log })
+}
+
+fn metrics(cx: &mut Cx<'_, '_>, definition: &str) -> Result<Metrics> {
+    let since = cx.now().saturating_sub(30 * 86_400_000_000);
+    let rows = cx.tx.query(
+        "select state, calls from agent_run where definition = $1 and created_at > $2 order by created_at desc, id desc limit 1000",
+        args![definition, since],
+    )?;
+    let mut found = Metrics::default();
+    for row in &rows {
+        found.runs += 1;
+        found.calls = found.calls.saturating_add(row.get(1)?);
+        match RunState::from_name(&row.get::<String>(0)?)? {
+            RunState::Done => found.done += 1,
+            RunState::Failed => found.failed += 1,
+            RunState::Stopped => found.stopped += 1,
+            RunState::Ambiguous => found.ambiguous += 1,
+            RunState::Skipped => found.skipped += 1,
+            RunState::Queued | RunState::Running => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Delete an agent that is not deployed. Its runs and what the record tells of it stay; its name is not used again.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct DeleteAgent {
+    /// The agent's id or name.
+    agent_id: String,
+}
+
+/// What was deleted.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Deleted {
+    /// The agent's id.
+    agent_id: String,
+    /// Its name.
+    name: String,
+}
+
+pub(super) fn delete(cx: &mut Cx<'_, '_>, input: DeleteAgent) -> Result<Deleted> {
+    guard::not_from_a_run(cx)?;
+    let mut row = rows::find(cx, &input.agent_id)?;
+    guard::maker_or_person(cx, &row)?;
+    if matches!(row.status, Status::Deployed | Status::Paused) {
+        return Err(Error::conflict(format!("{} is {}", row.agent, row.status.name())).hint("stop it first, with agents_stop_agent"));
+    }
+    row.deleted_at = Some(cx.now());
+    rows::save(cx, &mut row, DELETED, Value::Null)?;
+    Ok(Deleted { agent_id: row.id, name: row.agent })
+}
+
+/// The templates that agents and policies are often made of.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListTemplates {
+    /// `agent`, `policy` or `all`, which is also what holds if nothing is given.
+    #[serde(rename = "type")]
+    kind: Option<TemplateKind>,
+    /// Only those of this category.
+    category: Option<String>,
+    /// Only those with this text in their name, description or tags.
+    search: Option<String>,
+    /// Only policies that help with this framework, such as `SOC2`.
+    framework: Option<String>,
+}
+
+/// What a template is of.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum TemplateKind {
+    Agent,
+    Policy,
+    #[default]
+    All,
+}
+
+/// Templates.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Templates {
+    /// Of agents.
+    agents: Vec<template::AgentTemplate>,
+    /// Of policies.
+    policies: Vec<PolicyTemplate>,
+}
+
+/// A template of a policy.
+#[derive(Serialize, JsonSchema)]
+struct PolicyTemplate {
+    /// Its name.
+    id: String,
+    /// What it is for.
+    description: String,
+    /// What it belongs to.
+    category: String,
+    /// The framework that it helps with.
+    framework: Option<String>,
+    /// Its text, as it would stand in a file.
+    text: &'static str,
+}
+
+pub(super) fn templates(_: &mut Cx<'_, '_>, input: ListTemplates) -> Result<Templates> {
+    for (field, text) in [("category", &input.category), ("search", &input.search), ("framework", &input.framework)] {
+        check_text(field, text.as_deref().unwrap_or_default(), NAME_CHARS_MAX)?;
+    }
+    let kind = input.kind.unwrap_or_default();
+    let search = input.search.as_deref().map(str::to_lowercase);
+    let fits = |category: Option<&str>, texts: &[&str]| {
+        input.category.as_deref().is_none_or(|wanted| category == Some(wanted))
+            && search.as_deref().is_none_or(|wanted| texts.iter().any(|text| text.to_lowercase().contains(wanted)))
+    };
+    let agents = template::agents().iter().filter(|found| {
+        let tags = found.tags.join(" ");
+        kind != TemplateKind::Policy && input.framework.is_none() && fits(Some(&found.category), &[&found.id, &found.title, &found.description, &tags])
+    });
+    let policies = template::policies().iter().filter(|found| {
+        let framework = input.framework.as_deref().is_none_or(|wanted| found.framework.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(wanted)));
+        kind != TemplateKind::Agent && framework && fits(Some(&found.category), &[&found.id, &found.description])
+    });
+    let policies = policies.map(|found| PolicyTemplate {
+        id: found.id.clone(),
+        description: found.description.clone(),
+        category: found.category.clone(),
+        framework: found.framework.clone(),
+        text: template::policy_text(&found.id).unwrap_or_default(),
+    });
+    Ok(Templates { agents: agents.cloned().collect(), policies: policies.collect() })
+}
+
+/// Whether this actor made the agent; only for agents.
+pub(super) fn made_by(row: &AgentRow, kind: ActorKind, id: &str) -> bool {
+    row.creator_kind == kind && row.creator == id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name_of;
+
+    #[test]
+    fn names_are_made_of_telling_words() {
+        assert_eq!(name_of("Create an agent that processes customer feedback from support e-mails daily"), "processes-customer-feedback-from");
+        assert_eq!(name_of("毎日バックアップ"), "agent");
+        assert_eq!(name_of(&"x".repeat(500)).len(), 60);
+    }
+}

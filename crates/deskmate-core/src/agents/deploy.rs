@@ -1,0 +1,253 @@
+//! Deploying an agent: an act like any other, decided by policy and people. What they approve is the digest of what it is.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::define::AgentOut;
+use super::model::{Cause, Definition, IfMissed, Runner, Status};
+use super::rows::{self, AgentRow};
+use super::run;
+use super::schedule::Schedule;
+use super::{DEPLOYED, PAUSED, RESUMED, STOPPED, WAITS, guard};
+use crate::call::Cx;
+use crate::policy::{Act, Mode};
+use crate::request::{self, New, Packet, Request, RequestKind, Requester};
+use crate::{Error, Result, hex};
+
+/// The verb of deployments.
+pub(super) const KIND: &str = "agent.deploy";
+/// The domain of what concerns agents as such.
+const DOMAIN: &str = "desk.agents";
+
+/// Deploy an agent: from then on it runs when it is due, and when somebody starts it. Where an agent asks for it, a person decides,
+/// unless a rule that names `agent.deploy` lets it pass; the deployment then happens with the approval.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct DeployAgent {
+    /// The agent's id or name.
+    agent_id: String,
+    /// Whether its first run begins at once; no if not given.
+    #[serde(default)]
+    auto_start: bool,
+}
+
+/// What became of it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Deployed {
+    /// Whether it is deployed; if not, it waits for people.
+    deployed: bool,
+    /// What happens next, in words.
+    message: String,
+    /// The request that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    /// The run that has begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<String>,
+    agent: AgentOut,
+}
+
+fn act_of(row: &AgentRow, auto_start: bool) -> Act {
+    Act {
+        kind: KIND.to_owned(),
+        tool: "agents_deploy_agent".to_owned(),
+        domain: DOMAIN.to_owned(),
+        action: "deploy".to_owned(),
+        target: row.agent.clone(),
+        arguments: json!({ "agent": row.id, "digest": hex(&row.digest), "version": row.version, "definition": row.definition, "auto_start": auto_start }),
+        ..Act::default()
+    }
+}
+
+pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed> {
+    guard::not_from_a_run(cx)?;
+    let mut row = rows::find(cx, &input.agent_id)?;
+    guard::maker_or_person(cx, &row)?;
+    if matches!(row.status, Status::Deployed | Status::Paused) {
+        return Err(Error::conflict(format!("{} is {} already", row.agent, row.status.name())).hint("agents_resume_agent lets a paused one go on"));
+    }
+    let Runner::Steps { steps } = &row.definition.runner;
+    if steps.is_empty() {
+        return Err(Error::conflict(format!("{} has no steps, so there is nothing to run", row.agent)).hint("give it some with agents_update_agent"));
+    }
+    if let Some(id) = &row.request
+        && let Some(open) = request::find(cx, id)?.filter(|open| open.state_at(cx.now()) == request::State::Pending)
+    {
+        return Err(Error::conflict(format!("its deployment waits for people already, as request {}", open.id)));
+    }
+    let (act, who) = (act_of(&row, input.auto_start), Requester::of(&cx.actor));
+    let judged = request::weigh(cx, &act, &who, false)?;
+    let mut decision = judged.decision;
+    request::hold_unless_named(cx, &mut decision, &act, &who)?;
+    if decision.mode == Mode::Deny {
+        let why: Vec<String> = decision.hard_stops().map(|hit| format!("{}: {}", hit.rule_id, hit.reason)).collect();
+        let why = if why.is_empty() { decision.reasons.first().map(|reason| reason.text.clone()).unwrap_or_default() } else { why.join("; ") };
+        request::denied(cx, &who, &act, &decision)?;
+        let message = format!("{} is not deployed: policy forbids it. {why}", row.agent);
+        return Ok(Deployed { deployed: false, message, request_id: None, run_id: None, agent: AgentOut::of(&row, cx)? });
+    }
+    if decision.mode == Mode::Act && row.definition.approval_required && !cx.actor.is_person() {
+        decision.mode = Mode::Suggest;
+    }
+    if decision.mode != Mode::Act {
+        let waits = ask(cx, &mut row, act, decision)?;
+        let message = format!("{} is deployed when a person approves request {}", row.agent, waits.id);
+        return Ok(Deployed { deployed: false, message, request_id: Some(waits.id), run_id: None, agent: AgentOut::of(&row, cx)? });
+    }
+    let run_id = go_live(cx, &mut row, input.auto_start)?;
+    cx.decided(Mode::Act);
+    let message = match &row.due_at {
+        Some(at) => format!("{} is deployed and runs next at {}", row.agent, crate::format_time(*at)),
+        None => format!("{} is deployed and runs when somebody starts it", row.agent),
+    };
+    Ok(Deployed { deployed: true, message, request_id: None, run_id, agent: AgentOut::of(&row, cx)? })
+}
+
+fn ask(cx: &mut Cx<'_, '_>, row: &mut AgentRow, act: Act, decision: crate::policy::Decision) -> Result<Request> {
+    let Definition { task, schedule, .. } = &row.definition;
+    let words = schedule.as_ref().map(|timing| Schedule::read(&timing.cron, &timing.time_zone)).transpose()?.map(|schedule| schedule.words());
+    let packet = Packet {
+        reasoning: Some(task.clone()),
+        reversibility: Some("It can be stopped at any time; what its runs have done by then stays done.".to_owned()),
+        more: json!({ "schedule": words }),
+        ..Packet::default()
+    };
+    let title = format!("Deploy the agent {}", row.agent);
+    let made = request::submit(cx, New { packet, ..New::new(RequestKind::Deploy, title, act, decision) })?;
+    row.request = Some(made.id.clone());
+    rows::save(cx, row, WAITS, json!({ "request": made.id }))?;
+    Ok(made)
+}
+
+/// A person approved a deployment: it happens now, if the agent is still what they saw.
+pub(crate) fn approved(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
+    let act = request.act()?;
+    let text = |name: &str| act.arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let row = rows::by_id(cx.tx, &text("agent"))?.filter(|row| row.deleted_at.is_none());
+    let mut row = row.ok_or_else(|| Error::conflict("this agent was deleted meanwhile").hint("reject the request"))?;
+    if hex(&row.digest) != text("digest") {
+        return Err(Error::conflict("this agent was changed after its deployment was asked for").hint("reject this; the newer one can be deployed anew"));
+    }
+    if matches!(row.status, Status::Deployed | Status::Paused) {
+        return Err(Error::conflict("this agent is deployed already"));
+    }
+    let auto_start = act.arguments.get("auto_start") == Some(&Value::Bool(true));
+    go_live(cx, &mut row, auto_start)?;
+    Ok(())
+}
+
+fn go_live(cx: &mut Cx<'_, '_>, row: &mut AgentRow, auto_start: bool) -> Result<Option<String>> {
+    let now = cx.now();
+    row.status = Status::Deployed;
+    row.deployed_at = Some(now);
+    row.due_at = due_after(row, now)?;
+    rows::save(cx, row, DEPLOYED, Value::Null)?;
+    if auto_start { Ok(Some(run::make(cx, row, Cause::Deployed, None, None, Value::Null)?.id)) } else { Ok(None) }
+}
+
+/// When it is due after a moment, with its own share of the jitter.
+pub(super) fn due_after(row: &AgentRow, after: i64) -> Result<Option<i64>> {
+    let Some(timing) = &row.definition.schedule else { return Ok(None) };
+    let schedule = Schedule::read(&timing.cron, &timing.time_zone)?;
+    let most = i64::from(timing.jitter_seconds) * 1_000_000;
+    // A moment that was put off by the jitter may lie ahead though its own time is past.
+    let next = schedule.next_after(after.saturating_sub(most)).and_then(|mut at| {
+        loop {
+            let due = at.saturating_add(schedule.jitter(&row.id, most, at));
+            if due > after {
+                return Some(due);
+            }
+            at = schedule.next_after(at)?;
+        }
+    });
+    Ok(next)
+}
+
+/// Name an agent.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Named {
+    /// The agent's id or name.
+    agent_id: String,
+}
+
+/// Pause a deployed agent: no run begins until it is let go on. Runs that are under way go on; agents_stop_run stops one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(super) struct PauseAgent(Named);
+
+pub(super) fn pause(cx: &mut Cx<'_, '_>, PauseAgent(input): PauseAgent) -> Result<AgentOut> {
+    change(cx, &input, &[Status::Deployed], Status::Paused, PAUSED)
+}
+
+/// Let a paused agent go on. Of what it missed meanwhile nothing is made up for.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(super) struct ResumeAgent(Named);
+
+pub(super) fn resume(cx: &mut Cx<'_, '_>, ResumeAgent(input): ResumeAgent) -> Result<AgentOut> {
+    if cx.actor.is_agent() {
+        return Err(Error::forbidden("a person lets a paused agent go on"));
+    }
+    change(cx, &input, &[Status::Paused], Status::Deployed, RESUMED)
+}
+
+/// Stop an agent: it is not deployed any more, and its runs under way are stopped.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(super) struct StopAgent(Named);
+
+pub(super) fn stop(cx: &mut Cx<'_, '_>, StopAgent(input): StopAgent) -> Result<AgentOut> {
+    let out = change(cx, &input, &[Status::Deployed, Status::Paused], Status::Stopped, STOPPED)?;
+    for open in rows::open_runs(cx.tx, &out.agent_id, 1_000)? {
+        run::stop_one(cx, open)?;
+    }
+    Ok(out)
+}
+
+fn change(cx: &mut Cx<'_, '_>, input: &Named, from: &[Status], to: Status, kind: crate::record::Kind) -> Result<AgentOut> {
+    guard::not_from_a_run(cx)?;
+    let mut row = rows::find(cx, &input.agent_id)?;
+    guard::maker_or_person(cx, &row)?;
+    if !from.contains(&row.status) {
+        return Err(Error::conflict(format!("{} is {}", row.agent, row.status.name())));
+    }
+    row.status = to;
+    row.due_at = if to == Status::Deployed { due_after(&row, cx.now())? } else { None };
+    rows::save(cx, &mut row, kind, Value::Null)?;
+    AgentOut::of(&row, cx)
+}
+
+/// Makes runs of what is due, the longest due first, and says how many agents were looked at. A moment has one run, whoever finds
+/// it due.
+pub fn start_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<usize> {
+    let now = cx.now();
+    let rows = cx.tx.query(rows::DUE, deskmate_db::args![now, i64::from(limit)])?;
+    let rows = rows.iter().map(AgentRow::read).collect::<Result<Vec<_>>>()?;
+    for mut row in rows.iter().cloned() {
+        let Some(moment) = row.due_at else { continue };
+        row.due_at = due_after(&row, now)?;
+        let timing = row.definition.schedule.clone();
+        // A minute late is what a busy desk may be; more is a moment that went by.
+        let late = now.saturating_sub(moment) > 60_000_000;
+        let missed = timing.as_ref().is_some_and(|timing| timing.missed == IfMissed::Skip) && late;
+        cx.tx.execute("update agent_definition set due_at = $2 where id = $1", deskmate_db::args![row.id, row.due_at])?;
+        if missed || row.status != Status::Deployed {
+            continue;
+        }
+        let busy = timing.is_some_and(|timing| !timing.overlap) && !rows::open_runs(cx.tx, &row.id, 1)?.is_empty();
+        if busy {
+            run::skip(cx, &row, moment)?;
+        } else {
+            run::make(cx, &row, Cause::Schedule, Some(moment), None, Value::Null)?;
+        }
+    }
+    Ok(rows.len())
+}
+
+/// When the next agent is due.
+pub fn next_due(tx: &mut deskmate_db::Tx<'_>) -> Result<Option<i64>> {
+    Ok(tx.optional(rows::NEXT_DUE, &[])?.map(|row| row.get(0)).transpose()?)
+}

@@ -1,0 +1,258 @@
+//! Doing a run of an agent, step by step. Every step that reaches beyond the run is an operation, called as the agent and decided
+//! like any other call. Where it was is kept after every step; a step that was under way when a server went away is asked for
+//! again under the same key, so that it happens once.
+
+use std::time::{Duration, Instant};
+
+use deskmate_core::agents::step::{self, OnError, Step};
+use deskmate_core::agents::value::{self, Scope};
+use deskmate_core::agents::{self, Begun, RunState, Runner};
+use deskmate_core::call::{Call, Credential, Outcome as Answered, Surface};
+use deskmate_core::job::{Outcome, Progress};
+use deskmate_core::limits::AGENT_ITEMS_MAX;
+use deskmate_core::{Code, Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::Running;
+
+/// Where a run is.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct At {
+    /// How many steps are behind it.
+    steps: usize,
+    /// How many items of a loop are behind it, and what came of them.
+    items: Vec<Value>,
+    /// What came of the steps.
+    values: Map<String, Value>,
+    /// Calls of operations.
+    calls: u32,
+    /// Milliseconds of work, without waiting for people.
+    worked: u64,
+    /// Bytes that were logged.
+    logged: u64,
+}
+
+/// Why a run ends before its last step.
+enum Stop {
+    /// Somebody asked for it.
+    Asked,
+    /// A step failed, or a budget is used up.
+    Failed(String),
+}
+
+struct Run<'r> {
+    running: &'r Running,
+    begun: &'r Begun,
+    at: At,
+    lines: Vec<(String, String)>,
+}
+
+pub(super) async fn run(running: &Running) -> Result<Outcome> {
+    let desk = &running.app.desk;
+    let id = running.claimed.input.get("run").and_then(Value::as_str).ok_or_else(|| Error::invalid("run", "is not named"))?.to_owned();
+    let asked = id.clone();
+    let Some(begun) = desk.act(Surface::System, move |cx| agents::begin(cx, &asked)).await? else {
+        return Ok(Outcome::Done(json!({ "run": id })));
+    };
+    let at = running.claimed.step.clone().and_then(|step| serde_json::from_value(step).ok()).unwrap_or_default();
+    let mut run = Run { running, begun: &begun, at, lines: Vec::new() };
+    let came = run.steps().await?;
+    let (lines, calls) = (std::mem::take(&mut run.lines), i64::from(run.at.calls));
+    let (state, came) = match came {
+        Ok(value) => (RunState::Done, Ok(value)),
+        Err(Stop::Asked) => (RunState::Stopped, Err("somebody stopped it".to_owned())),
+        Err(Stop::Failed(why)) => (RunState::Failed, Err(why)),
+    };
+    let (ended, failed) = (id.clone(), came.clone().err());
+    desk.act(Surface::System, move |cx| {
+        agents::said(cx, &ended, &lines, calls)?;
+        agents::end(cx, &ended, state, came.clone(), calls)
+    })
+    .await?;
+    Ok(match (state, failed) {
+        (RunState::Stopped, _) => Outcome::Cancelled,
+        (_, Some(error)) => Outcome::Failed { error, retry: false },
+        _ => Outcome::Done(json!({ "run": id })),
+    })
+}
+
+impl Run<'_> {
+    /// Does the steps that are left. Outside it is an error of the desk's own, inside one of the run's.
+    async fn steps(&mut self) -> Result<std::result::Result<Value, Stop>> {
+        let Runner::Steps { steps } = &self.begun.definition.runner;
+        let mut last = Value::Null;
+        for (number, step) in steps.iter().enumerate().skip(self.at.steps) {
+            if self.running.is_cancelled() {
+                return Ok(Err(Stop::Asked));
+            }
+            let came = match self.step(step).await? {
+                Ok(value) => value,
+                Err(Stop::Failed(why)) if step.on_error == OnError::GoOn => {
+                    self.log(&step.id, &format!("failed: {why}"));
+                    json!({ "error": why })
+                }
+                Err(Stop::Failed(why)) => return Ok(Err(Stop::Failed(format!("{}: {why}", step.id)))),
+                Err(Stop::Asked) => return Ok(Err(Stop::Asked)),
+            };
+            last = came.clone();
+            self.at.values.insert(step.id.clone(), came);
+            self.at.steps = number + 1;
+            self.at.items.clear();
+            let percent = u8::try_from((number + 1) * 100 / steps.len().max(1)).unwrap_or(100);
+            if let Err(stop) = self.keep(Some(Progress { percent: Some(percent), text: Some(step.id.clone()) })).await? {
+                return Ok(Err(stop));
+            }
+        }
+        Ok(Ok(last))
+    }
+
+    /// Writes down where the run is, and what it said.
+    async fn keep(&mut self, progress: Option<Progress>) -> Result<std::result::Result<(), Stop>> {
+        let (id, lines, calls) = (self.begun.run.clone(), std::mem::take(&mut self.lines), i64::from(self.at.calls));
+        self.running.app.desk.act(Surface::System, move |cx| agents::said(cx, &id, &lines, calls)).await?;
+        let at = serde_json::to_value(&self.at).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+        match self.running.beat_at(progress, Some(at)).await {
+            Err(error) if error.code == Code::Invalid => Ok(Err(Stop::Failed("what its steps hold grows beyond what can be kept".to_owned()))),
+            done => done.map(Ok),
+        }
+    }
+
+    fn log(&mut self, source: &str, text: &str) {
+        let most = u64::from(self.begun.definition.budget.log_bytes);
+        let size = text.len() as u64;
+        if self.at.logged > most {
+            return;
+        }
+        self.at.logged += size;
+        let text = if self.at.logged > most { "what it says from here on is left out: its budget for logs is used up".to_owned() } else { text.to_owned() };
+        self.lines.push((source.to_owned(), text));
+    }
+
+    fn scope(&self) -> Scope {
+        let mut scope = Scope::default();
+        scope.put("params", Value::Object(self.begun.definition.params.clone()));
+        scope.put("input", self.begun.input.clone());
+        scope.put("run", json!({ "id": self.begun.run, "agent": self.begun.agent }));
+        for (id, value) in &self.at.values {
+            scope.put_step(id, value.clone());
+        }
+        scope
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<std::result::Result<Value, Stop>> {
+        let scope = self.scope();
+        if let Some(when) = &step.when {
+            match when.holds(&scope) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.log(&step.id, "left out, because its condition does not hold");
+                    return Ok(Ok(json!({ "left_out": true })));
+                }
+                Err(why) => return Ok(Err(Stop::Failed(why))),
+            }
+        }
+        let Some(each) = &step.for_each else { return self.once(step, &scope, 0).await };
+        let items = match value::render(each, &scope) {
+            Ok(Value::Array(items)) if items.len() <= AGENT_ITEMS_MAX => items,
+            Ok(Value::Array(items)) => return Ok(Err(Stop::Failed(format!("{} items are more than the {AGENT_ITEMS_MAX} that a step takes", items.len())))),
+            Ok(other) => return Ok(Err(Stop::Failed(format!("for_each must be a list, and is {other}")))),
+            Err(why) => return Ok(Err(Stop::Failed(why))),
+        };
+        for (index, item) in items.iter().enumerate().skip(self.at.items.len()) {
+            if self.running.is_cancelled() {
+                return Ok(Err(Stop::Asked));
+            }
+            let mut own = scope.with_item(item);
+            own.put("index", Value::from(index));
+            match self.once(step, &own, index).await? {
+                Ok(value) => self.at.items.push(value),
+                Err(Stop::Failed(why)) if step.on_error == OnError::GoOn => self.at.items.push(json!({ "error": why })),
+                Err(stop) => return Ok(Err(stop)),
+            }
+        }
+        Ok(Ok(json!({ "count": self.at.items.len(), "items": self.at.items })))
+    }
+
+    /// A step for one item, tried again as it says.
+    async fn once(&mut self, step: &Step, scope: &Scope, index: usize) -> Result<std::result::Result<Value, Stop>> {
+        let with = match value::render(&Value::Object(step.with.clone()), scope) {
+            Ok(Value::Object(with)) => with,
+            Ok(_) => Map::new(),
+            Err(why) => return Ok(Err(Stop::Failed(why))),
+        };
+        if step::is_built_in(&step.does) {
+            let came = step::compute(&step.does, &with, scope);
+            if let ("log", Ok(said)) = (step.does.as_str(), &came) {
+                self.log(&step.id, said.get("text").and_then(Value::as_str).unwrap_or_default());
+            }
+            return Ok(came.map_err(Stop::Failed));
+        }
+        let mut wait = step.retry.map_or(0, |retry| retry.wait_seconds);
+        for left in (0..=step.retry.map_or(0, |retry| retry.times)).rev() {
+            match self.operation(step, with.clone(), index).await? {
+                Err((Stop::Failed(why), true)) if left > 0 => {
+                    self.log(&step.id, &format!("is tried again in {wait} s: {why}"));
+                    if let Err(stop) = self.keep(None).await? {
+                        return Ok(Err(stop));
+                    }
+                    tokio::time::sleep(Duration::from_secs(u64::from(wait))).await;
+                    wait = wait.saturating_mul(2).min(3_600);
+                }
+                done => return Ok(done.map_err(|(stop, _)| stop)),
+            }
+        }
+        Ok(Err(Stop::Failed("it was tried in vain".to_owned())))
+    }
+
+    /// Calls an operation as the agent, and waits for what it begins. The error says whether trying again can help.
+    async fn operation(&mut self, step: &Step, mut with: Map<String, Value>, index: usize) -> Result<std::result::Result<Value, (Stop, bool)>> {
+        let key = format!("run:{}:{}:{index}", self.begun.run, step.id);
+        let app = &self.running.app;
+        let takes_key = app.desk.registry.get(&step.does).is_some_and(|op| op.input().pointer("/properties/idempotency_key").is_some());
+        if takes_key {
+            with.insert("idempotency_key".to_owned(), Value::from(key));
+        }
+        let (mut operation, mut input) = (step.does.clone(), Value::Object(with));
+        loop {
+            if self.running.is_cancelled() {
+                return Ok(Err((Stop::Asked, false)));
+            }
+            let budget = &self.begun.definition.budget;
+            if self.at.calls >= budget.calls {
+                return Ok(Err((Stop::Failed(format!("its budget of {} calls is used up", budget.calls)), false)));
+            }
+            if self.at.worked > u64::from(budget.seconds) * 1_000 {
+                return Ok(Err((Stop::Failed(format!("its budget of {} seconds is used up", budget.seconds)), false)));
+            }
+            self.at.calls += 1;
+            let started = Instant::now();
+            let call =
+                Call { credential: Credential::Run(self.begun.run.clone()), surface: Surface::System, operation: operation.clone(), input: input.clone() };
+            let answer = match app.call(call).await {
+                Ok(answer) => answer.outcome,
+                Err(error) => {
+                    self.at.worked += u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    let passing = matches!(error.code, Code::Limited | Code::Unavailable);
+                    return Ok(Err((Stop::Failed(error.to_string()), passing)));
+                }
+            };
+            match answer {
+                Answered::NotYet(_) => {}
+                Answered::Done(said) if said.get("state") == Some(&Value::from("held")) && said.get("call_id").is_some() => {
+                    operation = "gateway_result".to_owned();
+                    input = json!({ "call_id": said.get("call_id") });
+                }
+                Answered::Done(said) => {
+                    self.at.worked += u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    let refused = said.get("state").and_then(Value::as_str).is_some_and(|state| matches!(state, "denied" | "rejected"));
+                    return Ok(if refused && operation.starts_with("gateway_") {
+                        Err((Stop::Failed(format!("it was not done: {said}")), false))
+                    } else {
+                        Ok(said)
+                    });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Agents that really run: the built binary does their steps, on time and by hand, once however it dies, and stops when told to.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::desk::{Client, Desk, until};
+use crate::workspace::{ask, person};
+
+fn client(desk: &Desk, token: &str) -> Client {
+    let mut command = desk.command(&["mcp", "--toolset", "agents,bridge"]);
+    command.env("DESKMATE_TOKEN", token);
+    let mut client = Client::of(desk, command);
+    client.initialize("2025-11-25");
+    client
+}
+
+fn owner(desk: &Desk, operation: &str, input: &Value) -> Value {
+    person(desk, &["call", operation, "--input", &input.to_string(), "--passphrase-stdin", "--json"])
+}
+
+/// Makes and deploys an agent, and answers its id.
+fn deployed(desk: &Desk, client: &mut Client, input: Value) -> String {
+    let made = ask(client, "agents_create_agent", input);
+    let id = made["agentId"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
+    let done = owner(desk, "agents_deploy_agent", &json!({ "agentId": id }));
+    assert_eq!(done["deployed"], true, "{done}");
+    id
+}
+
+fn started(desk: &Desk, id: &str, input: Value) -> String {
+    let run = owner(desk, "agents_run_agent", &json!({ "agentId": id, "input": input }));
+    run["runId"].as_str().unwrap_or_else(|| panic!("{run}")).to_owned()
+}
+
+fn ended(client: &mut Client, run: &str) -> Value {
+    until("the run has ended", || {
+        let seen = ask(client, "agents_wait_for_run", json!({ "runId": run, "timeoutSeconds": 5 }));
+        (seen["ended"] == true).then_some(seen)
+    })
+}
+
+fn messages(client: &mut Client) -> Vec<String> {
+    let read = ask(client, "bridge_read_messages", json!({}));
+    read["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn steps_pass_values_on_and_reach_other_agents() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = client(&desk, &token);
+    let steps = json!([
+        { "id": "rows", "do": "parse", "with": { "text": "{{input.table}}", "as": "csv" } },
+        { "id": "sorted", "do": "classify", "with": { "items": "{{steps.rows.items}}", "field": "text", "classes": { "negative": ["terrible", "refund"] } } },
+        { "id": "bad", "do": "filter", "with": { "items": "{{steps.sorted.items}}", "keep": { "value": "{{item.class}}", "is": "equal", "than": "negative" } } },
+        { "id": "tell", "do": "bridge_send_message", "when": { "value": "{{steps.bad.count}}", "is": "more", "than": 0 },
+          "for_each": "{{steps.bad.items}}", "with": { "to": "code", "content": "look at {{item.item.id}}: {{item.because}}" } },
+        { "id": "note", "do": "log", "with": { "text": "{{steps.bad.count}} of {{steps.rows.count}} are negative" } }
+    ]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Sort feedback", "steps": steps }));
+    let run = started(&desk, &id, json!({ "table": "id,text\n1,all fine\n2,terrible service\n3,\"I want a refund, now\"\n" }));
+    let seen = ended(&mut code, &run);
+    assert_eq!(seen["state"], "done", "{seen}");
+    assert!(seen["log"].to_string().contains("2 of 3 are negative"), "{seen}");
+    let mut told = messages(&mut code);
+    told.sort();
+    assert_eq!(told, ["look at 2: terrible", "look at 3: refund"]);
+}
+
+#[test]
+fn a_step_that_fails_is_said_and_ends_the_run_unless_it_may_go_on() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = client(&desk, &token);
+    let failing = json!({ "id": "read", "do": "workspace_read_file", "with": { "path": "nowhere/x" } });
+    let id = deployed(
+        &desk,
+        &mut code,
+        json!({ "description": "Fails", "steps": [failing, { "id": "never", "do": "bridge_send_message", "with": { "to": "code", "content": "no" } }] }),
+    );
+    let seen = ended(&mut code, &started(&desk, &id, Value::Null));
+    assert_eq!(seen["state"], "failed");
+    assert!(seen["error"].as_str().unwrap().starts_with("read: "), "{seen}");
+    let mut going_on = failing.clone();
+    going_on["on_error"] = json!("go_on");
+    let id = deployed(
+        &desk,
+        &mut code,
+        json!({ "description": "Goes on", "steps": [going_on, { "id": "then", "do": "set", "with": { "why": "{{steps.read.error}}" } }] }),
+    );
+    let seen = ended(&mut code, &started(&desk, &id, Value::Null));
+    assert_eq!(seen["state"], "done");
+    assert!(!seen["result"]["why"].as_str().unwrap().is_empty(), "{seen}");
+    assert!(messages(&mut code).is_empty());
+}
+
+#[test]
+fn budgets_end_a_run() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = client(&desk, &token);
+    let steps = json!([
+        { "id": "many", "do": "lines", "with": { "text": "1\n2\n3\n4\n5" } },
+        { "id": "tell", "do": "bridge_send_message", "for_each": "{{steps.many.items}}", "with": { "to": "code", "content": "{{item}}" } }
+    ]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Calls too often", "steps": steps, "budget": { "calls": 3 } }));
+    let seen = ended(&mut code, &started(&desk, &id, Value::Null));
+    assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("budget of 3 calls"), "{seen}");
+    assert_eq!(messages(&mut code).len(), 3);
+}
+
+#[test]
+fn a_schedule_begins_runs_until_the_agent_is_stopped() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = client(&desk, &token);
+    let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "code", "content": "tick" } }]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Tick", "steps": steps, "schedule": "* * * * * *" }));
+    until("it ticked three times", || {
+        let runs = ask(&mut code, "agents_list_runs", json!({ "agentId": id }));
+        (runs["runs"].as_array().unwrap().iter().filter(|run| run["state"] == "done").count() >= 3).then_some(())
+    });
+    owner(&desk, "agents_stop_agent", &json!({ "agentId": id }));
+    let count = |code: &mut Client| ask(code, "agents_list_runs", json!({ "agentId": id, "limit": 200 }))["runs"].as_array().unwrap().len();
+    let then = count(&mut code);
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!(count(&mut code), then, "nothing begins any more");
+}
+
+#[test]
+fn a_run_under_way_stops_between_its_steps() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = client(&desk, &token);
+    // Nobody answers, so this waits until it is stopped.
+    let steps = json!([
+        { "id": "wait", "do": "bridge_wait_for_message", "with": {} },
+        { "id": "never", "do": "bridge_send_message", "with": { "to": "code", "content": "no" } }
+    ]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Waits", "steps": steps }));
+    let run = started(&desk, &id, Value::Null);
+    until("it runs", || (ask(&mut code, "agents_wait_for_run", json!({ "runId": run, "timeoutSeconds": 0 }))["state"] == "running").then_some(()));
+    let asked = Instant::now();
+    owner(&desk, "agents_stop_run", &json!({ "runId": run }));
+    let seen = ended(&mut code, &run);
+    assert_eq!(seen["state"], "stopped", "{seen}");
+    assert!(asked.elapsed() < Duration::from_secs(60));
+    assert!(messages(&mut code).is_empty());
+}
+
+#[test]
+fn however_often_the_server_dies_a_run_does_each_step_once() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = client(&desk, &token);
+    let lines: Vec<String> = (0..200).map(|number| format!("message {number}")).collect();
+    let steps = json!([
+        { "id": "many", "do": "lines", "with": { "text": lines.join("\n") } },
+        { "id": "tell", "do": "bridge_send_message", "for_each": "{{steps.many.items}}", "with": { "to": "code", "content": "{{item}}" } },
+        { "id": "last", "do": "bridge_send_message", "with": { "to": "code", "content": "that was all" } }
+    ]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Tells a lot", "steps": steps }));
+    let run = started(&desk, &id, Value::Null);
+    drop(code);
+    for pause in [20, 150, 60] {
+        std::thread::sleep(Duration::from_millis(pause));
+        desk.kill_server();
+        desk.up();
+    }
+    let mut code = client(&desk, &token);
+    let seen = ended(&mut code, &run);
+    assert_eq!(seen["state"], "done", "{seen}");
+    let mut told = Vec::new();
+    loop {
+        let read = ask(&mut code, "bridge_read_messages", json!({ "limit": 200, "mark_read": true }));
+        let found: Vec<String> = read["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap().to_owned()).collect();
+        if found.is_empty() || found.iter().all(|one| told.contains(one)) {
+            break;
+        }
+        told.extend(found);
+    }
+    assert_eq!((told.len(), told.last().map(String::as_str)), (201, Some("that was all")));
+}
