@@ -3,6 +3,7 @@
 import sys
 
 from fastmcp import Context, FastMCP
+from mcp.types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 
 server = FastMCP("fast")
 
@@ -17,6 +18,16 @@ async def count(to: int, ctx: Context) -> str:
     for n in range(1, to + 1):
         await ctx.report_progress(n, to)
     return f"counted to {to}"
+
+
+@server.tool
+async def greet(ctx: Context) -> str | InputRequiredResult:
+    """Asks for a name first, and keeps nothing in between: what it needs comes back with the answer."""
+    if ctx.input_responses is None:
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+        question = ElicitRequest(params=ElicitRequestFormParams(message="Who are you?", requested_schema=schema))
+        return InputRequiredResult(input_requests={"who": question})
+    return f"Hello, {ctx.input_responses['who'].content['name']}"
 
 
 @server.resource("fast://greeting")

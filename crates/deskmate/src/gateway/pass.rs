@@ -39,9 +39,12 @@ pub(crate) async fn within<F: Future>(by: By, call: F) -> F::Output {
     BY.scope(by, call).await
 }
 
-/// A call that waits for an answer of its caller.
+/// A call that waits for an answer of its caller, under a state that the desk gave out: what a server says need not tell two
+/// callers apart, and need not be there at all.
 pub(super) struct Round {
     handed: Handed,
+    /// What the server wants back.
+    state: Option<String>,
     until: Instant,
 }
 
@@ -71,18 +74,20 @@ impl Gateway {
 
     /// Goes on with a call whose caller was asked something. `None` if nothing waits under this state for this caller.
     pub(crate) async fn go_on(&self, app: &App, agent: &str, mount: &str, tool: &str, arguments: &Value, by: By) -> Option<Value> {
-        let state = by.state.clone()?;
-        let handed = {
+        let given = by.state.clone()?;
+        let Round { handed, state, .. } = {
             let mut rounds = self.0.rounds.lock().unwrap_or_else(PoisonError::into_inner);
-            let own = rounds.get(&state).is_some_and(|round| {
+            let own = rounds.get(&given).is_some_and(|round| {
                 let handed = &round.handed;
-                handed.agent == agent && handed.mount.name == mount && handed.tool == tool && handed.arguments == *arguments && round.until > Instant::now()
+                let same = (handed.agent.as_str(), handed.mount.name.as_str(), handed.tool.as_str()) == (agent, mount, tool);
+                same && handed.arguments == gateway::forwarded(&handed.mount, arguments.clone()) && round.until > Instant::now()
             });
             if !own {
                 return None;
             }
-            rounds.remove(&state)?.handed
+            rounds.remove(&given)?
         };
+        let by = By { state, ..by };
         let (gateway, app, call) = (self.clone(), app.clone(), handed.call.clone());
         let running = tokio::spawn(async move {
             match spec::of(&app, &handed.mount.name).await {
@@ -116,13 +121,9 @@ impl Gateway {
         let answered = self.ask(app, &handed, &spec, by).await;
         let answered = match answered {
             Ok(CallToolResponse::Complete(result)) => Ok(result),
-            Ok(CallToolResponse::InputRequired(asked)) => {
-                let value = serde_json::to_value(&asked).unwrap_or_default();
-                if let Some(state) = asked.request_state {
-                    self.wait_for_answer(state, handed);
-                    return value;
-                }
-                Err(Error::Unreadable { name: handed.mount.name.clone(), why: "it asks for something and does not say how to go on".to_owned() })
+            Ok(CallToolResponse::InputRequired(mut asked)) => {
+                asked.request_state = Some(self.wait_for_answer(app, handed, asked.request_state.take()));
+                return serde_json::to_value(&asked).unwrap_or_default();
             }
             Ok(_) => Err(Error::Unreadable { name: handed.mount.name.clone(), why: "it answers in a way that this desk does not pass on".to_owned() }),
             Err(error) => Err(error),
@@ -147,7 +148,9 @@ impl Gateway {
         if by.modern { self.0.talks.call_tool(&upstream, &handed.agent, params, &by.context).await } else { upstream.call_tool(params, &by.context).await }
     }
 
-    fn wait_for_answer(&self, state: String, handed: Handed) {
+    /// Keeps a call until its caller answers. Answers with the state under which it waits.
+    fn wait_for_answer(&self, app: &App, handed: Handed, state: Option<String>) -> String {
+        let given = app.desk.world.opaque_id();
         let mut rounds = self.0.rounds.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         rounds.retain(|_, round| round.until > now);
@@ -157,7 +160,8 @@ impl Gateway {
                 rounds.remove(&oldest);
             }
         }
-        rounds.insert(state, Round { handed, until: now + ROUND });
+        rounds.insert(given.clone(), Round { handed, state, until: now + ROUND });
+        given
     }
 }
 
