@@ -27,9 +27,12 @@ use super::relay::Ledger;
 use super::spec::Spec;
 use crate::effects::outbound;
 
-/// How many connections wait for the next request, and how long.
+/// How many connections wait for the next request, and how long: less than the five seconds after which the usual servers close
+/// one, because nobody knows what came of a request that meets the closing.
 const IDLE_MAX: usize = 8;
-const IDLE_FOR: Duration = Duration::from_secs(50);
+const IDLE_FOR: Duration = Duration::from_secs(4);
+/// The longest that a server is believed that says how long it keeps a connection.
+const IDLE_FOR_MAX: Duration = Duration::from_secs(50);
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How much of an answer that is no message is shown.
@@ -63,6 +66,7 @@ struct Inner {
     url: Uri,
     headers: HeaderMap,
     tls: Option<(tokio_rustls::TlsConnector, ServerName<'static>)>,
+    /// Connections that are open, and until when they may be used again.
     idle: Mutex<Vec<(SendRequest<Full<Bytes>>, Instant)>>,
     spec: Arc<Spec>,
     ledger: Arc<Ledger>,
@@ -92,7 +96,8 @@ impl Client {
     async fn connection(&self) -> Result<(SendRequest<Full<Bytes>>, bool), Fault> {
         let kept = {
             let mut idle = self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            idle.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_FOR);
+            let now = Instant::now();
+            idle.retain(|(sender, until)| !sender.is_closed() && now < *until);
             idle.iter().rposition(|(sender, _)| sender.is_ready()).map(|at| idle.swap_remove(at).0)
         };
         if let Some(sender) = kept {
@@ -136,7 +141,7 @@ impl Client {
                     let mut idle = inner.idle.lock().unwrap_or_else(PoisonError::into_inner);
                     if idle.len() < IDLE_MAX {
                         // It is free again once the answer is read.
-                        idle.push((sender, Instant::now()));
+                        idle.push((sender, Instant::now() + kept_for(response.headers())));
                     }
                     return Ok(response);
                 }
@@ -322,6 +327,13 @@ impl Client {
     }
 }
 
+/// For how long a connection may be used again: a second less than its server says that it keeps it.
+fn kept_for(headers: &HeaderMap) -> Duration {
+    let said = headers.get("keep-alive").and_then(|value| value.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
+    let seconds = said.split(',').filter_map(|part| part.trim().strip_prefix("timeout=")?.trim().parse::<u64>().ok()).next();
+    seconds.map_or(IDLE_FOR, |seconds| Duration::from_secs(seconds.saturating_sub(1)).min(IDLE_FOR_MAX))
+}
+
 /// Why a body is not there.
 enum Unwhole {
     TooLarge,
@@ -424,6 +436,14 @@ impl StreamableHttpClient for Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_is_left_before_its_server_leaves_it() {
+        let says = |text: &'static str| kept_for(&[(HeaderName::from_static("keep-alive"), HeaderValue::from_static(text))].into_iter().collect());
+        assert_eq!(kept_for(&HeaderMap::new()), Duration::from_secs(4));
+        assert_eq!((says("timeout=5"), says("max=9, Timeout=30")), (Duration::from_secs(4), Duration::from_secs(29)));
+        assert_eq!((says("timeout=0"), says("timeout=9000"), says("timeout=x")), (Duration::ZERO, IDLE_FOR_MAX, IDLE_FOR));
+    }
 
     #[test]
     fn an_event_is_measured_by_itself() {

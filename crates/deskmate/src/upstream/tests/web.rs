@@ -28,6 +28,8 @@ fn reply(tool: &str, id: &Value) -> (String, bool) {
     let events = |body: String| format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}");
     match tool {
         "plain" => (json_answer(&done), true),
+        // Says that it stays for less than a second longer.
+        "short" => (json_answer(&done).replacen("\r\n", "\r\nkeep-alive: timeout=1\r\n", 1), true),
         // Says that it stays, and does not.
         "leaves" => (json_answer(&done), false),
         "stream" => (events(format!(": hello\n\ndata: {done}\n\n")), false),
@@ -109,6 +111,10 @@ async fn connections_are_kept_and_a_stale_one_costs_nothing() {
         assert_eq!(text(&upstream.call_tool_once(call("plain"), &CallContext::default()).await.unwrap()), "done");
     }
     assert_eq!(connections.load(Ordering::SeqCst), 1, "one connection for all");
+    for _ in 0..3 {
+        assert_eq!(text(&upstream.call_tool_once(call("short"), &CallContext::default()).await.unwrap()), "done");
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 3, "a connection that is about to be closed is not used again");
     for _ in 0..10 {
         assert_eq!(text(&upstream.call_tool_once(call("leaves"), &CallContext::default()).await.unwrap()), "done");
         assert_eq!(text(&upstream.call_tool_once(call("stream"), &CallContext::default()).await.unwrap()), "done");
