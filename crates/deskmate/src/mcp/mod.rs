@@ -13,6 +13,7 @@ mod mount;
 mod passage;
 mod prompts;
 mod resources;
+mod standin;
 mod subscriptions;
 mod tasks;
 mod tools;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use deskmate_core::call::{Call, Credential, Outcome, Surface};
 use deskmate_core::{Code, Error, gateway};
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock, CreateTaskResult,
-    GetPromptRequestParams, GetPromptResponse, InputRequiredResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, Task, TaskStatus, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CreateTaskResult, GetPromptRequestParams, GetPromptResponse,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    Task, TaskStatus, Tool,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer};
@@ -19,6 +19,7 @@ use super::handler::Server;
 use super::held;
 use super::mount::Servers;
 use super::resources::fault;
+use super::standin::{self, refused, respond};
 use super::tasks::ASK_AGAIN_MS;
 use crate::front::{Client, Following};
 use crate::gateway::{By, within};
@@ -56,6 +57,7 @@ pub(super) async fn list_tools(server: &Server, context: &RequestContext<RoleSer
             _ => Some(text("mount")),
         };
         let Some(Ok(mut tool)) = entry.get("definition").map(|definition| serde_json::from_value::<Tool>(definition.clone())) else { continue };
+        tool.output_schema = tool.output_schema.as_deref().and_then(standin::schema).map(Arc::new);
         if let Some(prefix) = prefix {
             tool.name = Cow::Owned(format!("{prefix}_{}", text("name")));
         }
@@ -140,47 +142,6 @@ pub(super) async fn call_tool(server: &Server, request: CallToolRequestParams, c
         return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
     }
     respond(answer)
-}
-
-/// What became of a call, as a tool's answer.
-pub(super) fn respond(answer: Value) -> Result<CallToolResponse, ErrorData> {
-    let result = answer.get("result").filter(|result| result.is_object());
-    if result.and_then(|result| result.get("resultType")) == Some(&json!("input_required")) {
-        let asked: InputRequiredResult = serde_json::from_value(result.cloned().unwrap_or_default()).map_err(|error| unreadable(&error))?;
-        return Ok(CallToolResponse::InputRequired(asked));
-    }
-    if let Some(result) = result {
-        let result: CallToolResult = serde_json::from_value(result.clone()).map_err(|error| unreadable(&error))?;
-        return Ok(CallToolResponse::Complete(result));
-    }
-    // Nothing came back: the desk itself says how it stands.
-    let text = |field: &str| answer.get(field).and_then(Value::as_str).unwrap_or_default();
-    let waits = matches!(text("state"), "held" | "passed");
-    let mut words = vec![text("message").to_owned()];
-    if !text("next").is_empty() {
-        words.push(text("next").to_owned());
-    }
-    if waits {
-        words.push(format!("call_id: {}", text("call_id")));
-    }
-    let mut result = CallToolResult::success(vec![ContentBlock::text(words.join("\n"))]);
-    result.is_error = Some(!waits && text("state") != "done");
-    let mut value = serde_json::to_value(result).map_err(|error| unreadable(&error))?;
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert("_meta".to_owned(), json!({ "deskmate/call": answer }));
-    }
-    Ok(CallToolResponse::Complete(serde_json::from_value(value).map_err(|error| unreadable(&error))?))
-}
-
-fn unreadable(error: &serde_json::Error) -> ErrorData {
-    ErrorData::internal_error(format!("what the server answered cannot be passed on: {error}"), None)
-}
-
-fn refused(error: &Error) -> CallToolResponse {
-    let hint = error.hint.as_deref().map(|hint| format!("\n{hint}")).unwrap_or_default();
-    let mut result = CallToolResult::success(vec![ContentBlock::text(format!("{}{hint}", error.message))]);
-    result.is_error = Some(true);
-    CallToolResponse::Complete(result)
 }
 
 /// The connection of the caller to one server.

@@ -8,8 +8,8 @@ use rmcp::model::{CallToolResponse, DetailedTask, GetTaskResult, JsonObject, Tas
 use serde_json::{Value, json};
 
 use super::held;
-use super::passage::respond;
 use super::resources::fault;
+use super::standin::respond;
 use crate::app::App;
 
 const GET: &str = "desk_job_get";
