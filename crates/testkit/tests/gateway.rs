@@ -1,6 +1,8 @@
 //! Servers behind the desk, on both engines: what they offer, who may call it, and what is known of every call. The servers
 //! are played by the tests.
 
+use std::time::Duration;
+
 use deskmate_core::call::{Errand, Fetched, Hands, Surface};
 use deskmate_core::gateway::{self, Ended, Handed};
 use deskmate_core::request::Outcome;
@@ -176,6 +178,35 @@ both! {
         let answer = call(desk, &agent, "send_email", arguments);
         assert_eq!(answer["state"], json!("denied"));
         assert!(text(&answer, "message").contains("not today"), "{answer}");
+    }
+
+    fn how_a_held_call_ended_is_seen_where_calls_are_listed(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let held = |to: &str| call(desk, &agent, "send_email", json!({ "to": to }));
+        let (rejected, expired, waits) = (held("a@example.org"), held("b@example.org"), held("c@example.org"));
+        desk.call(&owner, "desk_request_reject", json!({ "request": rejected["request_id"], "reason": "private-reason" })).unwrap();
+        desk.call(&owner, "desk_request_approve", json!({ "request": waits["request_id"] })).unwrap();
+        desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
+        assert!(begin(desk, &text(&waits, "call_id")).is_none(), "a paused agent's grants are suspended");
+        desk.world.pass(Duration::from_secs(8 * 86_400));
+        let seen = |state: &str| desk.call(&owner, "gateway_list_calls", json!({ "state": state })).unwrap()["items"].as_array().unwrap().clone();
+        let shown = seen("held");
+        assert_eq!((shown.len(), &shown[0]["state"]), (1, &json!("denied")), "time is over for it, though nobody has swept yet: {shown:?}");
+        desk.act(|cx| deskmate_core::request::expire_due(cx, 10)).unwrap();
+        assert!(seen("held").is_empty());
+        let denied = seen("denied");
+        let says: Vec<String> = denied.iter().map(|call| text(call, "message")).collect();
+        assert_eq!(says, ["nobody decided in time; nothing was done", "a person said no: private-reason"], "{denied:?}");
+        assert_eq!(denied[0]["call_id"], expired["call_id"]);
+        let failed = seen("failed");
+        assert!(failed.len() == 1 && text(&failed[0], "message").contains("code is paused"), "{failed:?}");
+        assert_eq!(told(desk, &owner, "call.denied").len(), 2);
+        // What a person wrote is in one place, so it can be erased there.
+        desk.call(&owner, "desk_show_presence", json!({ "passphrase": "correct horse" })).unwrap();
+        let event = told(desk, &owner, "request.rejected")[0]["seq"].clone();
+        desk.call(&owner, "desk_record_erase", json!({ "seq": event, "reason": "they asked" })).unwrap();
+        assert!(!desk.call(&owner, "gateway_list_calls", json!({})).unwrap().to_string().contains("private-reason"));
+        assert!(desk.verify().findings.is_empty());
     }
 
     fn what_is_forbidden_is_not_listed_and_refused_all_the_same(desk: &TestDesk) {

@@ -427,16 +427,13 @@ fn is_over(answer: &CallOut) -> bool {
     !matches!(answer.state.as_str(), "held" | "passed")
 }
 
-/// A call as its caller is shown it now.
-fn shown_at(row: &CallRow, request: Option<&Request>, now: i64) -> CallOut {
+/// A call as its caller is shown it now. What people said is told from the request alone, so that it can be erased there.
+pub(super) fn shown_at(row: &CallRow, request: Option<&Request>, now: i64) -> CallOut {
     let mut answer = shown(row, request);
-    if row.state != CallState::Held {
-        return answer;
-    }
-    // What people said no to, and what nobody said anything to in time, is over without having been handed on.
-    match request.map(|request| (request.state_at(now), request)) {
-        Some((State::Pending | State::Approved | State::Executing, _)) => {}
-        Some((state, request)) => {
+    match (row.state, request.map(|request| (request.state_at(now), request))) {
+        (CallState::Held, Some((State::Pending | State::Approved | State::Executing, _))) => {}
+        // What people said no to, and what nobody said anything to in time, is over without having been handed on.
+        (CallState::Held | CallState::Denied, Some((state, request))) => {
             CallState::Denied.name().clone_into(&mut answer.state);
             answer.message = match (&request.reason, state) {
                 (Some(reason), State::Rejected) => format!("a person said no: {reason}"),
@@ -446,10 +443,11 @@ fn shown_at(row: &CallRow, request: Option<&Request>, now: i64) -> CallOut {
             };
             answer.next = Some("do not try the same again without a reason that is new".to_owned());
         }
-        None => {
+        (CallState::Held, None) => {
             CallState::Failed.name().clone_into(&mut answer.state);
             "its request is gone; nothing was done".clone_into(&mut answer.message);
         }
+        _ => {}
     }
     answer
 }

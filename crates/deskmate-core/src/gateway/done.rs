@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::call::origin;
 use super::mount::{self, Mount};
 use super::rows::{self, CallRow, CallState, select_call};
-use super::{CALL_JOB, ENDED, PASSED, taint};
+use super::{CALL_JOB, DENIED, ENDED, PASSED, taint};
 use crate::call::{Actor, ActorKind, Cx};
 use crate::job::{self, IfLost, NewJob, Owner, Priority};
 use crate::limits::CALL_RESULT_BYTES_MAX;
 use crate::record::Event;
 use crate::request::{self, Begun, Outcome, Request, State};
-use crate::{Error, Result, cowork, hex};
+use crate::{Code, Error, Result, cowork, hex};
 
 /// A person approved a held call: it is queued, to be done whether its caller is still there or not.
 pub(crate) fn approved(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
@@ -27,6 +27,19 @@ pub(crate) fn approved(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
         ..NewJob::new(CALL_JOB, json!({ "call": row.id }))
     };
     job::enqueue(cx, new).map(drop)
+}
+
+/// The request of a held call ended without an approval: nothing was done, and nothing will be.
+pub(crate) fn not_approved(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
+    let Some(mut row) = rows::of_request(cx.tx, &request.id)?.filter(|row| row.state == CallState::Held) else { return Ok(()) };
+    (row.state, row.ended_at) = (CallState::Denied, Some(cx.now()));
+    rows::save(cx.tx, &row)?;
+    let event = Event::new(DENIED, row.subject())
+        .fact("mount", row.mount.as_str())
+        .fact("tool", row.tool.as_str())
+        .fact("request", request.id.as_str())
+        .fact("was", request.state.name());
+    cx.emit(event.audience([row.who.id.as_str()]))
 }
 
 /// A call that may be handed on now.
@@ -57,7 +70,16 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Handed>> {
             return Ok(None);
         }
     };
-    match request::begin(cx, &request, None)? {
+    let begun = match request::begin(cx, &request, None) {
+        Ok(begun) => begun,
+        // Its agent is paused, or the grant was taken back or is too old: that is known now, and nothing was begun.
+        Err(error) if matches!(error.code, Code::Forbidden | Code::Conflict) => {
+            not_handed_on(cx, row, &error.message)?;
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    match begun {
         Begun::Go(permit) => {
             (row.state, row.passed_at) = (CallState::Passed, Some(cx.now()));
             rows::save(cx.tx, &row)?;
@@ -77,7 +99,9 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Handed>> {
             }
             Ok(Some(Handed { call: row.id, mount, tool: row.tool, arguments: permit.act.arguments, agent: row.who.id }))
         }
-        // It waits for people again, or was rejected: the request says which.
+        // Today's rules forbid it: the desk has said no in the place of people.
+        Begun::Stopped(stop) if stop.request.state == State::Rejected => not_approved(cx, &stop.request).map(|()| None),
+        // It waits for people again.
         Begun::Stopped(_) => Ok(None),
     }
 }

@@ -25,7 +25,7 @@ use crate::record::Kind;
 
 pub use call::{CallOut, deliver, forwarded, is_served};
 pub use done::{Ended, Handed, abandon, begin, end, mount_of, prune, served, unseen};
-pub(crate) use done::{approved, job_ended};
+pub(crate) use done::{approved, job_ended, not_approved};
 pub(crate) use erase::erase;
 pub use manage::FoundMount;
 pub use mount::{Intent, Mount, SECRET, Scan, all as mounts};

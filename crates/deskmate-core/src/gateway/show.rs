@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{act, shown};
+use super::call::{act, shown_at};
 use super::mount::{self, Mount};
-use super::rows::{CallRow, select_call};
+use super::rows::{CallRow, CallState, select_call};
 use super::tool::{self, ToolState};
 use crate::call::{Cx, Page, PageIn};
 use crate::limits::NAME_CHARS_MAX;
@@ -150,9 +150,13 @@ pub(super) struct TracedCall {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "times of answers are short")]
-fn traced(row: &CallRow) -> TracedCall {
-    let out = shown(row, None);
-    TracedCall {
+fn traced(cx: &mut Cx<'_, '_>, row: &CallRow) -> Result<TracedCall> {
+    let request = match (row.state, &row.request) {
+        (CallState::Held | CallState::Denied, Some(id)) => request::find(cx, id)?,
+        _ => None,
+    };
+    let out = shown_at(row, request.as_ref(), cx.now());
+    Ok(TracedCall {
         call_id: row.id.clone(),
         actor: row.who.id.clone(),
         verified: row.who.verified,
@@ -172,7 +176,7 @@ fn traced(row: &CallRow) -> TracedCall {
         created_at: format_time(row.created_at),
         ended_at: row.ended_at.map(format_time),
         at: row.created_at,
-    }
+    })
 }
 
 pub(super) const ALL: &str =
@@ -199,7 +203,7 @@ pub(super) fn list_calls(cx: &mut Cx<'_, '_>, input: ListCalls) -> Result<Page<T
     };
     let mut items = Vec::new();
     for row in &rows {
-        items.push(traced(&CallRow::read(row)?));
+        items.push(traced(cx, &CallRow::read(row)?)?);
     }
     let mut page = Page::cut(items, &page, |call| (call.at, call.call_id.clone()));
     if let (Some(_), Some(mount)) = (&own, &input.mount) {

@@ -72,6 +72,7 @@ pub(super) fn ended(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
     match request.kind {
         RequestKind::Promotion => trust::not_promoted(cx, of(request)).map(drop),
         RequestKind::Handoff => cowork::unresolved(cx, request),
+        RequestKind::ToolCall => gateway::not_approved(cx, request),
         _ => Ok(()),
     }
 }
