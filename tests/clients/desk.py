@@ -65,9 +65,13 @@ class Desk:
         return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.root), **more}
 
     def cli(self, *args, stdin="", token=None, check=True):
+        """Runs the command line with this desk and answers what it printed."""
+        return self.run(*args, "--home", str(self.home), stdin=stdin, token=token, check=check)
+
+    def run(self, *args, stdin="", token=None, check=True):
         """Runs the command line and answers what it printed."""
         env = self.env(DESKMATE_TOKEN=token) if token else self.env()
-        command = [BINARY, *args, "--home", str(self.home)]
+        command = [BINARY, *args]
         done = subprocess.run(command, env=env, input=stdin, capture_output=True, text=True, timeout=60)
         if check and done.returncode != 0:
             raise RuntimeError(f"{args} ended with {done.returncode}: {done.stderr}")
