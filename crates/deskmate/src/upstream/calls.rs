@@ -118,7 +118,7 @@ impl Upstream {
                 answer = &mut handle.rx => break answer.unwrap_or(Err(ServiceError::TransportClosed)),
                 () = context.cancel.cancelled() => {
                     waiting.why = Some("the caller cancelled it");
-                    return Err(Error::Cancelled { name: self.name(), sent: call.was_sent() });
+                    return Err(Error::Cancelled { name: self.name(), sent: call.give_up() });
                 }
                 () = link.closed.cancelled() => break Err(ServiceError::TransportClosed),
                 () = call.progressed.notified() => until = (Instant::now() + self.spec.bounds.call).min(last),
@@ -128,6 +128,9 @@ impl Upstream {
                         continue;
                     }
                     waiting.why = Some("it took too long");
+                    if !call.give_up() {
+                        return Err(Error::NotSent { name: self.name(), why: "it does not read what is sent to it".to_owned() });
+                    }
                     return Err(Error::TimedOut { name: self.name(), after: if until == last { self.spec.bounds.call_total } else { self.spec.bounds.call } });
                 }
             }
@@ -143,7 +146,7 @@ impl Upstream {
     /// What a failure of the protocol's library means for the call.
     async fn broken(&self, error: &ServiceError, call: &Call, link: &Link) -> Error {
         let name = self.name();
-        let sent = call.was_sent();
+        let sent = call.give_up();
         let lost = |why: String| {
             let name = self.name();
             if sent { Error::Ambiguous { name, why } } else { Error::NotSent { name, why } }

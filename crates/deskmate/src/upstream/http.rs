@@ -23,7 +23,7 @@ use sse_stream::{Sse, SseStream};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::lines::{Pace, TOO_LARGE, UNREADABLE};
-use super::relay::Ledger;
+use super::relay::{Call, Ledger};
 use super::spec::Spec;
 use crate::effects::outbound;
 
@@ -121,7 +121,7 @@ impl Client {
 
     /// Sends a request. One that met a connection which the server had closed meanwhile is sent again; one that may have
     /// arrived is not.
-    async fn send(&self, method: Method, headers: HeaderMap, body: Bytes, mark: impl Fn(bool)) -> Result<Response<Incoming>, Fault> {
+    async fn send(&self, method: Method, headers: HeaderMap, body: Bytes, call: Option<&Call>) -> Result<Response<Incoming>, Fault> {
         let inner = &self.inner;
         let path = inner.url.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
         let host = inner.url.authority().map_or("", hyper::http::uri::Authority::as_str);
@@ -135,7 +135,9 @@ impl Client {
             }
             let request = request.body(Full::new(body.clone())).map_err(|error| Fault::Connect(error.to_string()))?;
             // Marked before: from here on it may arrive.
-            mark(true);
+            if !call.is_none_or(Call::leave) {
+                return Err(Fault::Connect("nobody waits for it any more".to_owned()));
+            }
             match sender.try_send_request(request).await {
                 Ok(response) => {
                     let mut idle = inner.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +147,7 @@ impl Client {
                     }
                     return Ok(response);
                 }
-                Err(error) if kept && error.message().is_some() => mark(false),
+                Err(error) if kept && error.message().is_some() => call.into_iter().for_each(Call::is_back),
                 Err(error) => return Err(Fault::Broken(error.error().to_string())),
             }
         }
@@ -225,12 +227,7 @@ impl Client {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let body = Bytes::from(serde_json::to_vec(&message)?);
         let call = self.inner.ledger.enter(&message);
-        let mark = |sent| {
-            if let Some(call) = &call {
-                call.mark_sent(sent);
-            }
-        };
-        let response = self.send(Method::POST, headers, body, mark).await.map_err(StreamableHttpError::Client)?;
+        let response = self.send(Method::POST, headers, body, call.as_deref()).await.map_err(StreamableHttpError::Client)?;
         let status = response.status();
         refused(&response)?;
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
@@ -307,7 +304,7 @@ impl Client {
         if let Some(last) = last_event.and_then(|last| HeaderValue::try_from(last).ok()) {
             headers.insert(LAST_EVENT, last);
         }
-        let response = self.send(Method::GET, headers, Bytes::new(), |_| {}).await.map_err(StreamableHttpError::Client)?;
+        let response = self.send(Method::GET, headers, Bytes::new(), None).await.map_err(StreamableHttpError::Client)?;
         refused(&response)?;
         let status = response.status();
         if status == StatusCode::METHOD_NOT_ALLOWED {
@@ -414,7 +411,7 @@ impl StreamableHttpClient for Client {
 
     async fn delete_session(&self, _: Arc<str>, session: Arc<str>, token: Option<String>, custom: HashMap<HeaderName, HeaderValue>) -> Result<(), Failed> {
         let headers = Self::headers(Some(&session), token.as_deref(), custom)?;
-        let response = self.send(Method::DELETE, headers, Bytes::new(), |_| {}).await.map_err(StreamableHttpError::Client)?;
+        let response = self.send(Method::DELETE, headers, Bytes::new(), None).await.map_err(StreamableHttpError::Client)?;
         if response.status() == StatusCode::METHOD_NOT_ALLOWED {
             return Err(StreamableHttpError::ServerDoesNotSupportDeleteSession);
         }

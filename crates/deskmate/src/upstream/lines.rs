@@ -1,9 +1,12 @@
 //! MCP over standard streams, as a hostile program may speak it: lines of bounded length, whatever stands in them, at a
 //! bounded pace. Whether a call has left this process is marked on it.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use rmcp::RoleClient;
@@ -297,14 +300,24 @@ async fn write_on(mut write: impl AsyncWrite + Unpin, mut queue: mpsc::Unbounded
 async fn write_whole(write: &mut (impl AsyncWrite + Unpin), out: &Out) -> io::Result<()> {
     let mut rest = out.bytes.as_slice();
     while !rest.is_empty() {
-        let count = write.write(rest).await?;
-        if count == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
+        let is_whole = rest.len() == out.bytes.len();
+        let count = poll_fn(|cx| {
+            // Marked before it is written: the program may answer, or go, before this thread comes to anything else.
+            if !out.call.as_deref().is_none_or(Call::leave) {
+                return Poll::Ready(Ok(None));
+            }
+            let written = Pin::new(&mut *write).poll_write(cx, rest);
+            if is_whole && !matches!(written, Poll::Ready(Ok(1..))) {
+                out.call.iter().for_each(|call| call.is_back());
+            }
+            written.map_ok(Some)
+        });
+        match count.await? {
+            // Nobody waits for it any more.
+            None => return Ok(()),
+            Some(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Some(count) => rest = rest.get(count..).unwrap_or_default(),
         }
-        if let Some(call) = &out.call {
-            call.mark_sent(true);
-        }
-        rest = rest.get(count..).unwrap_or_default();
     }
     write.flush().await
 }
@@ -366,6 +379,28 @@ mod tests {
         let (found, why) = all(format!("{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{{\"structuredContent\":{deep}}}}}\n").as_bytes(), 10_000).await;
         assert_eq!(why, None);
         assert!(found.len() == 1 && found[0].contains("-32802") && found[0].contains("\"id\":3"), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_said_to_be_unsent_is_never_sent() {
+        let (near, mut far) = tokio::io::duplex(4);
+        let out = |call: &Arc<Call>| Out { bytes: b"0123456789".to_vec(), call: Some(Arc::clone(call)), done: oneshot::channel().0 };
+        let mut near = near;
+        let given_up = Call::new(None);
+        assert!(!given_up.give_up(), "it was not sent");
+        write_whole(&mut near, &out(&given_up)).await.unwrap();
+        // It stands before a program that reads four bytes and no more: some of it has left.
+        let begun = Call::new(None);
+        let stuck = tokio::time::timeout(Duration::from_millis(50), write_whole(&mut near, &out(&begun))).await;
+        assert!(stuck.is_err() && begun.give_up(), "nobody knows what four bytes do");
+        // And this one has not: the program reads nothing.
+        let waits = Call::new(None);
+        let stuck = tokio::time::timeout(Duration::from_millis(50), write_whole(&mut near, &out(&waits))).await;
+        assert!(stuck.is_err() && !waits.give_up());
+        drop(near);
+        let mut read = Vec::new();
+        tokio::io::AsyncReadExt::read_to_end(&mut far, &mut read).await.unwrap();
+        assert_eq!(read, b"0123", "nothing of what was given up");
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 #![expect(deprecated, reason = "upstreams of the older era still ask for samples and roots, and send log messages")]
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::future::{BoxFuture, ready};
@@ -54,11 +54,16 @@ pub(crate) struct CallContext {
     pub(crate) log_level: Option<LoggingLevel>,
 }
 
+/// Where a call is. Only one of "it leaves" and "it was never sent" can become true, whoever comes first.
+const HERE: u8 = 0;
+const LEFT: u8 = 1;
+const STAYS: u8 = 2;
+
 /// One call that is under way.
 pub(super) struct Call {
     pub(super) relay: Option<Arc<dyn Relay>>,
-    /// Whether a byte of it has left this process.
-    sent: AtomicBool,
+    /// Whether a byte of it may have left this process, or never will: [`HERE`], [`LEFT`] or [`STAYS`].
+    place: AtomicU8,
     /// How many questions about it wait for the caller.
     asking: AtomicUsize,
     /// Told at every progress.
@@ -67,19 +72,26 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn new(relay: Option<Arc<dyn Relay>>) -> Arc<Self> {
-        Arc::new(Self { relay, sent: AtomicBool::new(false), asking: AtomicUsize::new(0), progressed: Notify::new() })
+        Arc::new(Self { relay, place: AtomicU8::new(HERE), asking: AtomicUsize::new(0), progressed: Notify::new() })
     }
 
-    pub(super) fn mark_sent(&self, sent: bool) {
-        self.sent.store(sent, Ordering::Release);
+    /// Lets it leave. Not if it was given up: whoever waited for it was told that it was never sent.
+    pub(super) fn leave(&self) -> bool {
+        self.place.compare_exchange(HERE, LEFT, Ordering::AcqRel, Ordering::Acquire).map_or_else(|now| now == LEFT, |_| true)
+    }
+
+    /// Nothing of it has left after all.
+    pub(super) fn is_back(&self) {
+        let _ = self.place.compare_exchange(LEFT, HERE, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Keeps it from leaving, if it has not left yet. Answers whether it may have.
+    pub(super) fn give_up(&self) -> bool {
+        self.place.compare_exchange(HERE, STAYS, Ordering::AcqRel, Ordering::Acquire).is_err_and(|now| now == LEFT)
     }
 
     pub(super) fn waits_for_caller(&self) -> bool {
         self.asking.load(Ordering::Acquire) > 0
-    }
-
-    pub(super) fn was_sent(&self) -> bool {
-        self.sent.load(Ordering::Acquire)
     }
 }
 
