@@ -33,6 +33,8 @@ const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How much of the beginning and of the end of a line that is too long is kept, to find out whose answer it is.
 const HEAD_BYTES: usize = 1024;
 const TAIL_BYTES: usize = 256;
+/// How many times the largest message a line may be before nobody waits for its end.
+const LINE_TIMES_MAX: usize = 16;
 /// A buffer that grew beyond this for one long line is given back.
 const KEPT_BYTES: usize = 256 * 1024;
 
@@ -96,6 +98,8 @@ pub(super) struct Lines<R> {
     line: Vec<u8>,
     /// The end of a line that is too long, while it is dropped.
     tail: Option<Vec<u8>>,
+    /// How much of it was dropped.
+    dropped: usize,
     stray: u32,
     pace: Pace,
     wait: Option<Instant>,
@@ -113,6 +117,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             read: BufReader::with_capacity(32 * 1024, read),
             line: Vec::new(),
             tail: None,
+            dropped: 0,
             stray: 0,
             pace: Pace::new(&spec.bounds),
             wait: None,
@@ -134,6 +139,11 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
                 tail.extend_from_slice(piece);
                 let surplus = tail.len().saturating_sub(TAIL_BYTES);
                 tail.drain(..surplus);
+                self.dropped += surplus;
+                if self.dropped > self.most.saturating_mul(LINE_TIMES_MAX) {
+                    self.wire.end(format!("it wrote {} bytes to its standard output without the end of a line", self.dropped));
+                    return None;
+                }
             } else if self.line.len() + used > self.most {
                 let all: Vec<u8> = self.line.iter().chain(piece).copied().collect();
                 self.tail = Some(all.get(all.len().saturating_sub(TAIL_BYTES)..).unwrap_or_default().to_vec());
@@ -144,6 +154,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             self.read.consume(used);
             if end.is_some() {
                 let line = std::mem::take(&mut self.line);
+                self.dropped = 0;
                 return Some(match self.tail.take() {
                     Some(tail) => Read::TooLong { head: line, tail },
                     None => Read::Line(line),
@@ -371,6 +382,8 @@ mod tests {
         assert!(found.is_empty() && why.is_some_and(|why| why.contains("Hello!")));
         let (found, why) = all(&[0xFF; 900], 1_000).await;
         assert!(found.is_empty() && why.is_none(), "a line that never ends is none");
+        let (found, why) = all(format!("{}\n{answer}", "x".repeat(200_000)).as_bytes(), 1_000).await;
+        assert!(found.is_empty() && why.is_some_and(|why| why.contains("without the end of a line")), "nobody waits for it for ever");
     }
 
     #[tokio::test]

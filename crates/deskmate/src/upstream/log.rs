@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::time::Instant;
 
 use super::spec::Spec;
 
@@ -12,6 +14,9 @@ const LINES_MAX: usize = 200;
 const BYTES_MAX: usize = 64 * 1024;
 /// How much of one line is kept.
 const LINE_BYTES_MAX: usize = 2 * 1024;
+/// How much is read within a time; who writes faster waits.
+const READ_BYTES: usize = 1024 * 1024;
+const READ_TIME: Duration = Duration::from_millis(250);
 
 /// The last lines.
 #[derive(Default)]
@@ -67,7 +72,12 @@ impl Log {
     pub(super) async fn follow(&self, stream: impl AsyncRead + Unpin, spec: &Spec) {
         let mut stream = BufReader::new(stream);
         let (mut line, mut cut) = (Vec::new(), false);
+        let (mut read, mut since) = (0, Instant::now());
         loop {
+            if read >= READ_BYTES {
+                tokio::time::sleep_until(since + READ_TIME).await;
+                (read, since) = (0, Instant::now());
+            }
             let (used, ended) = match stream.fill_buf().await {
                 Ok([]) | Err(_) => break,
                 Ok(bytes) => {
@@ -80,6 +90,7 @@ impl Log {
                 }
             };
             stream.consume(used);
+            read += used;
             if ended {
                 self.add_bytes(&line, spec);
                 line.clear();
@@ -119,5 +130,8 @@ mod tests {
         assert!(lines[lines.len() - 3].len() < 2 * LINE_BYTES_MAX && lines[lines.len() - 4] == "line 4999");
         assert_eq!(log.tail(0, 2).as_deref(), Some("key=*** \u{fffd}[31m | last"));
         assert_eq!(log.tail(log.mark(), 5), None, "nothing since the mark");
+        let begun = Instant::now();
+        log.follow(vec![b'y'; 3 * READ_BYTES + 1].as_slice(), &spec).await;
+        assert!(begun.elapsed() >= 2 * READ_TIME, "it is read at a bounded pace: {:?}", begun.elapsed());
     }
 }
