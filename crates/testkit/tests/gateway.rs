@@ -6,7 +6,7 @@ use std::time::Duration;
 use deskmate_core::call::{Errand, Fetched, Hands, Surface};
 use deskmate_core::gateway::{self, Ended, Handed};
 use deskmate_core::request::Outcome;
-use deskmate_core::{Code, Error};
+use deskmate_core::{Code, Error, job};
 use deskmate_db::Param;
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
@@ -166,6 +166,31 @@ both! {
         assert_ne!(call(desk, &agent, "send_email", arguments)["call_id"], held["call_id"], "and then the same is a new call");
         let other = desk.register(&owner, "other");
         assert_code(&desk.refused(&other, "gateway_result", json!({ "call_id": id })), Code::NotFound);
+        assert!(desk.verify().findings.is_empty());
+    }
+
+    fn a_call_whose_worker_is_lost_is_begun_once_and_never_again(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let held = call(desk, &agent, "send_email", json!({ "to": "a@example.org" }));
+        let id = text(&held, "call_id");
+        desk.call(&owner, "desk_request_approve", json!({ "request": held["request_id"] })).unwrap();
+        let take = || desk.act(|cx| job::claim(cx, "w1", &[gateway::CALL_JOB], 60_000_000, 1)).unwrap().pop().expect("a job is due");
+        let lose = || {
+            assert_eq!(desk.act(|cx| job::rescue_all(cx, 10)).unwrap().len(), 1);
+            desk.world.pass(Duration::from_secs(30));
+        };
+        take();
+        lose();
+        assert_eq!(desk.call(&agent, "gateway_result", json!({ "call_id": id })).unwrap()["state"], json!("held"), "nothing was begun");
+        take();
+        assert!(begin(desk, &id).is_some(), "what was approved is done all the same");
+        lose();
+        let claimed = take();
+        assert!(begin(desk, &id).is_none(), "it may have been handed on");
+        desk.act(move |cx| job::finish(cx, &claimed.job, "w1", claimed.fence, job::Outcome::Done(json!({})))).unwrap();
+        assert_eq!(desk.call(&agent, "gateway_result", json!({ "call_id": id })).unwrap()["state"], json!("ambiguous"));
+        let request = desk.call(&owner, "desk_request_get", json!({ "request": held["request_id"] })).unwrap();
+        assert_eq!(request["state"], json!("ambiguous"));
         assert!(desk.verify().findings.is_empty());
     }
 

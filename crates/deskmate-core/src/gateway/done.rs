@@ -8,7 +8,7 @@ use super::mount::{self, Mount};
 use super::rows::{self, CallRow, CallState, select_call};
 use super::{CALL_JOB, DENIED, ENDED, PASSED, taint};
 use crate::call::{Actor, ActorKind, Cx};
-use crate::job::{self, IfLost, NewJob, Owner, Priority};
+use crate::job::{self, NewJob, Owner, Priority};
 use crate::limits::CALL_RESULT_BYTES_MAX;
 use crate::record::Event;
 use crate::request::{self, Begun, Outcome, Request, State};
@@ -17,13 +17,12 @@ use crate::{Code, Error, Result, cowork, hex};
 /// A person approved a held call: it is queued, to be done whether its caller is still there or not.
 pub(crate) fn approved(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
     let Some(row) = rows::of_request(cx.tx, &request.id)? else { return Ok(()) };
-    // If its worker is lost, it may have been handed on: nobody tries it again.
+    // A job whose worker is lost is taken again: it begins the call if nobody has, and else ends it as one of which nobody knows
+    // what came.
     let new = NewJob {
         priority: Priority::Urgent,
-        attempts_max: 1,
         unique_key: Some(row.id.clone()),
         owner: Some(Owner { kind: row.who.kind, id: row.who.id.clone() }),
-        if_lost: IfLost::Ambiguous,
         ..NewJob::new(CALL_JOB, json!({ "call": row.id }))
     };
     job::enqueue(cx, new).map(drop)
