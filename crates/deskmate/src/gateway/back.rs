@@ -48,7 +48,9 @@ pub(super) fn taken(call: &str, mount: &Mount, spec: &Spec, answered: Result<Cal
             serde_json::to_value(result).unwrap_or_default()
         }
         Err(error) => {
-            ended.outcome = if error.is_ambiguous() { Outcome::Ambiguous } else { Outcome::Failed };
+            // An answer that was lost on its way may have said anything.
+            let is_unknown = error.is_ambiguous() || matches!(error, Error::TooLarge { .. } | Error::Unreadable { .. });
+            ended.outcome = if is_unknown { Outcome::Ambiguous } else { Outcome::Failed };
             let text = spec.hide(&error.to_string());
             ended.note = Some(text.clone());
             let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -123,6 +125,10 @@ mod tests {
         let error = |why: &str| Error::Ambiguous { name: "m".into(), why: why.into() };
         let unknown = taken("c", &mount, &spec, Err(error("it printed hunter2-hunter2")), 1);
         assert_eq!(unknown.ended.outcome, Outcome::Ambiguous);
+        let dropped = taken("c", &mount, &spec, Err(Error::TooLarge { name: "m".into(), most: 1 }), 1);
+        assert_eq!(dropped.ended.outcome, Outcome::Ambiguous, "it was carried out, and nobody knows how");
+        let unsent = taken("c", &mount, &spec, Err(Error::NotSent { name: "m".into(), why: "x".into() }), 1);
+        assert_eq!(unsent.ended.outcome, Outcome::Failed);
         assert!(!unknown.result.to_string().contains("hunter2") && !unknown.ended.note.unwrap().contains("hunter2"));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deskmate_core::call::{Actor, Surface};
 use deskmate_core::gateway::{self, Handed};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, InputResponses, JsonObject};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, ErrorData, InputResponses, JsonObject};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -110,7 +110,7 @@ impl Gateway {
         let started = Instant::now();
         let answered = match self.ask(app, &handed, &spec, By::default()).await {
             Ok(CallToolResponse::Complete(result)) => Ok(result),
-            Ok(_) => Err(Error::Unreadable { name: mount.name.clone(), why: "it asks for something, and nobody is there to answer".to_owned() }),
+            Ok(_) => Err(incomplete(&mount.name, "asks for something, and nobody is there to answer")),
             Err(error) => Err(error),
         };
         back::taken(&handed.call, &mount, &spec, answered, micros(started))
@@ -125,7 +125,7 @@ impl Gateway {
                 asked.request_state = Some(self.wait_for_answer(app, handed, asked.request_state.take()));
                 return serde_json::to_value(&asked).unwrap_or_default();
             }
-            Ok(_) => Err(Error::Unreadable { name: handed.mount.name.clone(), why: "it answers in a way that this desk does not pass on".to_owned() }),
+            Ok(_) => Err(incomplete(&handed.mount.name, "answers in a way that this desk does not pass on")),
             Err(error) => Err(error),
         };
         self.told(app, back::taken(&handed.call, &handed.mount, &spec, answered, micros(started)))
@@ -163,6 +163,11 @@ impl Gateway {
         rounds.insert(given.clone(), Round { handed, state, until: now + ROUND });
         given
     }
+}
+
+/// A server that did not do what it was asked to, because it wants something first.
+fn incomplete(mount: &str, why: &str) -> Error {
+    Error::Refused(ErrorData::invalid_request(format!("{mount} {why}"), None))
 }
 
 fn micros(since: Instant) -> i64 {
