@@ -21,6 +21,8 @@ mod front;
 #[cfg(test)]
 mod gateway;
 #[cfg(test)]
+mod gateway_faults;
+#[cfg(test)]
 mod hook;
 #[cfg(test)]
 mod http;
