@@ -259,14 +259,16 @@ impl App {
         if followed && again.is_none() {
             self.queued.send_modify(|calls| *calls += 1);
         }
-        let asked = call.input.get("timeout_seconds").and_then(Value::as_u64).map_or(WAIT_MAX, Duration::from_secs);
+        let asked =
+            ["timeout_seconds", "timeoutSeconds"].iter().find_map(|field| call.input.get(*field)).and_then(Value::as_u64).map_or(WAIT_MAX, Duration::from_secs);
         let deadline = Instant::now() + asked.min(WAIT_MAX);
         let mut topics = vec![self.live.topic(&first.actor.id)];
         let said = match &first.outcome {
             Outcome::Done(said) if followed => said,
             _ => &call.input,
         };
-        for (field, kind) in [("job", "job"), ("task_id", "task"), ("request", "request"), ("request_id", "request"), ("plan_id", "plan"), ("call_id", "call")]
+        for (field, kind) in
+            [("job", "job"), ("task_id", "task"), ("request", "request"), ("request_id", "request"), ("plan_id", "plan"), ("call_id", "call"), ("runId", "run")]
         {
             if let Some(id) = said.get(field).and_then(Value::as_str) {
                 topics.push(self.live.topic(&format!("{kind}:{id}")));

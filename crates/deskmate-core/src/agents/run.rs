@@ -3,7 +3,7 @@
 use deskmate_db::{Tx, args};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::model::{Cause, Definition, RunState, Status};
 use super::rows::{self, AgentRow, RunRow};
@@ -126,9 +126,8 @@ pub(super) fn skip(cx: &mut Cx<'_, '_>, row: &AgentRow, moment: i64) -> Result<(
 pub(super) struct RunAgent {
     /// The agent's id or name.
     agent_id: String,
-    /// A value that its steps use as `{{input}}`.
-    #[serde(default)]
-    input: Value,
+    /// Values that its steps use as `{{input.NAME}}`.
+    input: Option<Map<String, Value>>,
 }
 
 pub(super) fn start(cx: &mut Cx<'_, '_>, given: RunAgent) -> Result<RunOut> {
@@ -142,8 +141,9 @@ pub(super) fn start(cx: &mut Cx<'_, '_>, given: RunAgent) -> Result<RunOut> {
             Error::conflict(format!("{} is {}, and only what is deployed runs", row.agent, row.status.name())).hint("deploy it with agents_deploy_agent")
         );
     }
-    check_text("input", &given.input.to_string(), CONTENT_BYTES_MAX)?;
-    Ok(make(cx, &row, Cause::Started, None, parent, given.input)?.into())
+    let input = given.input.map_or(Value::Null, Value::Object);
+    check_text("input", &input.to_string(), CONTENT_BYTES_MAX)?;
+    Ok(make(cx, &row, Cause::Started, None, parent, input)?.into())
 }
 
 /// The runs of an agent, newest first.

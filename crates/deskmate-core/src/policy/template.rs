@@ -174,8 +174,9 @@ impl Parameter {
                 Ok(Value::from(number))
             }
             (ParameterKind::Count, Value::Number(number)) => {
-                let whole =
-                    number.as_i64().or_else(|| number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15).map(|number| number as i64));
+                #[expect(clippy::cast_possible_truncation, reason = "it is whole and far below 2^63")]
+                let of_float = |number: f64| (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
+                let whole = number.as_i64().or_else(|| number.as_f64().and_then(of_float));
                 let whole = whole.ok_or("write a whole number")?;
                 #[expect(clippy::cast_precision_loss, reason = "bounds are far below 2^53")]
                 self.within(whole as f64)?;
@@ -281,12 +282,11 @@ impl Reader<'_> {
         if let Some(name) = name.as_deref().filter(|name| !is_name(name)) {
             self.problem(table.at, &table.at("name"), format!("`{}` is no name: write small letters, digits and `_`", short(name)));
         }
-        let kind = match table.get("kind") {
-            Some(node) => self.word(node, &table.at("kind"), &KINDS),
-            None => {
-                self.missing(&table, "kind", "count");
-                None
-            }
+        let kind = if let Some(node) = table.get("kind") {
+            self.word(node, &table.at("kind"), &KINDS)
+        } else {
+            self.missing(&table, "kind", "count");
+            None
         };
         let bound = |reader: &mut Self, table: &mut Table<'_>, key| {
             let path = table.at(key);
@@ -294,12 +294,11 @@ impl Reader<'_> {
         };
         let (min, max) = (bound(self, &mut table, "min"), bound(self, &mut table, "max"));
         let about = self.need_text(&mut table, "about", TITLE_CHARS_MAX, "What it is for").map(str::to_owned);
-        let default = match table.get("default") {
-            Some(node) => self.json(node, &table.at("default")),
-            None => {
-                self.missing(&table, "default", "100");
-                None
-            }
+        let default = if let Some(node) = table.get("default") {
+            self.json(node, &table.at("default"))
+        } else {
+            self.missing(&table, "default", "100");
+            None
         };
         self.finish(&table);
         let mut parameter = Parameter { name: name?, kind: kind?, default: default?, min, max, about: about? };

@@ -16,7 +16,7 @@ pub(crate) const MOUNTABLE: &[Toolset] = &[Toolset::Bridge, Toolset::Cowork, Too
 const NAMED_ONLY: &[Toolset] = &[Toolset::Hook];
 
 /// Toolsets that are announced and not there yet. Naming one is no mistake, so it only gets a note.
-const PLANNED: &[&str] = &["agents", "board", "calendar", "guard", "vault", "transcripts", "whatsapp"];
+const PLANNED: &[&str] = &["board", "calendar", "guard", "vault", "transcripts", "whatsapp"];
 
 /// The servers behind the desk that an endpoint serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -135,12 +135,12 @@ mod tests {
 
     #[test]
     fn planned_toolsets_get_a_note_and_unknown_ones_are_refused() {
-        let (mount, notes) = Mount::named(["agents", "cowork", "bridge"], false, &[]).unwrap();
+        let (mount, notes) = Mount::named(["board", "cowork", "bridge"], false, &[]).unwrap();
         assert_eq!(mount.toolsets, [Toolset::Bridge, Toolset::Cowork]);
         assert_eq!(notes.len(), 1);
         assert_eq!(Mount::named([""], true, &[]).unwrap().0, Mount::all(true));
         assert!(Mount::named(["bridge", "brigde"], false, &[]).unwrap_err().to_string().contains("brigde"));
-        assert!(Mount::named(["agents"], false, &[]).is_err());
+        assert!(Mount::named(["board"], false, &[]).is_err());
         assert_eq!(Mount::named(["hook"], false, &[]).unwrap().0.toolsets, [Toolset::Hook]);
         assert!(!Mount::all(false).toolsets.contains(&Toolset::Hook), "no model is offered what hooks ask");
         // The desk's own operations are for people and their programs.

@@ -327,7 +327,7 @@ impl Client {
 /// For how long a connection may be used again: a second less than its server says that it keeps it.
 fn kept_for(headers: &HeaderMap) -> Duration {
     let said = headers.get("keep-alive").and_then(|value| value.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
-    let seconds = said.split(',').filter_map(|part| part.trim().strip_prefix("timeout=")?.trim().parse::<u64>().ok()).next();
+    let seconds = said.split(',').find_map(|part| part.trim().strip_prefix("timeout=")?.trim().parse::<u64>().ok());
     seconds.map_or(IDLE_FOR, |seconds| Duration::from_secs(seconds.saturating_sub(1)).min(IDLE_FOR_MAX))
 }
 

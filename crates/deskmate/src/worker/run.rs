@@ -16,6 +16,9 @@ use serde_json::{Map, Value, json};
 
 use super::Running;
 
+/// How often it is looked whether a run has to stop.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// Where a run is.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct At {
@@ -168,7 +171,7 @@ impl Run<'_> {
             match self.once(step, &own, index).await? {
                 Ok(value) => self.at.items.push(value),
                 Err(Stop::Failed(why)) if step.on_error == OnError::GoOn => self.at.items.push(json!({ "error": why })),
-                Err(stop) => return Ok(Err(stop)),
+                Err(ended) => return Ok(Err(ended)),
             }
         }
         Ok(Ok(json!({ "count": self.at.items.len(), "items": self.at.items })))
@@ -205,6 +208,12 @@ impl Run<'_> {
         Ok(Err(Stop::Failed("it was tried in vain".to_owned())))
     }
 
+    async fn asked_to_stop(&self) {
+        while !self.running.is_cancelled() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Calls an operation as the agent, and waits for what it begins. The error says whether trying again can help.
     async fn operation(&mut self, step: &Step, mut with: Map<String, Value>, index: usize) -> Result<std::result::Result<Value, (Stop, bool)>> {
         let key = format!("run:{}:{}:{index}", self.begun.run, step.id);
@@ -229,7 +238,13 @@ impl Run<'_> {
             let started = Instant::now();
             let call =
                 Call { credential: Credential::Run(self.begun.run.clone()), surface: Surface::System, operation: operation.clone(), input: input.clone() };
-            let answer = match app.call(call).await {
+            // What only waits may be left in the middle; anything else is finished, so that what came of it is known.
+            let only_waits = app.desk.registry.get(&operation).is_some_and(|op| op.waits);
+            let answer = tokio::select! {
+                answer = app.call(call) => answer,
+                () = self.asked_to_stop(), if only_waits => return Ok(Err((Stop::Asked, false))),
+            };
+            let answer = match answer {
                 Ok(answer) => answer.outcome,
                 Err(error) => {
                     self.at.worked += u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -240,7 +255,7 @@ impl Run<'_> {
             match answer {
                 Answered::NotYet(_) => {}
                 Answered::Done(said) if said.get("state") == Some(&Value::from("held")) && said.get("call_id").is_some() => {
-                    operation = "gateway_result".to_owned();
+                    "gateway_result".clone_into(&mut operation);
                     input = json!({ "call_id": said.get("call_id") });
                 }
                 Answered::Done(said) => {

@@ -185,9 +185,9 @@ fn a_refusal_reaches_the_client_and_the_log() {
 #[test]
 fn toolsets_that_are_planned_get_a_note_and_unknown_ones_a_refusal() {
     let desk = Desk::new();
-    let mut usual = Client::start(&desk, &["--toolset", "bridge,agents", "--agent", "code"]);
+    let mut usual = Client::start(&desk, &["--toolset", "bridge,board", "--agent", "code"]);
     usual.initialize("2025-06-18");
-    assert!(usual.log().contains("agents is planned"), "{}", usual.log());
+    assert!(usual.log().contains("board is planned"), "{}", usual.log());
     let mut wrong = Client::start(&desk, &["--toolset", "brigde", "--agent", "code"]);
     let error = wrong.fail("initialize", json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } }));
     assert!(error.get("message").and_then(Value::as_str).is_some_and(|message| message.contains("brigde") && message.contains("known: bridge")), "{error}");

