@@ -18,7 +18,7 @@ both! {
             desk.call(&owner, "desk_backlog", json!({})).unwrap()
         };
         let before = count();
-        assert_eq!(before["requests_pending"], json!({ "approval": 0, "edit": 0, "handoff": 0, "plan": 0, "policy": 0, "promotion": 0, "proposal": 0, "tool_call": 0 }));
+        assert_eq!(before["requests_pending"], json!({ "approval": 0, "deploy": 0, "edit": 0, "handoff": 0, "plan": 0, "policy": 0, "promotion": 0, "proposal": 0, "tool_call": 0 }));
         assert_eq!(before["jobs"], json!({ "running": 0, "waiting": 0 }));
         for number in 0..3 {
             desk.agent("code", "cowork_propose", proposal(&format!("deal/{number}"))).unwrap();
