@@ -9,7 +9,7 @@ import { badge, button, deskLink, diffOf, fill, make, part, problem, run, said, 
 const STEPS = 50;
 const PAUSE = 700;
 
-function step({ number, action, from, to, diff, irreversible, outcome, note }) {
+function step({ number, action, from, to, diff, diff_bytes: all, irreversible, warning, blocked, outcome, note }) {
   const paths = [from, to].filter((path) => path !== undefined).map((path) => make("code", {}, said(path)));
   if (paths.length === 2) paths.splice(1, 0, " → ");
   return make(
@@ -18,8 +18,11 @@ function step({ number, action, from, to, diff, irreversible, outcome, note }) {
     badge(irreversible ? "critical" : "", spaced(action)),
     " ",
     paths,
+    blocked ? [" ", badge("critical", "cannot be done")] : "",
+    warning ? [" ", badge("high", "warning")] : "",
     outcome ? [" ", badge(outcome)] : "",
-    [note, irreversible].filter(Boolean).map((text) => make("p", { class: "meta" }, said(text))),
+    [...new Set([note, irreversible, warning, blocked])].filter(Boolean).map((text) => make("p", { class: "meta" }, said(text))),
+    all ? make("p", { class: "meta" }, `The beginning of ${size(all)} is shown. Open the plan on the desk to read all of it.`) : "",
     diff ? make("details", { open: true }, make("summary", {}, "The text"), diffOf(diff)) : "",
   );
 }
@@ -71,7 +74,7 @@ function actsOf(plan, again, open) {
     offers.push(button(`Do ${count === 1 ? "this step" : `these ${count} steps`} now`, does("workspace_execute_plan", { plan_id: id, timeout_seconds: 1 }, again)));
   } else if (state === "running" && job) {
     offers.push(button("Stop", does("desk_job_cancel", { job }, again), "quiet"));
-  } else if (["done", "partly", "ambiguous"].includes(state)) {
+  } else if (["done", "partly", "ambiguous"].includes(state) && !["undo", "purge", "python"].includes(plan.kind)) {
     offers.push(button("Plan to take it back", does("workspace_undo_plan", { plan_id: id }, (made) => open(made.plan_id)), "quiet"));
   }
   const decided = (text) => {

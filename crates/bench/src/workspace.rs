@@ -74,7 +74,7 @@ fn fill_folders(root: &Path, files: u64, bytes: usize) {
 }
 
 fn open(path: &Path) -> Root {
-    Root::open(&RootSpec { name: "bench".to_owned(), path: path.to_owned(), access: Access::Read, deny: Vec::new() }).expect("a root")
+    Root::open(&RootSpec { name: "bench".to_owned(), path: path.to_owned(), access: Access::Read, deny: Vec::new(), own: Vec::new() }).expect("a root")
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => return Err("usage: scan-rate DIR [digest]".into()),
     };
     let folder = folder.canonicalize()?;
-    let root = Root::open(&RootSpec { name: "measured".into(), path: folder.clone(), access: Access::Read, deny: Vec::new() })?;
+    let root = Root::open(&RootSpec { name: "measured".into(), path: folder.clone(), access: Access::Read, deny: Vec::new(), own: Vec::new() })?;
     let mut summary = once(&root, digest)?;
     let (mut ours, mut theirs) = (f64::MAX, f64::MAX);
     // Turn by turn, so that what else happens on the machine falls on both; the best of each counts.

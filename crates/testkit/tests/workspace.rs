@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use deskmate_core::Code;
-use deskmate_core::call::{Errand, Fetched, Hands};
+use deskmate_core::call::{Actor, Errand, Fetched, Hands};
+use deskmate_core::gateway::taint;
 use deskmate_core::job;
 use deskmate_core::workspace::plan::{self, Action, NextPart, PLAN_JOB, PlanState, Step, StepOutcome, StepState};
 use deskmate_core::workspace::{AuditNext, FoundEntries, FoundEntry, audit_next};
@@ -38,6 +39,8 @@ fn step(number: usize) -> Step {
         exact: json!({ "action": "move", "ino": number }),
         diff: None,
         irreversible: None,
+        warning: None,
+        blocked: None,
         bytes: 10,
     }
 }
@@ -115,6 +118,18 @@ impl Hands for Puppet {
 }
 
 both! {
+    fn a_plan_carries_what_its_agent_has_read(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let read = |plan: &Value| desk.call(&owner, "desk_request_get", json!({ "request": plan["request_id"] })).unwrap()["act"]["taint"].clone();
+        assert_ne!(read(&ready(desk, &agent, 1)), json!(["web"]));
+        desk.act(|cx| {
+            cx.actor = Actor::agent("code", true);
+            taint::add(cx, Some("a session"), "web")
+        })
+        .unwrap();
+        assert_eq!(read(&ready(desk, &agent, 1)), json!(["web"]));
+    }
+
     fn a_root_that_is_new_loosens_and_one_that_goes_tightens(desk: &TestDesk) {
         let owner = desk.claim();
         let judged = desk.call(&owner, "desk_policy_check", json!({ "document": ROOTS })).unwrap();
@@ -430,7 +445,9 @@ both! {
         }
         let plans: deskmate_db::Result<Vec<String>> = desk.desk.db.write_blocking(|tx| {
             let params = [deskmate_db::Param::Int(i64::MAX), deskmate_db::Param::Text("x"), deskmate_db::Param::Int(20), deskmate_db::Param::Text("agent"), deskmate_db::Param::Text("code")];
-            plan::INDEXED.iter().map(|(sql, _)| testkit::plan(tx, sql, if sql.contains("$5") { &params } else { &params[..3] })).collect()
+            let by_age = [deskmate_db::Param::Int(i64::MAX), deskmate_db::Param::Int(20)];
+            let given = |sql: &str| if sql.contains("$5") { &params[..] } else if sql.contains("$3") { &params[..3] } else { &by_age[..] };
+            plan::INDEXED.iter().map(|(sql, _)| testkit::plan(tx, sql, given(sql))).collect()
         });
         for ((sql, index), plan) in plan::INDEXED.iter().zip(plans.unwrap()) {
             assert!(plan.contains(index), "{sql}\n{plan}");

@@ -89,6 +89,8 @@ fn program(desk: &TestDesk, agent: &Caller, input: Value) -> Value {
             exact: json!(program),
             diff: Some(program.code.clone()),
             irreversible: Some("it is not taken back".to_owned()),
+            warning: None,
+            blocked: None,
             bytes: 0,
         };
         plan::add_part(cx, &making.plan, 0, &plan::Part::of(&[step])?)?;

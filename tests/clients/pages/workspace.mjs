@@ -61,7 +61,8 @@ async function organising({ desk, page }, path) {
   await page.getByRole("button", { name: "Plan to take it back" }).click();
   await page.getByText("It takes back").waitFor();
   await doIt(page);
-  await page.getByRole("button", { name: "Plan to take it back" }).waitFor();
+  await until("the files are back", () => readdirSync(path).includes("letter.txt") && !existsSync(join(path, "txt")));
+  check((await page.getByRole("button", { name: "Plan to take it back" }).count()) === 0, "taking back is not taken back: the plan is made anew");
   check(readdirSync(path).includes("letter.txt") && !existsSync(join(path, "txt")), "and back again, without the folders that were made");
 }
 

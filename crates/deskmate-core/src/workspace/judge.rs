@@ -77,3 +77,25 @@ pub(super) fn may_change(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester) -> Res
     request::hold_unless_named(cx, &mut decision, act, who)?;
     Ok(decision)
 }
+
+/// What an operation on files or pages would be answered, without doing it.
+pub(crate) fn foresee(cx: &mut Cx<'_, '_>, operation: &str, input: &serde_json::Value, who: &Requester) -> Result<(Act, Decision)> {
+    let text = |name: &str| input.get(name).and_then(serde_json::Value::as_str);
+    let tool = format!("workspace_{operation}");
+    if operation == "browse_web" {
+        let url = text("url").unwrap_or_default();
+        let host = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+        let (action, target, arguments) = (operation.to_owned(), host.to_owned(), json!({ "host": host, "url": url }));
+        let act = Act { kind: WEB_READ.to_owned(), tool, domain: WEB.to_owned(), action, target, arguments, ..Act::default() };
+        let decision = request::judge(cx, &act, who, false)?;
+        return Ok((act, decision));
+    }
+    let named = text("path").or_else(|| text("root"));
+    let place = super::place::find(cx, "path", named)?;
+    let looks = matches!(operation, "list_files" | "file_info" | "read_file" | "search_files" | "list_trash" | "scan_index" | "tree" | "sizes" | "duplicates");
+    let (kind, arguments) = if looks { (READ, json!({ "path": place.name() })) } else { ("file.write", input.clone()) };
+    let (kind, action, domain, target) = (kind.to_owned(), operation.to_owned(), place.root.domain(), place.name());
+    let act = Act { kind, tool, domain, action, target, arguments, ..Act::default() };
+    let decision = if looks { request::judge(cx, &act, who, false)? } else { may_change(cx, &act, who)? };
+    Ok((act, decision))
+}

@@ -24,7 +24,10 @@ use crate::call::{Access, Errand, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub use audit::{AuditNext, audit_next};
-pub use look::{FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashEntry, What};
+pub(crate) use judge::foresee;
+pub use look::{
+    FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashAsk, TrashEntry, What,
+};
 pub(crate) use place::within;
 pub use root::{Root, RootAccess};
 pub(crate) use root::{problem as root_problem, tightens as roots_tighten};
@@ -38,7 +41,7 @@ const WEB_ASKED: Kind = Kind { name: "workspace.web.asked", says: "An agent aske
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] =
-    &[LOOKED, WEB_ASKED, EXPIRING, EXPIRED, plan::ASKED, plan::MADE, plan::FAILED, plan::BEGUN, plan::INTENDED, plan::OUTCOMES, plan::ENDED];
+    &[LOOKED, WEB_ASKED, EXPIRING, EXPIRED, plan::ASKED, plan::MADE, plan::FAILED, plan::BEGUN, plan::INTENDED, plan::OUTCOMES, plan::ENDED, plan::PRUNED];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
@@ -77,6 +80,7 @@ pub(crate) fn operations() -> Vec<Op> {
             .untold_when(plan::execute::is_untold)
             .followed(plan::show::followed),
         Op::read(workspace, "get_plan", plan::show::get_plan),
+        Op::read(workspace, "read_diff", plan::show::read_diff),
         Op::read(workspace, "list_plans", plan::show::list_plans),
         Op::wait(workspace, "wait_for_plan", plan::show::wait_for_plan),
     ]

@@ -76,7 +76,7 @@ pub struct Move {
 pub struct LeftOut {
     /// They are where they belong already, or no rule speaks of them.
     pub in_place: u64,
-    /// Hidden, or in a hidden folder: version control, settings, the trash, audit files.
+    /// Hidden, or in a hidden folder or one of the system: version control, settings, the trash, audit files.
     pub hidden: u64,
     /// In a folder that is under version control: its files belong together.
     pub repository: u64,
@@ -112,7 +112,7 @@ pub fn organize(entries: impl IntoIterator<Item = Found>, spec: &OrganizeSpec) -
         if entry.identity.kind == Kind::Folder || within.is_empty() || (!spec.deep && within.contains('/')) {
             continue;
         }
-        if within.split('/').any(|part| part.starts_with('.')) {
+        if within.split('/').any(|part| part.starts_with('.') || path::keeper(part).is_some()) {
             plan.left_out.hidden += 1;
         } else if entry.identity.kind != Kind::File {
             plan.left_out.not_files += 1;

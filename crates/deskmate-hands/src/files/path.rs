@@ -14,7 +14,26 @@ pub const AUDIT_FILE: &str = ".deskmate-audit.jsonl";
 /// Audit files, ours and the one of an earlier server: readable, but no step touches them.
 pub const AUDIT_FILES: [&str; 2] = [AUDIT_FILE, ".coworker_audit.jsonl"];
 /// Folders of version control.
-pub const VERSION_CONTROL: [&str; 3] = [".git", ".hg", ".svn"];
+pub const VERSION_CONTROL: [&str; 7] = [".git", ".hg", ".svn", ".bzr", ".jj", "_darcs", ".pijul"];
+/// Folders that operating systems, file systems and file managers keep for themselves.
+pub const SYSTEM: [&str; 16] = [
+    "lost+found",
+    "$RECYCLE.BIN",
+    "System Volume Information",
+    ".Trashes",
+    ".Spotlight-V100",
+    ".fseventsd",
+    ".DocumentRevisions-V100",
+    ".TemporaryItems",
+    ".Trash",
+    ".zfs",
+    ".snapshots",
+    ".snapshot",
+    "@eaDir",
+    "#recycle",
+    ".AppleDouble",
+    ".gvfs",
+];
 
 const TEMPORARY_START: &str = ".deskmate-";
 const TEMPORARY_END: &str = ".tmp";
@@ -127,6 +146,23 @@ pub(super) fn is_reserved(path: &str) -> bool {
     is_ours(path) || path.split('/').any(is_audit)
 }
 
+/// Whose a name is, if it is a folder that belongs to others than the people who keep files beside it: no step names anything
+/// in it. Upper and lower case are one.
+pub(super) fn keeper(name: &str) -> Option<&'static str> {
+    let is_one_of = |names: &[&str]| names.iter().any(|one| same_name(name, one));
+    if is_one_of(&VERSION_CONTROL) {
+        return Some("belongs to version control, which keeps it by itself");
+    }
+    // What a desktop throws away on a drive that is not the home's own: `.Trash-1000`.
+    let trash = name.get(..7).is_some_and(|start| same_name(start, ".Trash-"));
+    (trash || is_one_of(&SYSTEM)).then_some("belongs to the operating system")
+}
+
+/// The same for whatever lies in a path.
+pub(super) fn keeper_of(path: &str) -> Option<&'static str> {
+    path.split('/').find_map(keeper)
+}
+
 fn same_name(a: &str, b: &str) -> bool {
     a.to_uppercase() == b.to_uppercase()
 }
@@ -148,6 +184,8 @@ mod tests {
     #[test]
     fn names_of_the_desk_are_known_in_any_case() {
         assert!(is_reserved(".trash/files/x") && is_reserved(".TRASH") && is_reserved("a/.Deskmate-Audit.jsonl"));
+        assert!(keeper_of("a/.GIT/config").is_some() && keeper_of("x/lost+found").is_some() && keeper_of(".trash-1000/files").is_some());
+        assert!(keeper_of("git/.gitignore").is_none() && keeper_of(".github/x").is_none() && keeper_of("a/trash").is_none());
         assert!(is_reserved("a/.deskmate-00.tmp") && is_ours(".tra\u{17f}h"));
         assert!(!is_reserved("a/.trash") && !is_reserved("trash") && !is_ours(".coworker_audit.jsonl"));
     }

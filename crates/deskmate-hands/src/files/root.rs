@@ -1,7 +1,7 @@
 //! A root: a folder that was opened once, what may be done beneath it and what it withholds.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Component, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::fault::{Code, Fault};
 use super::path::{self, RelPath};
 use super::sys;
-use super::withheld::Withheld;
+use super::withheld::{self, Withheld};
 
 /// What may be done beneath a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,20 @@ pub struct RootSpec {
     /// What is withheld: globs, read like lines of an ignore file, in any case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
+    /// What belongs to whoever opens the root, by paths on the host: where it lies beneath the root it is withheld, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<PathBuf>,
+}
+
+/// Folders in which the operating system keeps itself, with all beneath.
+const SYSTEM: [&str; 12] = ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr/bin", "/usr/lib"];
+
+/// Whether a folder is one of the system's, or holds one: `/usr`, but not `/usr/local`.
+fn is_system(folder: &Path) -> bool {
+    let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    // Where files are kept in memory, which is nobody's system.
+    let memory = Path::new("/dev/shm");
+    !real.starts_with(memory) && SYSTEM.iter().map(Path::new).any(|system| real.starts_with(system) || system.starts_with(&real))
 }
 
 #[derive(Debug)]
@@ -67,7 +81,11 @@ impl Root {
         if spec.path.components().all(|part| matches!(part, Component::RootDir | Component::CurDir | Component::ParentDir)) {
             return Err(wrong("the whole file system can't be a root; name the folders that are meant"));
         }
-        let withheld = Withheld::new(&spec.deny).map_err(|why| wrong(&why))?;
+        if spec.access == Access::Write && is_system(&spec.path) {
+            return Err(wrong("a folder of the operating system is opened for looking only"));
+        }
+        let own = withheld::beneath(&spec.path, &spec.own).map_err(wrong)?;
+        let withheld = Withheld::new(&spec.deny, own).map_err(|why| wrong(&why))?;
         let folder = sys::open_root(&spec.path).map_err(|errno| Fault::errno(&spec.name, "", errno))?;
         let inner = Inner { name: spec.name.clone(), folder, access: spec.access, withheld };
         Ok(Self { inner: Arc::new(inner), syncs: true })
@@ -87,6 +105,11 @@ impl Root {
     /// [`Root::settle`], and count as done only after it.
     pub fn in_bulk(&self) -> Self {
         Self { inner: Arc::clone(&self.inner), syncs: false }
+    }
+
+    /// The same root for one step at a time, also where it is used in bulk.
+    pub(super) fn one_by_one(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), syncs: true }
     }
 
     /// Brings to the disk what was changed in bulk. A file system mounted beneath the root is not covered: steps there are
@@ -136,6 +159,9 @@ impl Root {
         }
         if path::is_reserved(path.as_str()) {
             return Err(self.fault(Code::Reserved, path.as_str(), "the name belongs to the desk"));
+        }
+        if let Some(why) = path::keeper_of(path.as_str()) {
+            return Err(self.fault(Code::Reserved, path.as_str(), why));
         }
         if self.withheld().covers(path.as_str()) {
             return Err(self.not_found(path.as_str()));

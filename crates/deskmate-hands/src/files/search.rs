@@ -47,12 +47,24 @@ pub struct SearchSpec {
     pub limit: usize,
     /// Files longer than this are not searched for content.
     pub file_max: u64,
+    /// Where the last page ended: a path, and the number of a line in it, which does not count for names.
+    pub after: Option<(String, u64)>,
 }
 
 impl Default for SearchSpec {
     fn default() -> Self {
         let (path, include) = (String::new(), Vec::new());
-        Self { path, depth: super::path::DEPTH_MAX, hidden: false, ignored: false, include, any_case: false, limit: 200, file_max: 64 * 1024 * 1024 }
+        Self {
+            path,
+            depth: super::path::DEPTH_MAX,
+            hidden: false,
+            ignored: false,
+            include,
+            any_case: false,
+            limit: 200,
+            file_max: 64 * 1024 * 1024,
+            after: None,
+        }
     }
 }
 
@@ -98,7 +110,8 @@ pub fn search_names(root: &Root, text: &str, spec: &SearchSpec, watch: &Watch<'_
     let wanted = fold(text);
     let choice = choice(root, spec.depth, spec.hidden, spec.ignored, &spec.include)?;
     let mut found = Names::default();
-    walk(root, &spec.path, None, &choice, watch, &mut |visit| {
+    let after = spec.after.as_ref().map(|(path, _)| path.as_str());
+    walk(root, &spec.path, after, &choice, watch, &mut |visit| {
         let name = visit.name.to_str().unwrap_or_default();
         if !fold(name).contains(&wanted) {
             return ControlFlow::Continue(());
@@ -118,8 +131,20 @@ pub fn search_content(root: &Root, pattern: &str, spec: &SearchSpec, watch: &Wat
     let regex = RegexBuilder::new(pattern).case_insensitive(spec.any_case).size_limit(PATTERN_MAX).dfa_size_limit(PATTERN_MAX).build();
     let regex = regex.map_err(|error| root.fault(Code::Invalid, "", &format!("the pattern is wrong: {error}")))?;
     let choice = choice(root, spec.depth, spec.hidden, spec.ignored, &spec.include)?;
-    let mut search = Search { regex, limit: spec.limit.clamp(1, RESULTS_MAX), found: Hits::default(), block: Vec::new() };
-    walk(root, &spec.path, None, &choice, watch, &mut |visit| {
+    let mut search = Search { regex, limit: spec.limit.clamp(1, RESULTS_MAX), found: Hits::default(), block: Vec::new(), passed: 0 };
+    let after = spec.after.as_ref().map(|(path, _)| path.as_str());
+    // The file in which the last page ended may hold more.
+    if let Some((path, line)) = &spec.after
+        && let Some(file) = open_again(root, path, spec.file_max)
+    {
+        search.passed = *line;
+        let flow = search.file(path, file.as_fd(), watch);
+        search.passed = 0;
+        if flow.is_break() {
+            return Ok(search.found);
+        }
+    }
+    walk(root, &spec.path, after, &choice, watch, &mut |visit| {
         if visit.identity.kind != Kind::File {
             return ControlFlow::Continue(());
         }
@@ -137,7 +162,17 @@ fn open(visit: &Visit<'_>) -> Option<OwnedFd> {
     (sys::look_at(file.as_fd()).ok()?.kind == Kind::File).then_some(file)
 }
 
+/// The file in which a page ended, if it is still one.
+fn open_again(root: &Root, path: &str, file_max: u64) -> Option<OwnedFd> {
+    let path = root.path(path).ok()?;
+    let file = sys::open_beneath(root.folder(), path.as_str(), sys::FILE).ok()?;
+    let found = sys::look_at(file.as_fd()).ok()?;
+    (found.kind == Kind::File && found.size <= file_max).then_some(file)
+}
+
 struct Search {
+    /// Lines up to this one were shown before.
+    passed: u64,
     regex: Regex,
     limit: usize,
     found: Hits,
@@ -203,6 +238,9 @@ impl Search {
     }
 
     fn line(&mut self, path: &str, number: u64, line: &[u8]) -> ControlFlow<()> {
+        if number <= self.passed {
+            return ControlFlow::Continue(());
+        }
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let Some(found) = self.regex.find(line.get(..line.len().min(LINE_MAX)).unwrap_or_default()) else { return ControlFlow::Continue(()) };
         if self.found.hits.len() == self.limit {

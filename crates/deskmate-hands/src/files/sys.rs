@@ -96,6 +96,16 @@ fn statx<P: rustix::path::Arg>(folder: BorrowedFd<'_>, name: P, flags: AtFlags) 
     })
 }
 
+/// A number of the mount that an open folder is in: within one of them things are renamed, between two they are copied. The
+/// device where the kernel does not say.
+pub(super) fn mount_of(folder: BorrowedFd<'_>) -> Result<u64> {
+    let found = rustix::fs::statx(folder, c"", AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT, StatxFlags::MNT_ID)?;
+    if StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID) {
+        return Ok(found.stx_mnt_id);
+    }
+    Ok(rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor))
+}
+
 fn nanoseconds(seconds: i64, fraction: u32) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(fraction.into())
 }

@@ -32,11 +32,12 @@ mod wire;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod linux;
 
-pub use outcome::{Captured, Ended, Error, Outcome};
+pub use outcome::{Captured, Ended, Error, Outcome, Stream};
 pub use python::python_spec;
 pub use report::Report;
-pub use runner::{Namespaces, Runner};
-pub use spec::{Argument, GivenFile, Limits, Network, Spec};
+pub use runner::{Namespaces, Runner, Said};
+pub use scratch::remove;
+pub use spec::{Argument, GivenFile, Limits, Meant, Network, Spec};
 pub use stop::Stop;
 
 use std::ffi::OsString;

@@ -42,8 +42,20 @@ pub enum Ended {
     /// It held more memory than allowed and was ended. A single allocation beyond the address space fails inside the
     /// program instead, which then ends as it likes.
     Memory,
+    /// It wrote more than allowed and was ended.
+    Disk,
     /// It was stopped from the desk.
     Stopped,
+}
+
+/// One of the two things that a program writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Errors,
 }
 
 /// What was kept of an output.

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// The Landlock version that keeps files, truncation, signals and abstract sockets without help (Linux 6.12).
 pub(super) const LANDLOCK_ALONE: u32 = 6;
 
+/// The version that keeps ports (Linux 6.7).
+const LANDLOCK_PORTS: u32 = 4;
+
 /// What this machine can enforce, found out by trying it in a process that is thrown away.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
@@ -44,6 +47,9 @@ impl Report {
         if self.landlock == 0 {
             missing.push("Landlock (Linux 5.13 or newer, with `landlock` among its security modules)".into());
         }
+        if matches!(network, Network::Port(_)) && self.landlock > 0 && self.landlock < LANDLOCK_PORTS {
+            missing.push(format!("Landlock version {LANDLOCK_PORTS} (Linux 6.7) instead of {}, to keep a program to one port", self.landlock));
+        }
         if namespaces == Namespaces::Required && !self.namespaces {
             missing.push(format!("user namespaces for ordinary accounts ({})", why()));
         }
@@ -66,6 +72,6 @@ impl Report {
 fn left_open(network: Network) -> &'static str {
     match network {
         Network::None => "network",
-        Network::Allowed => "way to Unix sockets",
+        Network::Port(_) | Network::Allowed => "way to Unix sockets",
     }
 }

@@ -2,8 +2,9 @@
 
 use super::report::Report;
 use super::scratch::Scratch;
+use super::spec::OTHER;
 use super::wire::{self, Answer, Job};
-use super::{Captured, Error, Network, Outcome, SUB_COMMAND, SUPPORTED, Spec, Stop};
+use super::{Captured, Error, Network, Outcome, SUB_COMMAND, SUPPORTED, Spec, Stop, Stream};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Read};
@@ -32,6 +33,9 @@ pub enum Namespaces {
     /// Not even where the machine has them.
     Never,
 }
+
+/// What is told of what a program writes, piece by piece.
+pub type Said = Box<dyn FnMut(Stream, &[u8]) + Send>;
 
 /// Runs programs in sandboxes.
 #[derive(Debug)]
@@ -91,6 +95,16 @@ impl Runner {
     /// Runs a program with this input and waits for its end. Everything that it started has ended too when this returns,
     /// and its private directory is gone. Blocks; to end it earlier, keep a clone of `stop`.
     pub fn run(&self, spec: &Spec, input: &[u8], stop: &Stop) -> Result<Outcome, Error> {
+        self.start_and_wait(spec, input, stop, None)
+    }
+
+    /// The same for a program that takes long: what it writes is handed on while it runs, up to the bound of its output, and
+    /// the outcome holds the ends of both streams. `said` must be quick, because the program waits for it.
+    pub fn follow(&self, spec: &Spec, input: &[u8], stop: &Stop, said: Said) -> Result<Outcome, Error> {
+        self.start_and_wait(spec, input, stop, Some(said))
+    }
+
+    fn start_and_wait(&self, spec: &Spec, input: &[u8], stop: &Stop, said: Option<Said>) -> Result<Outcome, Error> {
         spec.check(input)?;
         let report = self.capabilities()?;
         let missing = report.missing(self.namespaces, spec.network);
@@ -101,10 +115,10 @@ impl Runner {
         let (spec, links) = resolve(spec)?;
         spec.check(input)?;
         let scratch = Scratch::make(&self.scratch, &spec.files)?;
-        let wait = Duration::from_millis(spec.limits.wall_ms).saturating_add(GRACE);
+        let wait = Duration::from_millis(spec.limits.wall_ms.saturating_add(spec.limits.grace_ms)).saturating_add(GRACE);
         let stage = match (namespaces, spec.network) {
             (true, Network::None) => &["outer", "none", "supervise"][..],
-            (true, Network::Allowed) => &["outer", "allowed", "supervise"],
+            (true, Network::Port(_) | Network::Allowed) => &["outer", "allowed", "supervise"],
             (false, _) => &["supervise"],
         };
         let job = Job {
@@ -113,11 +127,12 @@ impl Runner {
             view: namespaces.then(|| scratch.view.clone()),
             links,
             others: others(),
+            followed: said.is_some(),
         };
         let mut started = self.start(stage)?;
         let (answers, answer) = mpsc::channel();
         if let Some(mut from) = started.stdout.take() {
-            thread::spawn(move || answers.send(receive(&mut from)));
+            thread::spawn(move || answers.send(receive(&mut from, said)));
         }
         let said = tail(started.stderr.take());
         if let Some(mut to) = started.stdin.take() {
@@ -148,6 +163,7 @@ impl Runner {
                 Ok(Outcome { ended, stdout: captured(stdout, stdout_total), stderr: captured(stderr, stderr_total), wall_ms, cpu_ms, peak_memory, namespaces })
             }
             Ok(Ok((Answer::NotRun { why }, ..))) => Err(Error::Setup { why }),
+            Ok(Ok((Answer::Said { .. }, ..))) => Err(Error::Lost { why: why() }),
             Ok(Err(error)) => Err(Error::Lost { why: format!("{error}; {}", why()) }),
             Err(_) => Err(Error::Lost { why: format!("no answer within {} s; {}", wait.as_secs(), why()) }),
         }
@@ -194,8 +210,18 @@ impl Runner {
     }
 }
 
-fn receive(from: &mut impl Read) -> io::Result<(Answer, Vec<u8>, Vec<u8>)> {
-    Ok((wire::receive(from)?, wire::receive_bytes(from)?, wire::receive_bytes(from)?))
+fn receive(from: &mut impl Read, mut said: Option<Said>) -> io::Result<(Answer, Vec<u8>, Vec<u8>)> {
+    loop {
+        match wire::receive(from)? {
+            Answer::Said { stream } => {
+                let bytes = wire::receive_bytes(from)?;
+                if let Some(said) = &mut said {
+                    said(stream, &bytes);
+                }
+            }
+            answer => return Ok((answer, wire::receive_bytes(from)?, wire::receive_bytes(from)?)),
+        }
+    }
 }
 
 fn captured(bytes: Vec<u8>, total: u64) -> Captured {
@@ -219,8 +245,12 @@ fn tail(from: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
 /// The same spec with real paths, and the links that were named: bounds that go by name could be led elsewhere.
 fn resolve(spec: &Spec) -> Result<(Spec, Vec<(PathBuf, PathBuf)>), Error> {
     let mut links = Vec::new();
+    let meant = spec.meant.clone();
     let mut real = |path: &PathBuf| -> Result<PathBuf, Error> {
         let target = fs::canonicalize(path).map_err(|error| Error::Invalid { what: format!("{}: {error}", path.display()) })?;
+        if target != *path && meant.iter().any(|meant| meant.path == *path) {
+            return Err(Error::Invalid { what: OTHER.to_owned() });
+        }
         let parent = path.parent().unwrap_or(path);
         if target != *path && fs::canonicalize(parent).is_ok_and(|real| real == parent) {
             links.push((path.clone(), target.clone()));

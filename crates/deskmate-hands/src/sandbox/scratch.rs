@@ -39,7 +39,7 @@ impl Drop for Scratch {
 }
 
 /// Removes everything, also directories that a program closed against everybody. Symbolic links are not followed.
-pub(super) fn remove(path: &Path) {
+pub fn remove(path: &Path) {
     if fs::remove_dir_all(path).is_err() && open_up(path).is_ok() {
         drop(fs::remove_dir_all(path));
     }

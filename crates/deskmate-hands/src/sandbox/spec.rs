@@ -19,8 +19,14 @@ pub struct Spec {
     pub environment: BTreeMap<String, String>,
     /// Files and directories (with all beneath) that it may read and execute.
     pub read_only: Vec<PathBuf>,
-    /// Files and directories (with all beneath) that it may read and change, but not execute.
+    /// Files and directories (with all beneath) that it may read and change, but not execute unless it is said so.
     pub read_write: Vec<PathBuf>,
+    /// What some of these paths stand for. Should one lead to something else by the time it is given, nothing runs.
+    pub meant: Vec<Meant>,
+    /// Whether it may execute what lies in [`Spec::read_write`]: what it wrote or built itself.
+    pub execute: bool,
+    /// Whether it sees its own processes in `/proc`, where it has namespaces of its own. Without them it sees none.
+    pub own_proc: bool,
     /// Files that are put into the private directory before it starts.
     pub files: Vec<GivenFile>,
     /// Whether it may speak over the network.
@@ -45,6 +51,17 @@ impl<T: Into<String>> From<T> for Argument {
     }
 }
 
+/// What a granted path stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meant {
+    /// The path: absolute, and without links.
+    pub path: PathBuf,
+    /// The device.
+    pub dev: u64,
+    /// The inode.
+    pub ino: u64,
+}
+
 /// A file that is put into the private directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GivenFile {
@@ -60,6 +77,8 @@ pub struct GivenFile {
 pub enum Network {
     /// No sockets of any family.
     None,
+    /// TCP to this port, of whatever machine, and nothing else: no other port, no UDP, nothing that listens.
+    Port(u16),
     /// TCP and UDP as the desk itself could, its own loopback included. Unix sockets stay closed.
     Allowed,
 }
@@ -77,17 +96,42 @@ pub struct Limits {
     pub address_space: u64,
     /// Processes and threads at one time.
     pub processes: u64,
+    /// Files that one process has open at one time.
+    pub open_files: u64,
     /// Bytes of one file that it writes.
     pub file_size: u64,
     /// Bytes that are kept of its output, and as many of its errors. The rest is counted and dropped.
     pub output: u64,
+    /// Bytes that all files together hold in what it may change, and in its private directory. Looked at several times a
+    /// second, not at every write.
+    pub disk: u64,
+    /// Files and directories there.
+    pub files: u64,
+    /// Milliseconds that it has to end by itself, after it was asked to, when it is stopped or takes too long; with none it is
+    /// ended at once.
+    pub grace_ms: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { cpu_seconds: 30, wall_ms: 30_000, memory: 512 << 20, address_space: 4 << 30, processes: 32, file_size: 64 << 20, output: 256 << 10 }
+        Self {
+            cpu_seconds: 30,
+            wall_ms: 30_000,
+            memory: 512 << 20,
+            address_space: 4 << 30,
+            processes: 32,
+            open_files: 256,
+            file_size: 64 << 20,
+            output: 256 << 10,
+            disk: u64::MAX,
+            files: u64::MAX,
+            grace_ms: 0,
+        }
     }
 }
+
+/// Said of a path that leads to something else by now; without it, as whoever asked may not know it.
+pub(super) const OTHER: &str = "a folder that was to be given is not any more the one that was meant";
 
 /// More input or more given files than this are refused.
 const INPUT: usize = 64 << 20;
@@ -104,10 +148,21 @@ impl Spec {
             environment: BTreeMap::new(),
             read_only: Vec::new(),
             read_write: Vec::new(),
+            meant: Vec::new(),
+            execute: false,
+            own_proc: false,
             files: Vec::new(),
             network: Network::None,
             limits: Limits::default(),
         }
+    }
+
+    /// Refuses something else in the place of what was meant. Called with what is held already, which no name leads away.
+    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub(super) fn is_meant(&self, path: &Path, handle: impl std::os::fd::AsFd) -> Result<(), String> {
+        let Some(meant) = self.meant.iter().find(|meant| meant.path == path) else { return Ok(()) };
+        let found = rustix::fs::fstat(handle).map_err(|errno| format!("looking at what is given: {errno}"))?;
+        if (found.st_dev, found.st_ino) == (meant.dev, meant.ino) { Ok(()) } else { Err(OTHER.to_owned()) }
     }
 
     /// Refuses what cannot be meant, before anything is started.

@@ -1,7 +1,7 @@
 //! What the desk and the stages of a sandbox tell each other, over the pipes that they have anyway: a length, then JSON or
 //! bytes.
 
-use super::{Ended, Spec};
+use super::{Ended, Spec, Stream};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -19,11 +19,16 @@ pub(super) struct Job {
     pub(super) links: Vec<(PathBuf, PathBuf)>,
     /// Processes of this account that are there already: the kernel counts them too.
     pub(super) others: u64,
+    /// Whether the desk is told what it writes while it runs.
+    pub(super) followed: bool,
 }
 
-/// From the supervisor to the desk, when all has ended. The kept output and errors follow.
+/// From the supervisor to the desk, when all has ended. The kept output and errors follow: of a program that is followed, only
+/// their ends.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
+    /// It goes on, and has written the bytes that follow; only of programs that are followed.
+    Said { stream: Stream },
     /// The program ran.
     Ran { ended: Ended, wall_ms: u64, cpu_ms: u64, peak_memory: u64, stdout_total: u64, stderr_total: u64 },
     /// It was not run.

@@ -1,7 +1,7 @@
 //! Files that were not granted.
 
 use crate::bench::{Bench, copy, text, ways};
-use deskmate_hands::sandbox::Ended;
+use deskmate_hands::sandbox::{Ended, Meant};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -168,4 +168,33 @@ fn a_program_that_runs_as_its_owner_gives_nothing() {
 fn what_it_wrote_cannot_be_executed() {
     let bench = Bench::new();
     bench.only_outside("import os, shutil\nopen('copy', 'wb').write(open('/usr/lib/locale/C.utf8/LC_CTYPE', 'rb').read(0) or b'#!/usr/bin/python3\\nprint(\"done\")\\n')\nos.close(os.open('other', os.O_CREAT, 0o755)); open('other', 'w').write(open('copy').read()); os.execv('./other', ['other'])");
+}
+
+#[test]
+fn what_was_put_in_the_place_of_a_granted_folder_is_not_given() {
+    let bench = Bench::new();
+    for way in ways() {
+        let granted = bench.path("open");
+        let found = fs::metadata(&granted).unwrap();
+        let mut spec = bench.python("import os; print(sorted(os.listdir(BENCH + '/open')))");
+        spec.read_only.push(granted.clone());
+        spec.meant.push(Meant { path: granted.clone(), dev: found.dev(), ino: found.ino() });
+        assert_eq!(bench.prints(&spec, way), "['note']\n", "{way:?}");
+        let aside = bench.path("aside");
+        fs::rename(&granted, &aside).unwrap();
+        // Another folder under the same name: only whoever has hold of it can tell.
+        fs::rename(bench.path("home"), &granted).unwrap();
+        let response = bench.respond(&spec, way);
+        assert!(response.outcome.is_none() && response.error.as_ref().is_some_and(|error| error.contains("not any more the one")), "{way:?}: {response:?}");
+        fs::rename(&granted, bench.path("home")).unwrap();
+        // A link to another folder, and one to the very folder.
+        for target in ["home", "aside"] {
+            std::os::unix::fs::symlink(bench.path(target), &granted).unwrap();
+            let response = bench.respond(&spec, way);
+            assert!(response.outcome.is_none() && response.error.as_ref().is_some_and(|error| error.contains("not any more the one")), "{way:?}: {response:?}");
+            fs::remove_file(&granted).unwrap();
+        }
+        fs::rename(&aside, &granted).unwrap();
+        bench.nothing_left();
+    }
 }

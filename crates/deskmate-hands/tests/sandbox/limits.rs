@@ -109,3 +109,56 @@ fn too_large_a_file_is_refused() {
         assert_eq!(bench.prints(&spec, way), "File too large\n");
     }
 }
+
+#[test]
+fn writing_more_than_allowed_ends_it_and_so_do_too_many_files() {
+    let bench = Bench::new();
+    let much = "import time\nfor n in range(10000):\n  open(f'f{n}', 'wb').write(b'x' * 100000); time.sleep(0.002)";
+    let many = "import time\nfor n in range(100000):\n  open(f'f{n}', 'wb').close()\n  if n % 100 == 0: time.sleep(0.01)";
+    for way in ways() {
+        for (code, disk, files) in [(much, 5 << 20, u64::MAX), (many, u64::MAX, 2_000)] {
+            let mut spec = bench.python(code);
+            (spec.limits.disk, spec.limits.files) = (disk, files);
+            assert_eq!(bench.run(&spec, way).ended, Ended::Disk, "{way:?}");
+        }
+        let mut spec = bench.python("open('f', 'wb').write(b'x' * 100000); print('done')");
+        spec.limits.disk = 5 << 20;
+        assert_eq!(bench.prints(&spec, way), "done\n");
+    }
+}
+
+#[test]
+fn who_takes_too_long_is_asked_to_end_before_it_is_ended() {
+    let bench = Bench::new();
+    let polite = "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: (print('bye', flush=True), sys.exit(0)))\ntime.sleep(60)";
+    let stubborn = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('stays', flush=True)\nwhile True: time.sleep(1)";
+    for way in ways() {
+        for (code, says) in [(polite, "bye\n"), (stubborn, "stays\n")] {
+            let mut spec = bench.python(code);
+            (spec.limits.wall_ms, spec.limits.grace_ms) = (1_500, 700);
+            let outcome = bench.run(&spec, way);
+            assert_eq!((outcome.ended, text(&outcome.stdout.bytes).as_str()), (Ended::TimedOut, says), "{way:?}");
+            assert!(outcome.wall_ms < 20_000, "{}", outcome.wall_ms);
+        }
+    }
+}
+
+#[test]
+fn what_it_writes_is_executed_only_where_that_is_said() {
+    let bench = Bench::new();
+    let code = "import os, shutil, subprocess, sys\nplace = sys.argv[1] + '/own'\nshutil.copyfile('/usr/bin/true', place)\nos.chmod(place, 0o700) if os.stat(place).st_mode & 0o100 == 0 else None\nsubprocess.run([place], check=True)\nprint('done')";
+    let way = deskmate_hands::sandbox::Namespaces::Required;
+    if ways().all(|known| known != way) {
+        return;
+    }
+    for execute in [false, true] {
+        let mut spec = bench.python(code);
+        let folder = bench.path("open");
+        spec.read_write.push(folder.clone());
+        spec.read_only.push("/usr/bin/true".into());
+        spec.args.push(folder.to_string_lossy().into_owned().into());
+        spec.execute = execute;
+        let outcome = bench.run(&spec, way);
+        assert_eq!(text(&outcome.stdout.bytes) == "done\n", execute, "{}", text(&outcome.stderr.bytes));
+    }
+}

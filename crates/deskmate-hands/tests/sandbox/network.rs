@@ -106,3 +106,30 @@ fn with_the_network_allowed_tcp_works_and_unix_sockets_do_not() {
     }
     drop(stream);
 }
+
+#[test]
+fn with_one_port_tcp_reaches_that_port_and_nothing_else_works() {
+    let bench = Bench::new();
+    let (tcp, other) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let (port, closed) = (tcp.local_addr().unwrap().port(), other.local_addr().unwrap().port());
+    thread::spawn(move || tcp.incoming().for_each(drop));
+    thread::spawn(move || other.incoming().for_each(drop));
+    for way in ways() {
+        let mut spec = bench.python(&format!("import socket; socket.create_connection(('127.0.0.1', {port})); print('done')"));
+        spec.network = Network::Port(port);
+        assert_eq!(bench.prints(&spec, way), "done\n");
+        for act in [
+            format!("socket.create_connection(('127.0.0.1', {closed}))"),
+            "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)".to_owned(),
+            "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)".to_owned(),
+            "socket.socket(socket.AF_UNIX)".to_owned(),
+            "socket.create_server(('127.0.0.1', 0))".to_owned(),
+            format!("socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', {closed}))"),
+        ] {
+            let mut spec = bench.python(&format!("import socket; {act}; print('done')"));
+            spec.network = Network::Port(port);
+            let outcome = bench.run(&spec, way);
+            assert!(outcome.stdout.bytes.is_empty(), "{way:?} {act}: {}", text(&outcome.stdout.bytes));
+        }
+    }
+}

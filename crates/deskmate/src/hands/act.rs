@@ -1,7 +1,7 @@
 //! Steps of plans: doing them, finding out after a crash whether they were done, and taking them back.
 
 use deskmate_core::workspace::plan::{Action, Step, StepOutcome, StepState};
-use deskmate_hands::files::{self, Code, Done, Fault, Probe};
+use deskmate_hands::files::{self, Back, Code, Done, Fault, Probe};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,6 +14,10 @@ pub(super) struct Undoing {
 
 /// Does a step. After a crash (`again`: since when, in microseconds) it is first looked whether it was done already.
 pub(crate) fn act(root: &files::Root, step: &Step, again: Option<i64>) -> StepOutcome {
+    // Nobody approved it as something that is done.
+    if let Some(why) = &step.blocked {
+        return StepOutcome::new(StepState::Skipped, Some(why.clone()));
+    }
     if step.action == Action::Undo {
         return match serde_json::from_value::<Undoing>(step.exact.clone()) {
             Ok(undoing) => take_back(root, &undoing, again.is_some()),
@@ -41,7 +45,10 @@ fn take_back(root: &files::Root, undoing: &Undoing, again: bool) -> StepOutcome 
     let mut unclear_why = None;
     if again {
         match files::probe(root, &undoing.step, None) {
-            Ok(Probe::NotDone) => return StepOutcome::new(StepState::Done, None),
+            Ok(Probe::NotDone) => {
+                let left = files::settle(root, &undoing.done).err();
+                return StepOutcome::new(StepState::Done, left.map(|fault| format!("something of it may be left beside it: {}", fault.message)));
+            }
             Ok(Probe::Done(_)) => {}
             Ok(Probe::Unclear(why)) => unclear_why = Some(why),
             Err(fault) => unclear_why = Some(fault.message),
@@ -72,14 +79,20 @@ fn unclear(note: String) -> StepOutcome {
     StepOutcome::new(StepState::Unclear, Some(note))
 }
 
-/// The step that takes another one back, if that was done and can be.
-pub(super) fn reverse(step: &Step, outcome: &StepOutcome) -> Option<Step> {
-    let done: Done = serde_json::from_value(outcome.undo.clone()?).ok()?;
-    // The undoing of an undoing is made anew from what is there.
-    let exact: files::Step = serde_json::from_value(step.exact.clone()).ok()?;
-    if matches!(done, Done::Purged { .. }) {
-        return None;
-    }
-    let exact: Value = serde_json::to_value(Undoing { step: exact, done }).ok()?;
-    Some(Step { action: Action::Undo, from: step.to.clone(), to: step.from.clone(), exact, diff: None, irreversible: None, bytes: step.bytes })
+/// The step that takes another one back, if that was done. Whether it can be taken back as things are now is looked up, and
+/// told with it if not.
+pub(super) fn reverse(root: &files::Root, back: &mut Back, step: &Step, outcome: &StepOutcome) -> Option<Step> {
+    let done: Option<Done> = outcome.undo.clone().and_then(|undo| serde_json::from_value(undo).ok());
+    let exact: Option<files::Step> = serde_json::from_value(step.exact.clone()).ok();
+    let (exact, blocked) = match (outcome.state, exact, done) {
+        (StepState::Done, Some(step), Some(done)) => {
+            let blocked = back.check(root, &done).err();
+            (serde_json::to_value(Undoing { step, done }).ok()?, blocked)
+        }
+        (StepState::Done, ..) => (Value::Null, Some("what taking it back needs was not kept".to_owned())),
+        (StepState::Unclear, ..) => (Value::Null, Some("nobody knows whether it was done".to_owned())),
+        (StepState::Skipped | StepState::Failed, ..) => return None,
+    };
+    let (from, to) = (step.to.clone(), step.from.clone());
+    Some(Step { action: Action::Undo, from, to, exact, diff: None, irreversible: None, warning: step.warning.clone(), blocked, bytes: step.bytes })
 }

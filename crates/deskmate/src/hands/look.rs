@@ -11,9 +11,6 @@ use serde_json::Value;
 
 use super::fault;
 
-/// Entries of the trash that one look shows.
-const TRASH_MAX: usize = 1_000;
-
 /// Does one look. Blocks.
 pub(super) fn run(root: &files::Root, look: &Look, stop: &AtomicBool) -> Result<Value> {
     let watch = Watch { cancel: Some(stop), progress: None };
@@ -44,14 +41,20 @@ pub(super) fn run(root: &files::Root, look: &Look, stop: &AtomicBool) -> Result<
             value(&text(files::read(root, &look.path, part, ask.max_bytes).map_err(fault)?))
         }
         What::Search(ask) => {
-            let spec = SearchSpec { path: look.path.clone(), hidden: ask.hidden, ignored: ask.ignored, limit: ask.limit as usize, ..SearchSpec::default() };
+            let spec = SearchSpec {
+                path: look.path.clone(),
+                hidden: ask.hidden,
+                ignored: ask.ignored,
+                limit: ask.limit as usize,
+                after: ask.after.clone(),
+                ..SearchSpec::default()
+            };
             value(&search(root, ask, spec, &watch)?)
         }
-        What::Trash => {
-            let listing = files::list_trash(root, None, TRASH_MAX).map_err(fault)?;
-            let mut entries: Vec<TrashEntry> = listing.entries.into_iter().map(trashed).collect();
-            entries.sort_by_key(|entry| std::cmp::Reverse(entry.deleted_at));
-            value(&FoundTrash { entries, more: listing.next.is_some() })
+        What::Trash(ask) => {
+            let after = ask.after.as_ref().map(|(at, id)| (*at, id.as_str()));
+            let (entries, more) = files::newest_trash(root, after, ask.limit as usize, &watch).map_err(fault)?;
+            value(&FoundTrash { entries: entries.into_iter().map(trashed).collect(), more })
         }
     }
 }

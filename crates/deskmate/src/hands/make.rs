@@ -7,15 +7,13 @@ use std::sync::atomic::AtomicBool;
 use deskmate_core::limits::{PLAN_PART_BYTES, PLAN_PART_STEPS, PLAN_STEPS_MAX};
 use deskmate_core::workspace::plan::{Action, Ask, Step, StepOutcome, TextEdit, Wanted};
 use deskmate_core::{Error, Result};
-use deskmate_hands::files::{self, Blob, Found, How, OrganizeSpec, Part, ScanSpec, Watch};
+use deskmate_hands::files::{self, Back, Blob, Found, How, Mounts, OrganizeSpec, Part, ScanSpec, Watch};
 use serde_json::Value;
 use similar::TextDiff;
 
 use super::act::reverse;
 use super::fault;
 
-/// How much of a difference is shown.
-const DIFF_BYTES_MAX: usize = 64 * 1024;
 /// About what a step takes besides its paths and texts.
 const STEP_BYTES: usize = 450;
 /// Problems that are told of one plan.
@@ -57,10 +55,11 @@ impl<'p> Parts<'p> {
     }
 }
 
-/// A moment and a way to stop.
+/// A moment, a way to stop, and who is told how far it has come.
 pub(crate) struct Now<'n> {
     pub(crate) at_us: i64,
     pub(crate) stop: &'n AtomicBool,
+    pub(crate) tell: &'n (dyn Fn(files::Progress) + Sync),
 }
 
 /// Makes the steps of everything but undoings and programs. Blocks.
@@ -81,10 +80,10 @@ pub(crate) fn make(root: &files::Root, ask: &Ask, now: &Now<'_>, parts: &mut Par
     }
 }
 
-/// Makes the steps that take back others, the last one first.
-pub(crate) fn undo(steps: &[Step], outcomes: &[StepOutcome], parts: &mut Parts<'_>) -> Result<()> {
+/// Makes the steps that take back others, the last one first. `back` holds what was found out about those before.
+pub(crate) fn undo(root: &files::Root, back: &mut Back, steps: &[Step], outcomes: &[StepOutcome], parts: &mut Parts<'_>) -> Result<()> {
     for (step, outcome) in steps.iter().zip(outcomes).rev() {
-        if let Some(step) = reverse(step, outcome) {
+        if let Some(step) = reverse(root, back, step, outcome) {
             parts.push(step)?;
         }
     }
@@ -92,7 +91,7 @@ pub(crate) fn undo(steps: &[Step], outcomes: &[StepOutcome], parts: &mut Parts<'
 }
 
 fn organize(root: &files::Root, wanted: &OrganizeSpec, now: &Now<'_>, parts: &mut Parts<'_>) -> Result<()> {
-    let watch = Watch { cancel: Some(now.stop), progress: None };
+    let watch = Watch { cancel: Some(now.stop), progress: Some(now.tell) };
     let mut entries = Vec::new();
     // With what is hidden: a name that is taken is taken, seen or not.
     let spec = ScanSpec { path: wanted.path.clone(), hidden: true, ..ScanSpec::default() };
@@ -105,10 +104,12 @@ fn organize(root: &files::Root, wanted: &OrganizeSpec, now: &Now<'_>, parts: &mu
     if entries.len() > most {
         return Err(Error::invalid("root", format!("holds more than {most} files: take a smaller folder")));
     }
+    let mut mounts = Mounts::default();
     for planned in files::organize(entries, wanted).map_err(|why| Error::invalid("rules", why))?.moves {
         let bytes = planned.identity.size;
         let exact = files::Step::Move { from: planned.from.clone(), to: planned.to.clone(), identity: planned.identity };
-        parts.push(step(Action::Move, Some(planned.from), Some(planned.to), &exact, None, bytes)?)?;
+        let warning = parted(root, &mut mounts, &exact);
+        parts.push(Step { warning, ..step(Action::Move, Some(planned.from), Some(planned.to), &exact, None, bytes)? })?;
     }
     Ok(())
 }
@@ -116,7 +117,13 @@ fn organize(root: &files::Root, wanted: &OrganizeSpec, now: &Now<'_>, parts: &mu
 fn step(action: Action, from: Option<String>, to: Option<String>, exact: &files::Step, diff: Option<String>, bytes: u64) -> Result<Step> {
     let exact = serde_json::to_value(exact).map_err(|error| Error::conflict(format!("the step cannot be written: {error}")))?;
     let irreversible = (action == Action::Purge).then(|| "what leaves the trash is gone".to_owned());
-    Ok(Step { action, from, to, exact, diff, irreversible, bytes })
+    Ok(Step { action, from, to, exact, diff, irreversible, warning: None, blocked: None, bytes })
+}
+
+/// What is lost of a thing that goes to another file system.
+fn parted(root: &files::Root, mounts: &mut Mounts, exact: &files::Step) -> Option<String> {
+    let lost = "goes to another file system as a copy: extended attributes, access lists and further names of the same file (hard links) are lost";
+    mounts.parts(root, exact).then(|| lost.to_owned())
 }
 
 /// Every step as the caller named it; all problems are told at once.
@@ -124,6 +131,7 @@ fn single(root: &files::Root, wanted: &[Wanted], now: &Now<'_>, parts: &mut Part
     let mut problems = Vec::new();
     let mut targets = BTreeSet::new();
     for (number, one) in (1..).zip(wanted) {
+        (now.tell)(files::Progress { entries: number, bytes: 0 });
         let made = free(root, one, &mut targets).and_then(|()| look(root, one, now));
         match made {
             Ok(step) => parts.push(step)?,
@@ -190,7 +198,10 @@ fn look(root: &files::Root, one: &Wanted, now: &Now<'_>) -> Result<Step> {
         files::Step::Restore { to, .. } => Some(to.clone()),
         _ => one.to.clone(),
     };
-    step(one.action, one.from.clone(), target, &exact, diff, bytes)
+    let carried = files::carries_kept(root, &exact).map(|path| format!("takes {path} along, which version control or the system keeps by itself"));
+    let warnings: Vec<String> = carried.into_iter().chain(parted(root, &mut Mounts::default(), &exact)).collect();
+    let warning = (!warnings.is_empty()).then(|| warnings.join("; "));
+    Ok(Step { warning, ..step(one.action, one.from.clone(), target, &exact, diff, bytes)? })
 }
 
 /// A text with parts of it changed, each of which must be there exactly once.
@@ -206,15 +217,9 @@ fn edited(path: &str, old: &str, edits: &[TextEdit]) -> Result<String> {
     Ok(text)
 }
 
-/// What changes in a text, as people read it, cut where it is long.
+/// What changes in a text, as people read it: all of it, since that is what they approve.
 fn shown(path: &str, old: &str, new: &str) -> String {
-    let mut diff = TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(path, path).to_string();
-    if diff.len() > DIFF_BYTES_MAX {
-        let end = diff.floor_char_boundary(DIFF_BYTES_MAX);
-        diff.truncate(end);
-        diff.push_str("\n(and more: this is the beginning only)\n");
-    }
-    diff
+    TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(path, path).to_string()
 }
 
 fn document(root: &files::Root, path: &str, format: &str, content: &Value, parts: &mut Parts<'_>) -> Result<()> {

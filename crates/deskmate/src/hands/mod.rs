@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use deskmate_core::call::{Errand, Fetched, Hands};
+use deskmate_core::notify::{Outcome, Tell};
 use deskmate_core::workspace::{Look, Root, RootAccess};
 use deskmate_core::{Code, Error, Result};
 use deskmate_hands::sandbox::Runner;
@@ -30,11 +31,15 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::app::App;
+use crate::effects::notify::webhook::Refused;
+use crate::effects::notify::{self, Outlets};
 
 /// Looks at once: each may keep the disk busy.
 const LOOKS_AT_ONCE: usize = 8;
 /// Pages of the web that are read at once.
 const PAGES_AT_ONCE: usize = 8;
+/// Messages that somebody sends to try an outlet, at once.
+const MESSAGES_AT_ONCE: usize = 4;
 /// How long one look may take.
 const LOOK_MAX: Duration = Duration::from_secs(20);
 
@@ -44,12 +49,15 @@ pub(crate) struct Machine {
     open: Arc<Mutex<HashMap<String, (Root, files::Root)>>>,
     looks: Arc<Semaphore>,
     pages: Arc<Semaphore>,
+    messages: Arc<Semaphore>,
     client: Arc<web::Client>,
     runner: Arc<Runner>,
-    /// The desk's data directory, which no program gets.
-    own: Arc<OnceLock<PathBuf>>,
+    /// The desk's data directory, and what is kept outside of it: nobody who works with files gets at it.
+    own: Arc<OnceLock<Vec<PathBuf>>>,
     /// Whoever keeps the connections to servers behind the desk.
     visitor: Arc<OnceLock<App>>,
+    /// By which people are told.
+    outlets: Arc<OnceLock<Outlets>>,
 }
 
 impl Machine {
@@ -58,21 +66,61 @@ impl Machine {
             open: Arc::default(),
             looks: Arc::new(Semaphore::new(LOOKS_AT_ONCE)),
             pages: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
+            messages: Arc::new(Semaphore::new(MESSAGES_AT_ONCE)),
             client: Arc::default(),
             runner: Arc::default(),
             own: Arc::default(),
             visitor: Arc::default(),
+            outlets: Arc::default(),
         }
     }
 
     /// Says where the desk's own data lies.
-    pub(crate) fn keeps(&self, own: &Path) {
-        self.own.get_or_init(|| own.to_owned());
+    pub(crate) fn keeps(&self, own: Vec<PathBuf>) {
+        self.own.get_or_init(|| own);
+    }
+
+    /// Where the desk's own data lies: its data directory first.
+    pub(crate) fn own(&self) -> &[PathBuf] {
+        self.own.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// The desk's data directory.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.own().first().map(PathBuf::as_path)
+    }
+
+    /// What confines programs.
+    pub(crate) fn runner(&self) -> Arc<Runner> {
+        Arc::clone(&self.runner)
     }
 
     /// Says who keeps the connections to servers behind the desk.
     pub(crate) fn visits(&self, app: &App) {
         self.visitor.get_or_init(|| app.clone());
+    }
+
+    /// Says by which outlets people are told.
+    pub(crate) fn tells(&self, outlets: &Outlets) {
+        self.outlets.get_or_init(|| outlets.clone());
+    }
+
+    /// Sends a message to a person now, and answers what became of it: that it did not arrive is an answer, too.
+    async fn tell(&self, tell: &Tell) -> Result<Value> {
+        let starting = || Error::new(Code::Unavailable, "this server is only starting").hint("try again in a moment");
+        let (app, outlets) = self.visitor.get().zip(self.outlets.get()).ok_or_else(starting)?;
+        let unknown = || Error::not_found(format!("this server's configuration has no outlet {}", tell.channel.outlet));
+        let outlet = outlets.find(&tell.channel.outlet).ok_or_else(unknown)?;
+        let sent = notify::send(app, outlet, tell.channel.to.as_deref(), &tell.letter(outlets.base(app))).await;
+        let failed = |error: String, permanent: bool| Outcome { arrived: false, error: Some(error), permanent, receipt: None };
+        let outcome = match sent {
+            Ok(receipt) => Outcome { arrived: true, error: None, permanent: false, receipt },
+            Err(Refused::Gone) => failed("the receiver says that it is gone for good".to_owned(), true),
+            Err(Refused::Never(error)) => failed(error, true),
+            Err(Refused::Later { error, by }) => failed(format!("{error}, and asks to wait {} s", by.as_secs()), false),
+            Err(Refused::Other(error)) => failed(error, false),
+        };
+        serde_json::to_value(outcome).map_err(|error| Error::new(Code::Internal, error.to_string()))
     }
 
     /// The open folder of a root. It is opened once, and anew when what is in force says something else of it.
@@ -87,7 +135,7 @@ impl Machine {
             RootAccess::Read => files::Access::Read,
             RootAccess::Write => files::Access::Write,
         };
-        let spec = files::RootSpec { name: root.name.clone(), path: PathBuf::from(&root.path), access, deny: root.deny.clone() };
+        let spec = files::RootSpec { name: root.name.clone(), path: PathBuf::from(&root.path), access, deny: root.deny.clone(), own: self.own().to_vec() };
         let folder = files::Root::open(&spec).map_err(fault)?;
         open.insert(root.name.clone(), (root.clone(), folder.clone()));
         Ok(folder)
@@ -132,10 +180,20 @@ impl Hands for Machine {
                     let found = app.gateway.visit(app, &mount).await?;
                     serde_json::to_value(found).map_err(|error| Error::new(Code::Internal, error.to_string()))
                 }
+                Errand::Pdf { text } => {
+                    let _permit = place(&machine.looks).await?;
+                    let made = tokio::task::spawn_blocking(move || document::bytes("pdf", &Value::String(text)));
+                    let (bytes, _) = made.await.map_err(|error| Error::new(Code::Internal, error.to_string()))??;
+                    Ok(serde_json::json!({ "base64": data_encoding::BASE64.encode(&bytes) }))
+                }
                 Errand::Connections => Ok(machine.visitor.get().map(|app| app.gateway.connections()).unwrap_or_default()),
                 Errand::Page { url } => {
                     let _permit = place(&machine.pages).await?;
                     page::read(&machine.client, &url).await
+                }
+                Errand::Tell(tell) => {
+                    let _permit = place(&machine.messages).await?;
+                    machine.tell(&tell).await
                 }
             }
         })

@@ -9,7 +9,7 @@ use deskmate_core::workspace::Root;
 use deskmate_core::workspace::plan::{Action, Program, Ran, Step, StepOutcome, StepState};
 use deskmate_core::{Code, Error, Result};
 use deskmate_hands::files::{self, Identity, Kind, ListSpec, RootSpec, ScanSpec, Watch};
-use deskmate_hands::sandbox::{self, Captured, Ended, Network, Spec, Stop, python_spec};
+use deskmate_hands::sandbox::{self, Captured, Ended, Meant, Network, Spec, Stop, python_spec};
 
 use super::{Machine, fault};
 
@@ -43,6 +43,8 @@ pub(crate) fn step(machine: &Machine, root: Option<&Root>, program: &Program) ->
         exact,
         diff: Some(program.code.clone()),
         irreversible: Some("what a program did is not taken back".to_owned()),
+        warning: None,
+        blocked: None,
         bytes: program.code.len() as u64,
     })
 }
@@ -68,6 +70,7 @@ fn prepare(machine: &Machine, root: Option<&Root>, step: &Step) -> Result<(Spec,
     if let Some(granted) = &granted {
         spec.read_only.extend(granted.read.iter().cloned());
         spec.read_write.extend(granted.write.iter().cloned());
+        spec.meant.clone_from(&granted.meant);
         spec.environment.insert("WORKSPACE".to_owned(), granted.folder.to_string_lossy().into_owned());
     }
     Ok((spec, granted))
@@ -88,6 +91,7 @@ fn confined(machine: &Machine, spec: &Spec, granted: Option<&Granted>, quit: &St
         Ended::TimedOut => ("timed_out", None, Some("it took too long and was ended, with all that it had started".to_owned())),
         Ended::CpuTime => ("cpu_time", None, Some("it used more processor time than allowed and was ended".to_owned())),
         Ended::Memory => ("memory", None, Some("it held more memory than allowed and was ended".to_owned())),
+        Ended::Disk => ("disk", None, Some("it wrote more than allowed and was ended".to_owned())),
         Ended::Stopped => ("stopped", None, Some("somebody stopped it".to_owned())),
     };
     let (written, removed, all_listed) = match granted {
@@ -122,34 +126,39 @@ struct Granted {
     folder: PathBuf,
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
+    /// What all of these are, so that nothing else is given in their place.
+    meant: Vec<Meant>,
     /// The folders that it may change, relative to the root.
     changeable: Vec<String>,
 }
 
 impl Granted {
     /// The folders on this machine. The sandbox goes by their paths, so each must lead, without any link, to the very folder
-    /// that is found beneath the root; and none may hold what the root withholds, or what is the desk's own.
+    /// that is found beneath the root, and the sandbox looks again once it has hold of it; and none may hold what the root
+    /// withholds, or what is the desk's own.
     fn find(machine: &Machine, root: &Root, program: &Program) -> Result<Self> {
         let open = machine.root(root)?;
         let away = |error: std::io::Error| Error::new(Code::Unavailable, format!("the root {} cannot be looked at: {}", root.name, error.kind()));
         let base = std::fs::canonicalize(&root.path).map_err(away)?;
-        let own = machine.own.get().map(std::fs::canonicalize).transpose().map_err(away)?;
-        let find = |path: &String| -> Result<PathBuf> {
+        let own: Vec<PathBuf> = machine.own().iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
+        let mut meant = Vec::new();
+        let mut find = |path: &String| -> Result<PathBuf> {
             let found = open.identify(path, false).map_err(fault)?;
             let place = base.join(path);
             let meta = std::fs::symlink_metadata(&place).map_err(away)?;
             if found.kind != Kind::Folder || (meta.dev(), meta.ino()) != (found.dev, found.ino) || std::fs::canonicalize(&place).map_err(away)? != place {
                 return Err(Error::invalid("path", format!("{path} is not a folder, or lies behind a link")));
             }
-            if own.as_ref().is_some_and(|own| own.starts_with(&place) || place.starts_with(own)) {
+            if own.iter().any(|own| own.starts_with(&place) || place.starts_with(own)) {
                 return Err(Error::forbidden(format!("{path} holds the desk's own data")));
             }
             withholds_nothing(root, &open, path)?;
+            meant.push(Meant { path: place.clone(), dev: found.dev, ino: found.ino });
             Ok(place)
         };
-        let read = program.read.iter().map(find).collect::<Result<_>>()?;
-        let write = program.write.iter().map(find).collect::<Result<_>>()?;
-        Ok(Self { folder: base.join(&program.folder), root: open, read, write, changeable: program.write.clone() })
+        let read = program.read.iter().map(&mut find).collect::<Result<_>>()?;
+        let write = program.write.iter().map(&mut find).collect::<Result<_>>()?;
+        Ok(Self { folder: base.join(&program.folder), root: open, read, write, meant, changeable: program.write.clone() })
     }
 
     /// What lies in the folders that may be changed; `None` if that is too much.
@@ -170,7 +179,7 @@ fn withholds_nothing(root: &Root, open: &files::Root, path: &str) -> Result<()> 
     if root.deny.is_empty() {
         return Ok(());
     }
-    let spec = RootSpec { name: root.name.clone(), path: PathBuf::from(&root.path), access: files::Access::Read, deny: Vec::new() };
+    let spec = RootSpec { name: root.name.clone(), path: PathBuf::from(&root.path), access: files::Access::Read, deny: Vec::new(), own: Vec::new() };
     let whole = files::Root::open(&spec).map_err(fault)?;
     let count = |root: &files::Root| {
         let spec = ScanSpec { path: path.to_owned(), ..ScanSpec::default() };

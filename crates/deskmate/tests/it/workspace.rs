@@ -320,3 +320,233 @@ fn the_trash_is_emptied_of_what_is_old_only_where_a_setting_says_so() {
     let told = person(&desk, &["call", "desk_record_list", "kind=trash.expired", "--passphrase-stdin", "--json"]);
     assert!(told.to_string().contains("\"deleted\":1"), "{told}");
 }
+
+#[test]
+fn the_desks_own_data_is_not_there_even_beneath_a_root() {
+    let around = tempfile::tempdir().unwrap();
+    std::fs::write(around.path().join("note"), "mine").unwrap();
+    let desk = Desk::within(around.path());
+    let token = desk.register("code");
+    open(&desk, &format!("workspace: {{ roots: [{{ name: all, path: {}, access: write }}] }}\n", around.path().display()));
+    let home = desk.path().file_name().unwrap().to_str().unwrap();
+    assert!(desk.path().join("record.key").exists() && desk.path().parent() == Some(around.path()));
+    let mut client = agent(&desk, &token);
+    let listed = ask(&mut client, "list_files", json!({ "root": "all", "hidden": true, "ignored": true }));
+    assert_eq!(listed["items"].as_array().unwrap().iter().map(|item| item["path"].as_str().unwrap()).collect::<Vec<_>>(), ["all/note"]);
+    for path in [format!("all/{home}/record.key"), desk.path().join("desk.db").display().to_string()] {
+        let refused = ask(&mut client, "read_file", json!({ "path": path }));
+        assert_eq!(refused["_meta"]["deskmate/error"]["code"], "not_found", "{refused}");
+    }
+    let found = ask(&mut client, "search_files", json!({ "name": "desk.db", "hidden": true, "ignored": true }));
+    assert_eq!(found["matches"], json!([]));
+    let scan = ask(&mut client, "scan_index", json!({ "root": "all" }));
+    assert_eq!(scan["result"]["total"]["files"], 1, "{scan}");
+    for step in
+        [json!({ "action": "copy", "from": format!("{home}/record.key"), "to": "key" }), json!({ "action": "write", "to": format!("{home}/x"), "text": "" })]
+    {
+        let plan = ask(&mut client, "change_plan", json!({ "root": "all", "steps": [step] }));
+        assert_eq!(plan["state"], "failed", "{plan}");
+    }
+    let plan = ask(&mut client, "organize_plan", json!({ "root": "all", "recursive": true }));
+    assert_eq!((&plan["count"], &plan["moves"][0]["from"]), (&json!(1), &json!("all/note")), "{plan}");
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_told_before_anybody_approves() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    let steps = json!([
+        { "action": "move", "from": "a.txt", "to": "moved/a.txt" },
+        { "action": "trash", "from": "plain" },
+        { "action": "write", "to": "new.md", "text": "new" },
+        { "action": "replace", "to": "c.pdf", "text": "other" }
+    ]);
+    let plan = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": steps }));
+    approve(&desk, &plan);
+    assert_eq!(ask(&mut client, "execute_plan", json!({ "plan_id": plan["plan_id"] }))["applied"], 4);
+    std::fs::write(folder.path().join("new.md"), "edited since").unwrap();
+    std::fs::write(folder.path().join("a.txt"), "another").unwrap();
+    let kept = std::fs::read_dir(folder.path().join(".trash/files")).unwrap().map(|entry| entry.unwrap().path());
+    std::fs::remove_file(kept.into_iter().find(|path| path.to_string_lossy().contains("plain")).unwrap()).unwrap();
+    let undo = ask(&mut client, "undo_plan", json!({ "plan_id": plan["plan_id"] }));
+    assert_eq!((&undo["state"], &undo["count"]), (&json!("ready"), &json!(4)), "{undo}");
+    let whole = ask(&mut client, "get_plan", json!({ "plan_id": undo["plan_id"] }));
+    let blocked: Vec<&Value> = whole["steps"].as_array().unwrap().iter().map(|step| &step["blocked"]).collect();
+    let says = ["", "it was changed since", "it is not in the trash any more", "something else is at a.txt by now"];
+    assert_eq!(blocked.iter().map(|why| why.as_str().unwrap_or_default()).collect::<Vec<_>>(), says, "{whole}");
+    let waits = person(&desk, &["inbox", "--passphrase-stdin", "show", undo["request_id"].as_str().unwrap(), "--json"]);
+    assert!(waits.to_string().contains("3 of 4 steps cannot be done as things are"), "{waits}");
+    approve(&desk, &undo);
+    let undone = ask(&mut client, "execute_plan", json!({ "plan_id": undo["plan_id"] }));
+    assert_eq!((&undone["state"], &undone["applied"], &undone["skipped"]), (&json!("partly"), &json!(1), &json!(3)), "{undone}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("c.pdf")).unwrap(), "three");
+    assert_eq!(std::fs::read_to_string(folder.path().join("new.md")).unwrap(), "edited since");
+    // The way back is not offered twice, and refused in so many words.
+    assert!(!undone["next"].as_str().unwrap().contains("undo_plan"), "{undone}");
+    let again = ask(&mut client, "undo_plan", json!({ "plan_id": undo["plan_id"] }));
+    assert!(again.to_string().contains("not taken back itself"), "{again}");
+    // Nothing is left that could come back.
+    let hopeless = ask(&mut client, "undo_plan", json!({ "plan_id": plan["plan_id"] }));
+    assert_eq!(hopeless["state"], "failed", "{hopeless}");
+    assert!(hopeless["note"].as_str().unwrap().contains("nothing of this can be done as things are"), "{hopeless}");
+}
+
+#[test]
+fn what_clients_of_earlier_servers_send_is_understood() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    std::fs::write(folder.path().join("long.txt"), "x".repeat(1_200_000)).unwrap();
+    let read = ask(&mut client, "read_file", json!({ "path": "notes/long.txt", "max_bytes": 1_000_000 }));
+    assert_eq!((&read["read_bytes"], &read["truncated"]), (&json!(400_000), &json!(true)), "{}", read.to_string().len());
+    let whole = folder.path().to_str().unwrap();
+    let plan = ask(&mut client, "soft_delete", json!({ "path": folder.path().join("plain"), "workspace_root": whole }));
+    assert_eq!(plan["state"], "ready", "{plan}");
+    let elsewhere = ask(&mut client, "soft_delete", json!({ "path": "notes/plain", "workspace_root": "notes/sub" }));
+    assert!(elsewhere.to_string().contains("does not lie in"), "{elsewhere}");
+    approve(&desk, &plan);
+    let wrong = ask(&mut client, "execute_plan", json!({ "plan_job_id": plan["plan_job_id"], "workspace_root": "other" }));
+    assert_eq!(wrong["_meta"]["deskmate/error"]["code"], "not_found", "{wrong}");
+    let done = ask(&mut client, "execute_plan", json!({ "plan_job_id": plan["plan_job_id"], "workspace_root": whole }));
+    assert_eq!(done["applied"], 1, "{done}");
+    let id = ask(&mut client, "list_trash", json!({ "root": "notes" }))["items"][0]["trash_id"].as_str().unwrap().to_owned();
+    for item in [format!("{whole}/.trash/files/{id}"), format!("{whole}/.trash/{id}"), format!("notes/.trash/files/{id}"), id.clone()] {
+        let back = ask(&mut client, "restore", json!({ "trash_item_path": item, "restore_to": format!("{whole}/back"), "workspace_root": whole }));
+        assert_eq!((&back["state"], &back["moves"][0]["to"]), (&json!("ready"), &json!("notes/back")), "{item}: {back}");
+    }
+    for wrong in [
+        json!({ "trash_item_path": format!("{whole}/sub/d.txt") }),
+        json!({ "trash_item_path": "/etc/.trash/files/x" }),
+        json!({}),
+        json!({ "trash_id": id, "trash_item_path": id }),
+    ] {
+        let refused = client.tool("restore", wrong.clone());
+        assert_eq!(refused["isError"], true, "{wrong}: {refused}");
+    }
+}
+
+#[test]
+fn the_trash_and_what_is_found_come_in_pages() {
+    let (desk, folder, token) = desk();
+    let trash = folder.path().join(".trash");
+    for part in ["files", "info"] {
+        std::fs::create_dir_all(trash.join(part)).unwrap();
+    }
+    // The names go against the times, so that an order by name would be told.
+    for number in 0..1_203 {
+        let (id, at) = (format!("{:05}", 9_999 - number), format!("2026-01-{:02}T{:02}:{:02}:00", 1 + number / 1_000, number / 60 % 16, number % 60));
+        std::fs::write(trash.join("files").join(&id), "x").unwrap();
+        std::fs::write(trash.join("info").join(format!("{id}.trashinfo")), format!("[Trash Info]\nPath=old/{id}\nDeletionDate={at}\n")).unwrap();
+    }
+    let mut client = agent(&desk, &token);
+    let (mut times, mut ids, mut cursor) = (Vec::new(), std::collections::BTreeSet::new(), Value::Null);
+    loop {
+        let page = ask(&mut client, "list_trash", json!({ "root": "notes", "limit": 500, "cursor": cursor }));
+        let items = page["items"].as_array().unwrap_or_else(|| panic!("{page}"));
+        times.extend(items.iter().map(|item| item["deleted_at"].as_str().unwrap().to_owned()));
+        ids.extend(items.iter().map(|item| item["trash_id"].as_str().unwrap().to_owned()));
+        cursor = page["next_cursor"].clone();
+        assert_eq!(page["truncated"] == true, !cursor.is_null());
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert!(times.is_sorted_by(|a, b| a >= b) && times.len() == 1_203 && ids.len() == 1_203, "{} {}", times.len(), ids.len());
+    for number in 0..7 {
+        std::fs::write(folder.path().join(format!("sub/{number}.log")), "hit\nmiss\nhit\nhit\n").unwrap();
+    }
+    let pages = |client: &mut Client, asked: Value| {
+        let (mut found, mut cursor) = (Vec::new(), Value::Null);
+        loop {
+            let mut input = asked.clone();
+            input["cursor"] = cursor;
+            let page = ask(client, "search_files", input);
+            found.extend(page["matches"].as_array().unwrap_or_else(|| panic!("{page}")).iter().map(|one| format!("{}:{}", one["path"], one["line"])));
+            cursor = page["next_cursor"].clone();
+            if cursor.is_null() {
+                return found;
+            }
+        }
+    };
+    for asked in [json!({ "root": "notes", "text": "^hit" }), json!({ "root": "notes", "name": "*.log" })] {
+        let mut in_pages = asked.clone();
+        in_pages["limit"] = json!(2);
+        let whole = pages(&mut client, asked);
+        assert!(whole.len() >= 7, "{whole:?}");
+        assert_eq!(pages(&mut client, in_pages), whole);
+    }
+}
+
+#[test]
+fn what_version_control_and_the_system_keep_is_left_to_them() {
+    let (desk, folder, token) = desk();
+    for path in ["repo/.git/config", "repo/main.rs", "lost+found/x"] {
+        std::fs::create_dir_all(folder.path().join(path).parent().unwrap()).unwrap();
+        std::fs::write(folder.path().join(path), "x").unwrap();
+    }
+    let mut client = agent(&desk, &token);
+    for (step, says) in [
+        (json!({ "action": "move", "from": "repo/.git/config", "to": "config" }), "version control"),
+        (json!({ "action": "move", "from": "a.txt", "to": "repo/.GIT/hooks/pre-commit" }), "version control"),
+        (json!({ "action": "write", "to": "repo/.git/hooks/post-checkout", "text": "#!/bin/sh" }), "version control"),
+        (json!({ "action": "trash", "from": "repo/.git" }), "version control"),
+        (json!({ "action": "replace", "to": "repo/.git/config", "text": "" }), "version control"),
+        (json!({ "action": "move", "from": "lost+found/x", "to": "x" }), "operating system"),
+        (json!({ "action": "make_folder", "to": ".Trash-1000/files" }), "operating system"),
+    ] {
+        let plan = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": [step] }));
+        assert!(plan["state"] == "failed" && plan["note"].as_str().unwrap().contains(says), "{step}: {plan}");
+    }
+    let moves = ask(&mut client, "organize_plan", json!({ "root": "notes", "moves": [{ "from": "repo/.git", "to": "git" }] }));
+    assert_eq!(moves["state"], "failed", "{moves}");
+    // A whole repository may go elsewhere, and whoever decides is told what goes along.
+    let plan = ask(&mut client, "organize_plan", json!({ "root": "notes", "moves": [{ "from": "repo", "to": "old/repo" }] }));
+    assert!(plan["moves"][0]["warning"].as_str().is_some_and(|why| why.contains("repo/.git")), "{plan}");
+    let waits = person(&desk, &["inbox", "--passphrase-stdin", "show", plan["request_id"].as_str().unwrap(), "--json"]);
+    assert!(waits.to_string().contains("1 of 1 steps carry a warning"), "{waits}");
+    let tidy = ask(&mut client, "organize_plan", json!({ "root": "notes", "recursive": true }));
+    assert!(!tidy.to_string().contains("lost+found") && !tidy.to_string().contains("notes/repo"), "{tidy}");
+    // What is the system's own is looked at only.
+    open(&desk, "workspace: { roots: [{ name: system, path: /etc, access: write }] }\n");
+    let plan = ask(&mut client, "change_plan", json!({ "root": "system", "steps": [{ "action": "write", "to": "x", "text": "" }] }));
+    assert!(plan["note"].as_str().is_some_and(|note| note.contains("for looking only")), "{plan}");
+}
+
+#[test]
+fn whoever_decides_can_read_all_that_changes() {
+    let (desk, _folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    let text = (0..9_000).map(|number| format!("line {number} of a long text\n")).collect::<Vec<_>>().concat();
+    let plan = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": [{ "action": "write", "to": "long.md", "text": text }] }));
+    let whole = ask(&mut client, "get_plan", json!({ "plan_id": plan["plan_id"] }));
+    let all = whole["steps"][0]["diff_bytes"].as_u64().unwrap();
+    assert!(all > 200_000 && whole["steps"][0]["diff"].as_str().unwrap().len() <= 64 * 1024);
+    let (mut read, mut offset) = (String::new(), json!(0));
+    while !offset.is_null() {
+        let page = ask(&mut client, "read_diff", json!({ "plan_id": plan["plan_id"], "number": 1, "offset": offset }));
+        read.push_str(page["diff"].as_str().unwrap_or_else(|| panic!("{page}")));
+        offset = page["next_offset"].clone();
+    }
+    assert!(read.len() as u64 == all && read.ends_with("+line 8999 of a long text\n"));
+    let none = ask(&mut client, "read_diff", json!({ "plan_id": plan["plan_id"], "number": 2 }));
+    assert_eq!(none["_meta"]["deskmate/error"]["code"], "not_found", "{none}");
+}
+
+#[test]
+fn making_a_plan_tells_how_far_it_is() {
+    let (desk, folder, token) = desk();
+    for number in 0..60_000 {
+        let place = folder.path().join(format!("many/{}", number / 1_000));
+        if number % 1_000 == 0 {
+            std::fs::create_dir_all(&place).unwrap();
+        }
+        std::fs::File::create(place.join(format!("{number}.dat"))).unwrap();
+    }
+    let mut client = agent(&desk, &token);
+    let plan = ask(&mut client, "organize_plan", json!({ "root": "notes/many", "recursive": true, "timeout_seconds": 0 }));
+    let job = format!("job={}", plan["plan_job_id"].as_str().unwrap());
+    let text = until("it tells how far it is", || {
+        let seen = person(&desk, &["call", "desk_job_get", &job, "--passphrase-stdin", "--json"]);
+        seen["progress"]["text"].as_str().map(str::to_owned)
+    });
+    assert!(text.starts_with("looked at ") && text.contains("entries"), "{text}");
+}

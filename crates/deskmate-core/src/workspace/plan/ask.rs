@@ -10,7 +10,7 @@ use super::super::root::{Root, RootAccess};
 use super::model::{Action, Ask, OrganizeRule, PlanState, TextEdit, Wanted};
 use super::rows::{self, Plan};
 use super::show::PlanOut;
-use super::{ASKED, PLAN_JOB};
+use super::{ASKED, PLAN_JOB, PURGE, UNDO, python};
 use crate::call::Cx;
 use crate::job::{self, NewJob};
 use crate::limits::{CONTENT_BYTES_MAX, PLAN_DOCUMENT_BYTES_MAX, PLAN_WANTED_MAX, PLANNING_MAX, ROOT_DENY_MAX};
@@ -251,6 +251,8 @@ pub(in crate::workspace) fn change_plan(cx: &mut Cx<'_, '_>, input: ChangePlan) 
 pub(in crate::workspace) struct SoftDelete {
     /// Which, such as `notes/2026/plan.md`.
     path: String,
+    /// The folder that it has to lie in: the name of a root, or a path beneath it. It need not be given.
+    workspace_root: Option<String>,
     /// Why, for the person who decides.
     reasoning: Option<String>,
     /// How long to wait for the plan, at most 25 seconds; 25 if not given.
@@ -260,6 +262,11 @@ pub(in crate::workspace) struct SoftDelete {
 
 pub(in crate::workspace) fn soft_delete(cx: &mut Cx<'_, '_>, input: SoftDelete) -> Result<PlanOut> {
     let place = place::find(cx, "path", Some(&input.path))?;
+    if let Some(folder) = &input.workspace_root
+        && !place::within(cx, "path", folder, &input.path)?
+    {
+        return Err(Error::invalid("path", "does not lie in `workspace_root`"));
+    }
     if place.path.is_empty() {
         return Err(Error::invalid("path", "names the root itself"));
     }
@@ -273,8 +280,12 @@ pub(in crate::workspace) fn soft_delete(cx: &mut Cx<'_, '_>, input: SoftDelete) 
 pub(in crate::workspace) struct Restore {
     /// The root; the only one if not given.
     root: Option<String>,
+    /// The same as `root`, as clients of earlier servers name it.
+    workspace_root: Option<String>,
     /// The id that list_trash shows.
-    trash_id: String,
+    trash_id: Option<String>,
+    /// Or the path of the thing in the trash, as clients of earlier servers name it.
+    trash_item_path: Option<String>,
     /// Where to; where it was if not given.
     restore_to: Option<String>,
     /// Why, for the person who decides.
@@ -285,13 +296,41 @@ pub(in crate::workspace) struct Restore {
 }
 
 pub(in crate::workspace) fn restore(cx: &mut Cx<'_, '_>, input: Restore) -> Result<PlanOut> {
-    let place = place::find(cx, "root", input.root.as_deref())?;
+    let (id, root) = match (input.trash_id, input.trash_item_path, input.root.or(input.workspace_root)) {
+        (Some(id), None, root) => (trash_id(&id)?, root),
+        (None, Some(path), root) => item(cx, &path, root)?,
+        _ => return Err(Error::invalid("trash_id", "give either `trash_id` or `trash_item_path`")),
+    };
+    let place = place::find(cx, "root", root.as_deref())?;
     let to = input.restore_to.as_deref().map(|to| place::find(cx, "restore_to", Some(to))).transpose()?;
     if to.as_ref().is_some_and(|to| to.root.name != place.root.name || to.path.is_empty()) {
         return Err(Error::invalid("restore_to", "must be beneath the same root"));
     }
-    let step = Wanted { action: Action::Restore, from: Some(trash_id(&input.trash_id)?), to: to.map(|to| to.path), text: None, edits: Vec::new() };
+    let step = Wanted { action: Action::Restore, from: Some(id), to: to.map(|to| to.path), text: None, edits: Vec::new() };
     start(cx, &place, "restore", &Ask::Steps { steps: vec![step] }, input.reasoning.as_deref(), None)
+}
+
+/// The id of something in the trash, and its root, by its path there. Earlier servers had no folder `files` in it.
+fn item(cx: &mut Cx<'_, '_>, path: &str, root: Option<String>) -> Result<(String, Option<String>)> {
+    let wrong = || Error::invalid("trash_item_path", "is not the path of something in the trash");
+    let Some((before, within)) = path.trim_end_matches('/').split_once(".trash/") else {
+        // A name alone is an id.
+        return if path.contains('/') { Err(wrong()) } else { Ok((trash_id(path)?, root)) };
+    };
+    let id = trash_id(within.strip_prefix("files/").unwrap_or(within)).map_err(|_| wrong())?;
+    let named = match before.trim_end_matches('/') {
+        "" => return Ok((id, root)),
+        named => place::find(cx, "trash_item_path", Some(named))?,
+    };
+    if !named.path.is_empty() {
+        return Err(wrong());
+    }
+    if let Some(root) = &root
+        && place::find(cx, "root", Some(root))?.root.name != named.root.name
+    {
+        return Err(Error::invalid("trash_item_path", "is not in the trash of this root"));
+    }
+    Ok((id, Some(named.root.name)))
 }
 
 /// An id of the trash is one name.
@@ -319,7 +358,7 @@ pub(in crate::workspace) fn purge_trash(cx: &mut Cx<'_, '_>, input: PurgeTrash) 
     let place = place::find(cx, "root", input.root.as_deref())?;
     let steps = input.trash_ids.iter().map(|id| Ok(Wanted { action: Action::Purge, from: Some(trash_id(id)?), to: None, text: None, edits: Vec::new() }));
     let steps = counted(steps.collect::<Result<Vec<_>>>()?)?;
-    start(cx, &place, "purge", &Ask::Steps { steps }, None, None)
+    start(cx, &place, PURGE, &Ask::Steps { steps }, None, None)
 }
 
 /// Plan to take back what another plan did: everything goes back to where it was, with its bytes, mode and times. A person
@@ -341,8 +380,17 @@ pub(in crate::workspace) fn undo_plan(cx: &mut Cx<'_, '_>, input: UndoPlan) -> R
     if !plan.state.has_run() {
         return Err(Error::conflict(format!("this plan is {}; only what was done can be taken back", plan.state.name())));
     }
+    let why = match plan.kind.as_str() {
+        UNDO => Some("what was taken back is not taken back itself: plan the change again"),
+        PURGE => Some("what was deleted for ever does not come back"),
+        python::KIND => Some("what a program did is not taken back"),
+        _ => None,
+    };
+    if let Some(why) = why {
+        return Err(Error::conflict(why));
+    }
     let place = place::find(cx, "root", Some(&plan.root))?;
-    start(cx, &place, "undo", &Ask::Undo { plan: plan.id.clone() }, input.reasoning.as_deref(), Some(plan.id))
+    start(cx, &place, UNDO, &Ask::Undo { plan: plan.id.clone() }, input.reasoning.as_deref(), Some(plan.id))
 }
 
 /// Plan to write a spreadsheet. A person approves it; then execute_plan writes it.

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::judge;
 use super::super::root::{Root, RootAccess};
+use super::super::{judge, place};
 use super::make::{approved_parts, not_made};
 use super::model::{PlanState, Step, StepOutcome, StepState};
 use super::rows::{self, Plan, unreadable};
@@ -27,6 +27,8 @@ pub(in crate::workspace) struct ExecutePlan {
     plan_id: Option<String>,
     /// The job that made it.
     plan_job_id: Option<String>,
+    /// The root that it is for: its name, or a path beneath it. It need not be given.
+    workspace_root: Option<String>,
     /// How long to wait until it is done, at most 25 seconds; 25 if not given.
     #[expect(dead_code, reason = "whoever holds the call reads it")]
     timeout_seconds: Option<u64>,
@@ -41,6 +43,11 @@ pub(in crate::workspace) fn execute_plan(cx: &mut Cx<'_, '_>, input: ExecutePlan
         }
         (None, None) => return Err(Error::invalid("plan_id", "is needed")),
     };
+    if let Some(named) = &input.workspace_root
+        && place::find(cx, "workspace_root", Some(named))?.root.name != plan.root
+    {
+        return Err(Error::invalid("workspace_root", "is not the root of this plan"));
+    }
     if plan.state != PlanState::Ready {
         return shown(cx, &plan);
     }

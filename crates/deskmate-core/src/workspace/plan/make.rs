@@ -9,8 +9,9 @@ use super::super::root::Root;
 use super::model::{Action, Ask, PlanState, Program, Step, StepOutcome};
 use super::python;
 use super::rows::{self, Part, Plan, Sum};
-use super::{FAILED, MADE};
+use super::{FAILED, MADE, PURGE, UNDO};
 use crate::call::Cx;
+use crate::gateway::taint;
 use crate::limits::{PLAN_PATHS_SHOWN, PLAN_STEPS_MAX};
 use crate::meter::{self, Taken};
 use crate::policy::{Act, Mode};
@@ -78,6 +79,8 @@ fn total(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Total> {
         total.digests.push(hex(&digest));
         total.sum.bytes = total.sum.bytes.saturating_add(sum.bytes);
         total.sum.irreversible += sum.irreversible;
+        total.sum.warnings += sum.warnings;
+        total.sum.blocked += sum.blocked;
         for (action, count) in sum.actions {
             *total.sum.actions.entry(action).or_default() += count;
         }
@@ -104,10 +107,10 @@ pub(super) fn digest(root: Option<&Root>, kind: &str, parts: &[String]) -> Resul
 }
 
 /// What would be done, for policy and for people. Who decides about a program is shown all of its code.
-fn act(plan: &Plan, root: Option<&Root>, total: &Total, digest: &[u8; 32]) -> Act {
+fn act(plan: &Plan, root: Option<&Root>, total: &Total, digest: &[u8; 32], taint: Vec<String>) -> Act {
     let mut arguments = json!({
         "plan": plan.id, "root": plan.root, "digest": hex(digest), "steps": total.steps, "bytes": total.sum.bytes,
-        "actions": total.sum.actions, "irreversible": total.sum.irreversible, "paths": total.paths,
+        "actions": total.sum.actions, "irreversible": total.sum.irreversible, "warnings": total.sum.warnings, "blocked": total.sum.blocked, "paths": total.paths,
     });
     let is_program = total.program.is_some();
     if let (Some(program), Some(fields)) = (&total.program, arguments.as_object_mut()) {
@@ -120,6 +123,7 @@ fn act(plan: &Plan, root: Option<&Root>, total: &Total, digest: &[u8; 32]) -> Ac
         action: plan.kind.clone(),
         target: if is_program { python::KIND.to_owned() } else { plan.root.clone() },
         arguments,
+        taint,
         ..Act::default()
     }
 }
@@ -138,9 +142,14 @@ pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
         plan.finished_at = Some(cx.now());
         return tell_made(cx, &plan, &total);
     }
+    if total.sum.blocked == total.steps {
+        let why = first_blocked(cx, &plan)?.unwrap_or_default();
+        return not_made(cx, id, &format!("nothing of this can be done as things are: {why}"));
+    }
     let digest = digest(root.as_ref(), &plan.kind, &total.digests)?;
     plan.digest = Some(digest.to_vec());
-    let act = act(&plan, root.as_ref(), &total, &digest);
+    let read = if plan.owner.is_agent() { taint::of_agent(cx, &plan.owner.id, None)? } else { Vec::new() };
+    let act = act(&plan, root.as_ref(), &total, &digest, read);
     let decision = judge::may_change(cx, &act, &plan.owner)?;
     if decision.mode == Mode::Deny {
         let why = judge::stops(&decision).map_or_else(|| "a limit of today".to_owned(), |(why, _)| why);
@@ -153,10 +162,10 @@ pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
         return not_made(cx, id, &format!("a limit is reached ({}); try again later", full.message()));
     }
     let title = title(&plan, &total);
-    let undo = if total.sum.irreversible > 0 { format!("{} steps cannot be undone", total.sum.irreversible) } else { "undo_plan takes it back".to_owned() };
+    let undo = reversibility(&plan, &total);
     let packet = Packet { reasoning: plan.summary.clone(), reversibility: Some(undo), more: json!({ "plan": plan.id }), ..Packet::default() };
     let mut new = New { requester: Some(plan.owner.clone()), packet, ..New::new(RequestKind::Plan, title, act, decision) };
-    if plan.kind == "purge" || total.program.is_some() {
+    if plan.kind == PURGE || total.program.is_some() {
         "high".clone_into(&mut new.decision.risk);
     }
     plan.request = Some(request::submit(cx, new)?.id);
@@ -169,8 +178,38 @@ fn title(plan: &Plan, total: &Total) -> String {
     if let Some(program) = &total.program {
         return format!("run a Python program of {} lines", program.code.lines().count());
     }
+    let blocked = match total.sum.blocked {
+        0 => String::new(),
+        count => format!(" ({count} of {} cannot be done)", total.steps),
+    };
     let actions: Vec<String> = total.sum.actions.iter().map(|(action, count)| format!("{count} × {}", action.replace('_', " "))).collect();
-    format!("{} in {}: {}", plan.kind, plan.root, actions.join(", "))
+    format!("{} in {}: {}{blocked}", plan.kind, plan.root, actions.join(", "))
+}
+
+/// What whoever decides should know of the way back, and of what is out of the ordinary.
+fn reversibility(plan: &Plan, total: &Total) -> String {
+    let sum = &total.sum;
+    let mut told = vec![match sum.irreversible {
+        _ if plan.kind == UNDO => "this is the way back; it is not itself taken back".to_owned(),
+        0 => "undo_plan takes it back".to_owned(),
+        count => format!("{count} of {} steps cannot be undone", total.steps),
+    }];
+    if sum.blocked > 0 {
+        told.push(format!("{} of {} steps cannot be done as things are, and are left out: each says why", sum.blocked, total.steps));
+    }
+    if sum.warnings > 0 {
+        told.push(format!("{} of {} steps carry a warning: each says which", sum.warnings, total.steps));
+    }
+    told.join("; ")
+}
+
+/// Why the first step that cannot be done cannot.
+fn first_blocked(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Option<String>> {
+    let steps = rows::part(cx.tx, &plan.id, 0)?.map(|part| part.steps(&plan.id)).transpose()?.unwrap_or_default();
+    Ok(steps.into_iter().find_map(|step| {
+        let path = step.to.or(step.from).unwrap_or_default();
+        step.blocked.map(|why| if path.is_empty() { why } else { format!("{path}: {why}") })
+    }))
 }
 
 fn tell_made(cx: &mut Cx<'_, '_>, plan: &Plan, total: &Total) -> Result<()> {

@@ -71,6 +71,12 @@ pub struct Step {
     /// Why it cannot be undone, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub irreversible: Option<String>,
+    /// What whoever decides should know besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    /// Why it will not be done, if that is known already: it is told, and left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<String>,
     /// How many bytes it moves about.
     #[serde(default)]
     pub bytes: u64,

@@ -219,6 +219,10 @@ pub(super) struct Sum {
     pub(super) bytes: i64,
     pub(super) actions: BTreeMap<String, i64>,
     pub(super) irreversible: i64,
+    #[serde(default)]
+    pub(super) warnings: i64,
+    #[serde(default)]
+    pub(super) blocked: i64,
 }
 
 /// Some steps of a plan as they are kept. Made outside of the transaction that keeps them.
@@ -231,6 +235,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// How many there are.
+    pub fn steps(&self) -> i64 {
+        self.steps
+    }
+
     /// Puts steps together.
     pub fn of(steps: &[Step]) -> Result<Self> {
         let mut sum = Sum::default();
@@ -238,6 +247,8 @@ impl Part {
             sum.bytes = sum.bytes.saturating_add(i64::try_from(step.bytes).unwrap_or(i64::MAX));
             *sum.actions.entry(step.action.name().to_owned()).or_default() += 1;
             sum.irreversible += i64::from(step.irreversible.is_some());
+            sum.warnings += i64::from(step.warning.is_some());
+            sum.blocked += i64::from(step.blocked.is_some());
         }
         let text = |value: serde_json::Result<String>| value.map_err(|error| Error::new(Code::Internal, format!("steps cannot be written: {error}")));
         let body = text(serde_json::to_string(steps))?;

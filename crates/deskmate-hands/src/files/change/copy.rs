@@ -135,8 +135,10 @@ fn copy_link(root: &Root, from: &Spot, to: &Spot, meant: &Identity) -> Result<Id
 }
 
 /// A move across devices: copy under a temporary name, bring it to the disk, put it in its place, set the source aside,
-/// compare the two once more, and only then remove the source.
+/// compare the two once more, and only then remove the source. The source is on another disk and can be gone there at once,
+/// so in bulk, too, nothing of the copy is left for later.
 pub(super) fn across(root: &Root, from: &Spot, to: &Spot, meant: &Identity, tag: &str) -> Result<Identity, Fault> {
+    let (bulk, root) = (!root.syncs(), &root.one_by_one());
     // Names of their own: what is moved may itself stand under a temporary name with this tag.
     let arriving = to.temporary(root, &format!("{tag}-in"))?;
     let placed = copy_all(root, from, &arriving, 0)
@@ -145,7 +147,11 @@ pub(super) fn across(root: &Root, from: &Spot, to: &Spot, meant: &Identity, tag:
         let _ = remove_all(root, &arriving);
         return Err(fault);
     }
-    to.sync(root)?;
+    let kept = to.sync(root).and_then(|()| if bulk { to.settle(root) } else { Ok(()) });
+    if let Err(fault) = kept {
+        let _ = remove_all(root, to);
+        return Err(fault);
+    }
     let leaving = from.temporary(root, &format!("{tag}-out"))?;
     let aside = sys::rename_new(from.folder(), &from.name, leaving.folder(), &leaving.name).map_err(|errno| root.errno(&from.path, errno));
     let verdict = aside.and_then(|()| {

@@ -7,6 +7,8 @@
 //! it was swapped in between; nothing that exists is ever replaced or removed without being kept.
 
 mod apply;
+mod away;
+mod back;
 mod copy;
 mod probe;
 mod spot;
@@ -15,7 +17,9 @@ mod trash;
 mod undo;
 
 pub use apply::apply;
+pub use away::{Mounts, carries_kept};
+pub use back::Back;
 pub use probe::{Probe, probe};
 pub use step::{Blob, Done, Step};
-pub use trash::{TrashListing, Trashed, list_trash};
-pub use undo::undo;
+pub use trash::{TrashListing, Trashed, list_trash, newest_trash};
+pub use undo::{settle, undo};

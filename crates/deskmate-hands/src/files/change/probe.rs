@@ -45,6 +45,7 @@ pub fn probe(root: &Root, step: &Step, since_ns: Option<i64>) -> Result<Probe, F
             Ok(between(in_trash(root, id), at(root, to)?, identity, restored))
         }
         Step::Replace { path, identity, content, kept, .. } => replaced(root, path, identity, &content.digest(), kept),
+        Step::Copy { from, to, identity } if identity.kind == Kind::Link => copied_link(root, from, to, identity, since_ns),
         Step::Copy { to, identity, .. } => {
             let copied = |identity| Done::Copied { to: to.clone(), identity, made: Vec::new() };
             written(root, to, identity.sha256.as_ref(), since_ns, copied)
@@ -88,6 +89,18 @@ fn written(root: &Root, to: &str, meant: Option<&Digest>, since_ns: Option<i64>,
     }
     let found = look_closely(root, &Spot::find(root, &root.changeable(to)?)?)?;
     Ok(if found.sha256.is_some() && found.sha256.as_ref() == meant { Probe::Done(done(found)) } else { others() })
+}
+
+/// A new link is there that leads where the one that was copied does, with its time, and not from before.
+fn copied_link(root: &Root, from: &str, to: &str, meant: &Identity, since_ns: Option<i64>) -> Result<Probe, Fault> {
+    let Some(found) = at(root, to)? else { return Ok(Probe::NotDone) };
+    let text = |path: &str| {
+        let spot = Spot::find(root, &root.changeable(path)?)?;
+        rustix::fs::readlinkat(spot.folder(), spot.name.as_str(), Vec::new()).map_err(|errno| root.errno(path, errno))
+    };
+    let like = found.kind == Kind::Link && (found.size, found.mtime_ns) == (meant.size, meant.mtime_ns) && is_since(&found, since_ns);
+    let same = like && text(to).is_ok_and(|copy| text(from).is_ok_and(|source| source == copy));
+    Ok(if same { Probe::Done(Done::Copied { to: to.to_owned(), identity: found, made: Vec::new() }) } else { others() })
 }
 
 fn others() -> Probe {

@@ -76,6 +76,12 @@ impl Spot {
     pub(super) fn sync(&self, root: &Root) -> Result<(), Fault> {
         sync(root, self.folder(), &self.path)
     }
+
+    /// Brings all that was changed on the folder's file system to the disk: folders that were made on the way, and the
+    /// trash's note, which are left for later in bulk.
+    pub(super) fn settle(&self, root: &Root) -> Result<(), Fault> {
+        rustix::fs::syncfs(self.folder()).map_err(|errno| root.errno(&self.path, errno))
+    }
 }
 
 /// Brings a file or folder to the disk, unless that is done for many steps at once.

@@ -9,6 +9,7 @@ use super::super::identity::{Digest, Identity, Kind};
 use super::super::path::{self, NAME_MAX};
 use super::super::root::Root;
 use super::super::{digest_of, sys};
+use super::spot::{Spot, carries_nothing_withheld};
 use super::trash::{self, Trash};
 
 /// The most that one step writes.
@@ -112,7 +113,7 @@ impl Step {
     /// A move.
     pub fn move_to(root: &Root, from: &str, to: &str) -> Result<Self, Fault> {
         let (from, to) = (changeable(root, from)?, changeable(root, to)?);
-        let identity = root.identify(&from, false)?;
+        let identity = taken_along(root, &from)?;
         Ok(Self::Move { from, to, identity })
     }
 
@@ -156,7 +157,7 @@ impl Step {
     /// The way to the trash.
     pub fn trash(root: &Root, path: &str, at_us: i64) -> Result<Self, Fault> {
         let from = changeable(root, path)?;
-        let identity = root.identify(&from, false)?;
+        let identity = taken_along(root, &from)?;
         Ok(Self::Trash { id: trash_id(&from, &identity, at_us), from, at_us, identity })
     }
 
@@ -191,6 +192,13 @@ pub(super) fn tag_of(bytes: &[u8]) -> String {
     digest_of(bytes).to_string().chars().take(16).collect()
 }
 
+/// What a path stands for that goes elsewhere with all that lies in it: nobody has to approve what will be refused.
+fn taken_along(root: &Root, path: &str) -> Result<Identity, Fault> {
+    let identity = root.identify(path, false)?;
+    carries_nothing_withheld(root, &Spot::find(root, &root.changeable(path)?)?, identity.kind, path)?;
+    Ok(identity)
+}
+
 fn changeable(root: &Root, path: &str) -> Result<String, Fault> {
     root.changeable(path).map(|path| path.as_str().to_owned())
 }
@@ -214,7 +222,7 @@ fn trash_id(path: &str, identity: &Identity, at_us: i64) -> String {
 }
 
 /// Looks whether the thing at a name is the one that a step means, unchanged; with its digest if the step has one.
-pub(super) fn check(root: &Root, spot: &super::spot::Spot, meant: &Identity) -> Result<Identity, Fault> {
+pub(super) fn check(root: &Root, spot: &Spot, meant: &Identity) -> Result<Identity, Fault> {
     let changed = || root.fault(Code::Changed, &spot.path, "is not what it was when this was planned");
     let mut found = sys::look(spot.folder(), spot.name.as_str()).map_err(|errno| root.errno(&spot.path, errno))?;
     if !meant.is_unchanged(&found) {

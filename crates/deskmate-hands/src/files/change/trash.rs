@@ -1,6 +1,8 @@
 //! The trash of a root, laid out as FreeDesktop says: `.trash/files/ID` is the thing, `.trash/info/ID.trashinfo` tells where
 //! it came from and when. The date is in UTC: the clock's zone is not ours to know.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode};
@@ -13,12 +15,15 @@ use super::super::path::{self, NAME_MAX, RelPath, TRASH};
 use super::super::read::fill;
 use super::super::root::Root;
 use super::super::sys;
+use super::super::watch::Watch;
 use super::copy::write_file;
 use super::spot::Spot;
 
 pub(super) const INFO_END: &str = ".trashinfo";
 const INFO_MAX: usize = 16 * 1024;
 const PAGE_MAX: usize = 10_000;
+/// Notes that are read at a time: each time all names are gone through.
+const PORTION: usize = 10_000;
 
 /// The open folders of the trash.
 pub(super) struct Trash {
@@ -84,6 +89,36 @@ pub fn list_trash(root: &Root, after: Option<&str>, limit: usize) -> Result<Tras
         match names.into_iter().next_back() {
             Some(name) if more => last = Some(name),
             _ => return Ok(listing),
+        }
+    }
+}
+
+/// A page of the trash, the newest first, and whether more follow; of the same time, by id. All notes are read for each page, a
+/// portion at a time, and no more than the page is held.
+pub fn newest_trash(root: &Root, after: Option<(i64, &str)>, limit: usize, watch: &Watch<'_>) -> Result<(Vec<Trashed>, bool), Fault> {
+    let key = |entry: &Trashed| (Reverse(entry.at_us.unwrap_or(0)), entry.id.clone());
+    let after = after.map(|(at, id)| (Reverse(at), id.to_owned()));
+    let limit = limit.clamp(1, PAGE_MAX);
+    let (mut newest, mut more, mut from) = (BTreeMap::new(), false, None::<String>);
+    loop {
+        if watch.is_cancelled() {
+            return Err(root.fault(Code::Cancelled, TRASH, "cancelled"));
+        }
+        let portion = list_trash(root, from.as_deref(), PORTION)?;
+        for entry in portion.entries {
+            let key = key(&entry);
+            if after.as_ref().is_some_and(|after| key <= *after) {
+                continue;
+            }
+            newest.insert(key, entry);
+            if newest.len() > limit {
+                newest.pop_last();
+                more = true;
+            }
+        }
+        match portion.next {
+            Some(next) => from = Some(next),
+            None => return Ok((newest.into_values().collect(), more)),
         }
     }
 }

@@ -59,6 +59,52 @@ pub fn undo(root: &Root, done: &Done) -> Result<(), Fault> {
     }
 }
 
+/// Ends an undoing that was cut short after the thing itself was back: what had been set aside goes, if it is what the step wrote,
+/// and so do empty folders that the step had made.
+pub fn settle(root: &Root, done: &Done) -> Result<(), Fault> {
+    let tag = tag_of(&serde_json::to_vec(done).unwrap_or_default());
+    let drop_if = |left: &Spot, written: &Identity| match look_closely(root, left) {
+        Ok(found) if written.is_unchanged(&found) => left.unlink(root),
+        _ => Ok(()),
+    };
+    match done {
+        Done::Copied { to, identity, made } | Done::Written { to, identity, made } => {
+            if let Ok(spot) = Spot::find(root, &root.changeable(to)?) {
+                for attempt in 0..ASIDE_MAX {
+                    let aside = spot.beside(root, &path::temporary(&format!("{tag}-{attempt}")))?;
+                    if aside.look().is_err() {
+                        break;
+                    }
+                    drop_if(&aside, identity)?;
+                }
+                spot.sync(root)?;
+            }
+            Made(made.clone()).take_back(root);
+        }
+        Done::Replaced { path, kept, new, .. } => {
+            let place = Spot::find(root, &root.changeable(path)?)?;
+            drop_if(&place.beside(root, &path::temporary(&tag_of(kept.as_bytes())))?, new)?;
+            if let Ok(trash) = Trash::open(root) {
+                let in_trash = trash.spot(root, kept)?;
+                drop_if(&in_trash, new)?;
+                if in_trash.look().is_err() {
+                    trash.forget(kept);
+                }
+            }
+        }
+        Done::Trashed { id, .. } => {
+            if let Ok(trash) = Trash::open(root)
+                && trash.spot(root, id)?.look().is_err()
+            {
+                trash.forget(id);
+            }
+        }
+        Done::Moved { made, .. } | Done::Restored { made, .. } => Made(made.clone()).take_back(root),
+        Done::FolderMade { .. } | Done::Purged { .. } => {}
+    }
+    Ok(())
+}
+
 fn changed(root: &Root, path: &str) -> Fault {
     root.fault(Code::Changed, path, "was changed since, and is left as it is")
 }
@@ -97,9 +143,12 @@ fn remove_written(root: &Root, path: &str, identity: &Identity, made: &[String],
     Ok(())
 }
 
+/// How many names are tried for what is set aside.
+const ASIDE_MAX: u32 = 100;
+
 /// A temporary name that nothing has: what an undoing that was cut short had set aside is not ours to remove unseen.
 fn free_name(root: &Root, spot: &Spot, tag: &str) -> Result<Spot, Fault> {
-    for attempt in 0..100 {
+    for attempt in 0..ASIDE_MAX {
         let aside = spot.beside(root, &path::temporary(&format!("{tag}-{attempt}")))?;
         if aside.look() == Err(Errno::NOENT) {
             return Ok(aside);

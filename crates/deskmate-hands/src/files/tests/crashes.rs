@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::kit::{AT, Kit};
-use crate::files::{Code, Done, Probe, Step, apply, digest_of, list_trash, probe, undo};
+use crate::files::{Code, Done, Probe, Step, apply, digest_of, list_trash, probe, settle, undo};
 
 /// What is left under a temporary name while a file is replaced.
 fn aside(kept: &str) -> String {
@@ -19,6 +19,30 @@ fn done(kit: &Kit, step: &Step) -> Done {
         Probe::Done(done) => done,
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn taking_back_what_was_copied() {
+    let kit = Kit::new();
+    kit.put("a", "a");
+    let step = Step::copy_to(&kit.root, "a", "x/b").unwrap();
+    let copied = apply(&kit.root, &step).unwrap();
+    // It was set aside, and not yet removed.
+    let tag = digest_of(&serde_json::to_vec(&copied).unwrap()).to_string();
+    let left = format!("x/.deskmate-{}-0.tmp", tag.get(..16).unwrap());
+    fs::rename(kit.at("x/b"), kit.at(&left)).unwrap();
+    assert_eq!(told(&kit, &step), Probe::NotDone);
+    settle(&kit.root, &copied).unwrap();
+    assert!(!kit.at(&left).exists() && !kit.at("x").exists(), "nothing of it is left");
+    assert_eq!(kit.text("a").as_deref(), Some("a"));
+    // What somebody else put under such a name stays.
+    let copied = apply(&kit.root, &step).unwrap();
+    let tag = digest_of(&serde_json::to_vec(&copied).unwrap()).to_string();
+    undo(&kit.root, &copied).unwrap();
+    let other = format!("x/.deskmate-{}-0.tmp", tag.get(..16).unwrap());
+    kit.put(&other, "not ours");
+    settle(&kit.root, &copied).unwrap();
+    assert_eq!(kit.text(&other).as_deref(), Some("not ours"));
 }
 
 #[test]
@@ -136,4 +160,24 @@ fn what_can_not_be_told_is_not_guessed() {
     assert_eq!(told(&kit, &step), Probe::NotDone);
     apply(&kit.root, &step).unwrap();
     assert!(matches!(told(&kit, &step), Probe::Unclear(_)));
+}
+
+#[test]
+fn a_link_that_was_copied() {
+    let kit = Kit::new();
+    kit.link("link", "where/ever");
+    let step = Step::copy_to(&kit.root, "link", "copy").unwrap();
+    // The clock of the file system: what is made from now on is not older than this.
+    kit.put("clock", "");
+    let begun = kit.root.stat("clock").unwrap().mtime_ns;
+    let since = |since: i64| probe(&kit.root, &step, Some(since)).unwrap();
+    assert_eq!(since(begun), Probe::NotDone);
+    apply(&kit.root, &step).unwrap();
+    let Probe::Done(copied) = since(begun) else { panic!("{:?}", since(begun)) };
+    // One from before, and one that leads elsewhere, is somebody else's.
+    assert!(matches!(since(begun + 60_000_000_000), Probe::Unclear(_)));
+    undo(&kit.root, &copied).unwrap();
+    assert!(!kit.is_there("copy"));
+    kit.link("copy", "some/place");
+    assert!(matches!(since(begun), Probe::Unclear(_)));
 }

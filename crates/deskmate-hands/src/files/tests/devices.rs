@@ -13,20 +13,68 @@ const PLACE: &str = "DESKMATE_HANDS_MOUNTED";
 
 #[test]
 fn c8_steps_across_devices_copy_check_and_remove() {
-    if let Some(place) = std::env::var_os(PLACE) {
-        return across(&PathBuf::from(place));
+    match std::env::var_os(PLACE) {
+        Some(place) => across(&PathBuf::from(place)),
+        None => mounted("c8_steps_across_devices_copy_check_and_remove", ""),
     }
+}
+
+#[test]
+fn c8_in_bulk_too_a_copy_is_on_the_disk_before_its_source_goes() {
+    if let Some(place) = std::env::var_os(PLACE) {
+        return bulk(&PathBuf::from(place));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let watched = format!("strace -f -y -s 4096 -e trace=fsync,syncfs,unlinkat -o '{}'", trace.display());
+    mounted("c8_in_bulk_too_a_copy_is_on_the_disk_before_its_source_goes", &watched);
+    // Where nothing can be mounted, nothing was tried.
+    let Ok(trace) = fs::read_to_string(trace) else { return };
+    let mut before: Vec<&str> = Vec::new();
+    let mut gone = Vec::new();
+    for line in trace.lines() {
+        if line.contains("unlinkat(") && line.contains("/inside/mnt>, \".deskmate-") && line.contains("-out.tmp") {
+            gone.push(std::mem::take(&mut before));
+        } else if !line.contains("unlinkat(") {
+            before.push(line);
+        }
+    }
+    assert_eq!(gone.len(), 3, "{trace}");
+    let synced = |before: &[&str], end: &str| before.iter().any(|line| line.contains("fsync(") && line.contains(end));
+    let settled = |before: &[&str]| before.iter().any(|line| line.contains("syncfs("));
+    assert!(synced(&gone[0], "-in.tmp>") && synced(&gone[0], "/inside/new/deep>") && settled(&gone[0]), "a file: {:#?}", gone[0]);
+    assert!(synced(&gone[1], "-in.tmp/a/b>") && synced(&gone[1], "-in.tmp/a>") && synced(&gone[1], "/inside>") && settled(&gone[1]), "{:#?}", gone[1]);
+    assert!(synced(&gone[2], "-in.tmp>") && synced(&gone[2], "/.trash/files>") && settled(&gone[2]), "the trash: {:#?}", gone[2]);
+}
+
+/// Runs a test again where another file system is mounted beneath its folder. The machine that checks every change runs as
+/// root, and there it has to work.
+fn mounted(test: &str, watched: &str) {
     let kit = Kit::new();
     kit.folder("mnt");
-    let script = "mount -t tmpfs tmpfs \"$PLACE/mnt\" || exit 77; exec \"$0\" --exact files::tests::devices::c8_steps_across_devices_copy_check_and_remove";
-    let script = script.replace("$PLACE", &format!("${PLACE}"));
+    let script = format!("mount -t tmpfs tmpfs \"${PLACE}/mnt\" || exit 77; exec {watched} \"$0\" --exact files::tests::devices::{test}");
     let again = Command::new("unshare").args(["-rm", "sh", "-c", &script]).arg(std::env::current_exe().unwrap()).env(PLACE, kit.at("")).output();
     match again {
         Ok(output) if output.status.success() => assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed")),
         Ok(output) if output.status.code() == Some(101) => panic!("{}", String::from_utf8_lossy(&output.stdout)),
-        // No namespaces here: nothing can be mounted, and nothing is shown.
+        other if rustix::process::geteuid().is_root() => panic!("nothing can be mounted here: {other:?}"),
+        // No namespaces for this user: nothing can be mounted, and nothing is shown.
         other => println!("not tried: {other:?}"),
     }
+}
+
+/// What comes from the other device, many steps at once.
+fn bulk(place: &Path) {
+    let root = open(place, Access::Write, &[]).in_bulk();
+    for (path, text) in [("mnt/file", "text"), ("mnt/tree/a/b", "deep"), ("mnt/gone", "gone")] {
+        fs::create_dir_all(place.join(path).parent().unwrap()).unwrap();
+        fs::write(place.join(path), text).unwrap();
+    }
+    apply(&root, &Step::move_to(&root, "mnt/file", "new/deep/file").unwrap()).unwrap();
+    apply(&root, &Step::move_to(&root, "mnt/tree", "tree").unwrap()).unwrap();
+    apply(&root, &Step::trash(&root, "mnt/gone", AT).unwrap()).unwrap();
+    assert_eq!(fs::read_to_string(place.join("new/deep/file")).unwrap(), "text");
+    assert_eq!(fs::read_to_string(place.join("tree/a/b")).unwrap(), "deep");
 }
 
 fn across(place: &Path) {

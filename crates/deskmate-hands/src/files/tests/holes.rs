@@ -39,10 +39,10 @@ fn whole(root: &Root, path: &str) -> Result<String, Fault> {
 #[test]
 fn s2_a_root_is_a_folder_that_the_operator_named() {
     for path in ["", "/", "//", "/.", "/..", "relative", "."] {
-        let spec = RootSpec { name: "desk".into(), path: path.into(), access: Access::Read, deny: Vec::new() };
+        let spec = RootSpec { name: "desk".into(), path: path.into(), access: Access::Read, deny: Vec::new(), own: Vec::new() };
         assert_eq!(code(Root::open(&spec)), Code::Invalid, "{path}");
     }
-    let spec = RootSpec { name: "desk".into(), path: "/nowhere/at/all".into(), access: Access::Read, deny: Vec::new() };
+    let spec = RootSpec { name: "desk".into(), path: "/nowhere/at/all".into(), access: Access::Read, deny: Vec::new(), own: Vec::new() };
     let fault = Root::open(&spec).unwrap_err();
     assert_eq!((fault.code, fault.message.as_str()), (Code::NotFound, "desk: not found"));
     let kit = Kit::new();
@@ -203,8 +203,11 @@ fn s14_searching_keeps_to_the_root_and_to_what_it_shows() {
 fn s14_what_is_withheld_can_not_be_carried_into_the_open() {
     let kit = Kit::with(Access::Write, &["/config/secret", "*.key"]);
     kit.put("config/secret", "s").put("config/open", "o").put("plain/x", "x");
-    for step in [Step::move_to(&kit.root, "config", "other"), Step::trash(&kit.root, "config", AT)] {
-        let fault = apply(&kit.root, &step.unwrap()).unwrap_err();
+    let planned = [Step::move_to(&kit.root, "config", "other"), Step::trash(&kit.root, "config", AT)];
+    // Planned before the root began to withhold it.
+    let before = open(&kit.at(""), Access::Write, &[]);
+    let done = [Step::move_to(&before, "config", "other"), Step::trash(&before, "config", AT)].map(|step| apply(&kit.root, &step.unwrap()).unwrap_err());
+    for fault in planned.map(Result::unwrap_err).into_iter().chain(done) {
         assert_eq!(fault.code, Code::Denied);
         assert!(!fault.message.contains("secret"), "{}", fault.message);
     }
@@ -479,4 +482,41 @@ fn an_identity_survives_json_whole() {
     assert_eq!(serde_json::from_str::<Identity>(&text).unwrap(), identity);
     let plain = Identity { born_ns: None, sha256: None, ..identity };
     assert_eq!(serde_json::from_str::<Identity>(&serde_json::to_string(&plain).unwrap()).unwrap(), plain);
+}
+
+#[test]
+fn what_is_the_desks_own_is_not_there() {
+    let kit = Kit::new();
+    kit.put("me/.desk/store", "SECRET").put("me/key.pem", "SECRET").put("me/note", "SECRET-less").put("me/deep/x", "x");
+    kit.link("way", "me/.desk/store").link("me/other", ".desk");
+    let own = vec![kit.at("me/.desk"), kit.at("me/key.pem"), kit.at("me/deep/later")];
+    let spec = RootSpec { name: "desk".into(), path: kit.at(""), access: Access::Write, deny: Vec::new(), own };
+    let root = Root::open(&spec).unwrap();
+    let whole = ListSpec { depth: 9, hidden: true, ignored: true, ..ListSpec::default() };
+    let names: Vec<String> = list(&root, &whole, &Watch::default()).unwrap().entries.into_iter().map(|entry| entry.path).collect();
+    assert_eq!(names, ["me", "me/deep", "me/deep/x", "me/note", "me/other", "way"]);
+    // A file that comes to be there later, as those beside a store do.
+    kit.put("me/deep/later", "SECRET");
+    for path in ["me/.desk/store", "me/.DESK/store", "me/key.pem", "way", "me/other/store", "me/deep/later"] {
+        assert_eq!(code(read(&root, path, Part::Whole, 99)), Code::NotFound, "{path}");
+    }
+    assert_eq!(code(list(&root, &ListSpec { path: "me/.desk".into(), ..whole }, &Watch::default())), Code::NotFound);
+    assert_eq!(code(root.stat("me/other/store")), Code::NotFound);
+    let scanned: Vec<String> = all(&root).into_iter().map(|found| found.path).collect();
+    assert!(scanned.len() == 6 && !scanned.iter().any(|path| path.contains(".desk") || path.contains("key")), "{scanned:?}");
+    let hits = search_content(&root, "SECRET", &SearchSpec { hidden: true, ignored: true, ..SearchSpec::default() }, &Watch::default()).unwrap().hits;
+    assert_eq!(hits.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), ["me/note"]);
+    // No plan takes it, writes into it, or carries it away with a folder around it.
+    assert_eq!(code(Step::move_to(&root, "me/.desk/store", "mine")), Code::NotFound);
+    assert_eq!(code(Step::copy_to(&root, "me/key.pem", "mine")), Code::NotFound);
+    assert_eq!(code(Step::trash(&root, "me/.desk", AT)), Code::NotFound);
+    assert_eq!(code(Step::write_new(&root, "me/.desk/new", Vec::new(), None)), Code::NotFound);
+    assert_eq!(code(Step::move_to(&root, "me", "mine")), Code::Denied);
+    assert_eq!(code(Step::trash(&root, "me", AT)), Code::Denied);
+    // A root that is the desk's own folder, or lies in it, is none.
+    for path in ["me/.desk", "me/.desk/inner"] {
+        kit.folder(path);
+        let inside = RootSpec { path: kit.at(path), ..spec.clone() };
+        assert_eq!(code(Root::open(&inside)), Code::Invalid, "{path}");
+    }
 }

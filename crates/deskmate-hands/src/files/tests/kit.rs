@@ -68,7 +68,7 @@ impl Kit {
 
 pub(super) fn open(path: &Path, access: Access, deny: &[&str]) -> Root {
     let deny = deny.iter().map(|glob| (*glob).to_owned()).collect();
-    Root::open(&RootSpec { name: "desk".into(), path: path.into(), access, deny }).unwrap()
+    Root::open(&RootSpec { name: "desk".into(), path: path.into(), access, deny, own: Vec::new() }).unwrap()
 }
 
 pub(super) fn picture(base: &Path) -> Vec<String> {

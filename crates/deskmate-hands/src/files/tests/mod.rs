@@ -1,6 +1,7 @@
 //! What the files module promises, tried on real file systems.
 
 mod audit;
+mod back;
 mod crashes;
 mod devices;
 mod holes;

@@ -4,8 +4,6 @@ use super::{Done, told};
 use crate::sandbox::wire::Job;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Open files of one process.
-const FILES: u64 = 256;
 /// Room for the supervisor's own threads, which the kernel counts too.
 const SUPERVISOR: u64 = 8;
 
@@ -19,7 +17,7 @@ pub(super) fn set(job: &Job) -> Done {
     bound(Resource::As, limits.address_space, limits.address_space)?;
     bound(Resource::Nproc, processes, processes)?;
     bound(Resource::Fsize, limits.file_size, limits.file_size)?;
-    bound(Resource::Nofile, FILES, FILES)?;
+    bound(Resource::Nofile, limits.open_files, limits.open_files)?;
     for nothing in [Resource::Core, Resource::Memlock, Resource::Msgqueue, Resource::Rtprio] {
         bound(nothing, 0, 0)?;
     }

@@ -31,7 +31,7 @@ const TYPE: u64 = 0xf;
 
 /// The filters for a job.
 pub(super) fn filters(job: &Job) -> Done<[BpfProgram; 2]> {
-    let network = job.spec.network == Network::Allowed;
+    let network = job.spec.network;
     Ok([first(network)?, second(network, job.view.is_some())?])
 }
 
@@ -43,41 +43,59 @@ pub(super) fn enter(filters: &[BpfProgram; 2]) -> Done {
 
 /// Whether filters can be entered here; this process is restricted afterwards.
 pub(super) fn probe() -> Done {
-    enter(&[first(true)?, second(true, false)?])
+    enter(&[first(Network::Allowed)?, second(Network::Allowed, false)?])
 }
 
-fn first(network: bool) -> Done<BpfProgram> {
+fn first(network: Network) -> Done<BpfProgram> {
     let mut rules = Rules::new();
     for number in ALLOWED.iter().chain(METADATA).chain(SESSIONS) {
         rules.insert(*number, Vec::new());
     }
     // A stream between two ends of one's own leads nowhere else; a datagram socket can be pointed at any address.
     add(&mut rules, libc::SYS_socketpair, &[(0, Dword, Eq, word(libc::AF_UNIX)), (1, Dword, MaskedEq(TYPE), word(libc::SOCK_STREAM))])?;
-    if network {
+    if network != Network::None {
         for number in NETWORKING {
             rules.insert(*number, Vec::new());
         }
+        // Landlock keeps ports of TCP only. Another protocol over a stream has no port that it knows.
+        let (kinds, protocols): (&[_], &[_]) = match network {
+            Network::Allowed => (&[libc::SOCK_STREAM, libc::SOCK_DGRAM], &[]),
+            _ => (&[libc::SOCK_STREAM], &[0, libc::IPPROTO_TCP]),
+        };
         for family in [libc::AF_INET, libc::AF_INET6] {
-            for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
-                add(&mut rules, libc::SYS_socket, &[(0, Dword, Eq, word(family)), (1, Dword, MaskedEq(TYPE), word(kind))])?;
+            for kind in kinds {
+                let socket = [(0, Dword, Eq, word(family)), (1, Dword, MaskedEq(TYPE), word(*kind))];
+                if protocols.is_empty() {
+                    add(&mut rules, libc::SYS_socket, &socket)?;
+                }
+                for protocol in protocols {
+                    let [family, kind] = socket.clone();
+                    add(&mut rules, libc::SYS_socket, &[family, kind, (2, Dword, Eq, word(*protocol))])?;
+                }
             }
         }
     }
     build(rules, SeccompAction::Errno(libc::ENOSYS.unsigned_abs()), SeccompAction::Allow)
 }
 
-fn second(network: bool, view: bool) -> Done<BpfProgram> {
+fn second(network: Network, view: bool) -> Done<BpfProgram> {
     let mut rules = Rules::new();
     for number in FORBIDDEN {
         rules.insert(*number, Vec::new());
     }
-    if network {
-        add(&mut rules, libc::SYS_socket, &[(0, Dword, Ne, word(libc::AF_INET)), (0, Dword, Ne, word(libc::AF_INET6))])?;
-    } else {
+    if network == Network::None {
         for number in NETWORKING.iter().chain(&[libc::SYS_socket]) {
             rules.insert(*number, Vec::new());
         }
         add(&mut rules, libc::SYS_sendto, &[(4, Qword, Ne, 0)])?;
+    } else {
+        add(&mut rules, libc::SYS_socket, &[(0, Dword, Ne, word(libc::AF_INET)), (0, Dword, Ne, word(libc::AF_INET6))])?;
+    }
+    if let Network::Port(_) = network {
+        // A first packet that carries data connects without being asked where to.
+        for (number, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+            add(&mut rules, number, &[(flags, Dword, MaskedEq(word(libc::MSG_FASTOPEN)), word(libc::MSG_FASTOPEN))])?;
+        }
     }
     for kind in NAMESPACES {
         add(&mut rules, libc::SYS_clone, &[(0, Dword, MaskedEq(word(kind)), word(kind))])?;

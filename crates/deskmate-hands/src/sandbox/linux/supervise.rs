@@ -5,9 +5,12 @@ use super::program::{FAILED, READY};
 use super::{Done, Input, told, tree};
 use crate::sandbox::scratch;
 use crate::sandbox::wire::{self, Answer, Job};
-use crate::sandbox::{Ended, Limits, SUB_COMMAND};
+use crate::sandbox::{Ended, Limits, SUB_COMMAND, Stream};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, set_child_subreaper, waitid, waitpid};
+use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -17,6 +20,10 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(10);
 /// How long it waits for the last output after the program has ended.
 const DRAIN: Duration = Duration::from_secs(2);
+/// How much is kept of the end of what a followed program writes.
+const END: usize = 512 << 10;
+/// How often it looks how much was written, where that is quickly found out.
+const DISK: Duration = Duration::from_millis(100);
 
 /// What can happen.
 enum Event {
@@ -24,6 +31,8 @@ enum Event {
     Errors(Vec<u8>),
     /// One of the two is at its end.
     Closed,
+    /// It wrote more than it may.
+    Full,
     /// The desk has died, or wants no more.
     Gone,
 }
@@ -42,7 +51,7 @@ impl From<String> for Failed {
     }
 }
 
-/// An output, up to its bound.
+/// An output, up to its bound. Of a program that is followed the beginning is handed on, and the end is kept.
 #[derive(Default)]
 struct Kept {
     bytes: Vec<u8>,
@@ -55,6 +64,30 @@ impl Kept {
         let room = usize::try_from(bound.saturating_sub(self.bytes.len() as u64)).unwrap_or(usize::MAX);
         self.bytes.extend(more.iter().take(room));
     }
+
+    fn hand_on(&mut self, stream: Stream, more: &[u8], bound: u64) {
+        let room = usize::try_from(bound.saturating_sub(self.total)).unwrap_or(usize::MAX);
+        self.total = self.total.saturating_add(more.len() as u64);
+        self.bytes.extend(more);
+        if self.bytes.len() > 2 * END {
+            self.bytes.drain(..self.bytes.len() - END);
+        }
+        let told = more.get(..room).unwrap_or(more);
+        if told.is_empty() {
+            return;
+        }
+        let mut desk = io::stdout().lock();
+        let sent = wire::send(&mut desk, &Answer::Said { stream }).and_then(|()| wire::send_bytes(&mut desk, told)).and_then(|()| desk.flush());
+        // Where the desk is gone the lifeline tells it too, and ends the program.
+        drop(sent);
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        if self.bytes.len() > END {
+            self.bytes.drain(..self.bytes.len() - END);
+        }
+        self.bytes
+    }
 }
 
 /// Runs one job that comes over standard input, and answers over standard output.
@@ -65,6 +98,7 @@ pub(super) fn supervise(inside: bool) -> Done {
     // Whose parent ends becomes a child of this process, so nobody is lost sight of.
     set_child_subreaper(Some(getpid())).map_err(told("becoming the parent of orphans"))?;
     let (answer, stdout, stderr) = match run(&job, input) {
+        Ok((answer, stdout, stderr)) if job.followed => (answer, stdout.end(), stderr.end()),
         Ok((answer, stdout, stderr)) => (answer, stdout.bytes, stderr.bytes),
         Err(Failed::Before(why)) => (Answer::NotRun { why }, Vec::new(), Vec::new()),
         Err(Failed::Meanwhile(why)) => return Err(why),
@@ -90,27 +124,37 @@ fn run(job: &Job, input: Vec<u8>) -> Result<(Answer, Kept, Kept), Failed> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(told("starting the program's process"))?;
     let leader = Pid::from_child(&child);
     let events = listen(&mut child, job, input)?;
-    let mut watch = Watch { leader, limits: job.spec.limits, begun, scan: begun, peak: 0, status: None, verdict: None, blind: None };
+    let mut watch = Watch { leader, limits: job.spec.limits, begun, scan: begun, peak: 0, status: None, verdict: None, asked: None, blind: None };
     let (mut stdout, mut stderr, mut open) = (Kept::default(), Kept::default(), 2);
     let mut first = None;
     let mut ended: Option<Instant> = None;
     loop {
         match events.recv_timeout(TICK) {
+            Ok(Event::Output(more)) if job.followed => stdout.hand_on(Stream::Output, &more, watch.limits.output),
             Ok(Event::Output(more)) => stdout.add(&more, watch.limits.output),
             Ok(Event::Errors(more)) => {
                 let said = if first.is_none() { more.get(1..).unwrap_or_default() } else { &more };
                 first = first.or(more.first().copied());
-                stderr.add(said, watch.limits.output.max(4096));
+                // Before the program follows, what is said is why it does not.
+                if job.followed && first == Some(READY) {
+                    stderr.hand_on(Stream::Errors, said, watch.limits.output);
+                } else {
+                    stderr.add(said, watch.limits.output.max(4096));
+                }
             }
             Ok(Event::Closed) => open -= 1,
             Ok(Event::Gone) => watch.decide(Ended::Stopped),
+            Ok(Event::Full) => watch.decide(Ended::Disk),
             Err(_) => {}
         }
         watch.look();
         if watch.verdict.is_some() {
             let since = *ended.get_or_insert_with(Instant::now);
+            if watch.may_leave() {
+                continue;
+            }
             let over = watch.end();
-            if (over && open == 0) || since.elapsed() > DRAIN {
+            if (over && open == 0) || since.elapsed() > DRAIN.saturating_add(Duration::from_millis(watch.limits.grace_ms)) {
                 break;
             }
         }
@@ -128,7 +172,9 @@ fn run(job: &Job, input: Vec<u8>) -> Result<(Answer, Kept, Kept), Failed> {
             _ => return Err(format!("the program's process ended before the program began: {:?}; {why}", watch.status).into()),
         }
     }
-    stderr.bytes.truncate(usize::try_from(watch.limits.output).unwrap_or(usize::MAX));
+    if !job.followed {
+        stderr.bytes.truncate(usize::try_from(watch.limits.output).unwrap_or(usize::MAX));
+    }
     let answer = Answer::Ran {
         ended: watch.verdict(),
         wall_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -147,6 +193,10 @@ fn listen(child: &mut Child, job: &Job, input: Vec<u8>) -> Done<Receiver<Event>>
     let (send, events) = sync_channel(8);
     let (mut stdin, stdout, stderr) =
         (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?, child.stderr.take().ok_or_else(missing)?);
+    if job.spec.limits.disk < u64::MAX || job.spec.limits.files < u64::MAX {
+        let (full, folders, limits) = (send.clone(), job.spec.read_write.iter().chain([&job.private]).cloned().collect::<Vec<_>>(), job.spec.limits);
+        thread::spawn(move || watch_disk(&folders, limits, &full));
+    }
     let job = job.clone();
     thread::spawn(move || wire::send(&mut stdin, &job).and_then(|()| stdin.write_all(&input)));
     forward(stdout, send.clone(), Event::Output);
@@ -158,6 +208,41 @@ fn listen(child: &mut Child, job: &Job, input: Vec<u8>) -> Done<Receiver<Event>>
         send.send(Event::Gone)
     });
     Ok(events)
+}
+
+/// Says when more was written than allowed.
+fn watch_disk(folders: &[PathBuf], limits: Limits, full: &SyncSender<Event>) {
+    loop {
+        let begun = Instant::now();
+        let (mut bytes, mut files) = (0_u64, 0_u64);
+        for folder in folders {
+            sum(folder, limits, &mut bytes, &mut files);
+        }
+        if bytes > limits.disk || files > limits.files {
+            drop(full.send(Event::Full));
+            return;
+        }
+        thread::sleep(DISK.max(begun.elapsed().saturating_mul(4)));
+    }
+}
+
+/// Adds up what a folder holds, until it is too much. Symbolic links are not followed; what vanishes meanwhile does not count.
+fn sum(folder: &Path, limits: Limits, bytes: &mut u64, files: &mut u64) {
+    let mut waiting = vec![folder.to_path_buf()];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            *files = files.saturating_add(1);
+            // What takes up room, not how long a file says that it is.
+            *bytes = bytes.saturating_add(found.blocks().saturating_mul(512));
+            if *bytes > limits.disk || *files > limits.files {
+                return;
+            }
+            if found.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
 }
 
 fn forward(mut from: impl Read + Send + 'static, to: SyncSender<Event>, event: fn(Vec<u8>) -> Event) {
@@ -183,6 +268,8 @@ struct Watch {
     status: Option<WaitStatus>,
     /// Why it ends; the first reason counts.
     verdict: Option<Ended>,
+    /// When it was asked to end.
+    asked: Option<Instant>,
     /// Why nobody knows what it holds: then it ends too.
     blind: Option<io::Error>,
 }
@@ -218,6 +305,18 @@ impl Watch {
             // On a machine with many processes counting takes longer, and is done less often.
             self.scan = Instant::now() + TICK.max(now.elapsed().saturating_mul(8));
         }
+    }
+
+    /// Asks a program to end that is stopped or takes too long; answers whether it still may take its time for it.
+    fn may_leave(&mut self) -> bool {
+        if self.limits.grace_ms == 0 || self.status.is_some() || !matches!(self.verdict, Some(Ended::Stopped | Ended::TimedOut)) {
+            return false;
+        }
+        let asked = *self.asked.get_or_insert_with(|| {
+            tree::ask_group(self.leader);
+            Instant::now()
+        });
+        asked.elapsed() < Duration::from_millis(self.limits.grace_ms)
     }
 
     /// Ends everything; answers whether all has ended.

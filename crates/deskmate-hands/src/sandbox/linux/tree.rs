@@ -67,6 +67,11 @@ pub(crate) fn end_group(leader: Pid) {
     let _ = kill_process_group(leader, Signal::KILL);
 }
 
+/// Asks the program's group to end. The leader must not have been taken leave of.
+pub(crate) fn ask_group(leader: Pid) {
+    let _ = kill_process_group(leader, Signal::TERM);
+}
+
 /// Ends every descendant that is on the list; answers whether there was none. With namespaces some may have left the group,
 /// and the end of this process, the first inside, ends whatever could outrun the list.
 pub(crate) fn end_descendants() -> bool {

@@ -3,7 +3,7 @@
 
 use super::{Done, files, namespaces, told};
 use crate::sandbox::wire::Job;
-use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags, statvfs};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind_recursive, mount_remount, unmount};
 use rustix::process::pivot_root;
 use rustix::thread::UnshareFlags;
@@ -24,10 +24,16 @@ pub(super) fn move_in(job: &Job, root: &Path) -> Done {
     granted.extend(job.spec.read_write.iter().map(|path| (path.clone(), true)));
     granted.extend(files::DEVICES.iter().map(PathBuf::from).filter(|path| path.exists()).map(|path| (path, true)));
     granted.push((job.private.clone(), true));
+    if job.spec.own_proc {
+        granted.push((files::OWN_PROC.into(), false));
+    }
     // What contains comes before what is contained.
     granted.sort();
     for (path, writable) in &granted {
-        graft(path, &beneath(root, path), *writable).map_err(|error| format!("{}: {error}", path.display()))?;
+        let place = beneath(root, path);
+        graft(path, &place, *writable).map_err(|error| format!("{}: {error}", path.display()))?;
+        let held = rustix::fs::open(&place, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).map_err(told("looking at what is given"))?;
+        job.spec.is_meant(path, held)?;
     }
     for (link, target) in &job.links {
         let place = beneath(root, link);

@@ -30,6 +30,7 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/workspace", get(serve))
         .route("/workspace/plans", get(plans))
         .route("/workspace/plans/{id}", get(plan::serve))
+        .route("/workspace/plans/{id}/steps/{number}", get(plan::diff))
         .route("/workspace/trash", get(trash::serve))
 }
 

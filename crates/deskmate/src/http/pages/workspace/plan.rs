@@ -7,15 +7,14 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::super::shell::{self, Page, Place};
-use super::super::ui::{self, Tone, badge, block, more, part, said, short, spaced, time, words};
+use super::super::ui::{self, Tone, badge, block, part, said, short, spaced, time, words};
 use super::super::visit::{Fault, Visit};
 use super::jobs::{Job, progress};
 use super::tree::before_and_after;
 use super::{TABS, size};
 
-/// Steps that a page begins with, and at most shows.
-const STEPS: usize = 100;
-const STEPS_MAX: usize = 2_000;
+/// Steps that a page shows.
+const STEPS: usize = 200;
 /// Steps that a request shows of its plan.
 const STEPS_IN_REQUEST: usize = 50;
 /// Up to so many steps show what changes in a text without being asked.
@@ -53,7 +52,10 @@ pub(super) struct Step {
     pub(super) from: Option<String>,
     pub(super) to: Option<String>,
     diff: Option<String>,
+    diff_bytes: Option<u64>,
     irreversible: Option<String>,
+    warning: Option<String>,
+    blocked: Option<String>,
     outcome: Option<String>,
     note: Option<String>,
     ran: Option<Ran>,
@@ -100,13 +102,32 @@ fn tone(state: &str) -> Tone {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Shown {
-    rows: String,
+    cursor: Option<String>,
+}
+
+/// A page of a plan's steps, and where the next one begins.
+#[derive(Deserialize)]
+struct Steps {
+    steps: Vec<Step>,
+    next_cursor: Option<String>,
+}
+
+impl Steps {
+    /// Which of how many these are: nobody takes a part for the whole.
+    fn counted(&self, all: i64) -> Markup {
+        let number = |step: Option<&Step>| step.map_or(0, |step| step.number);
+        let (first, last) = (number(self.steps.first()), number(self.steps.last()));
+        html! {
+            @if last - first + 1 < all { p.hint role="status" { "Steps " (first) " to " (last) " of " (all) "." } }
+            @else { p.hint { "All " (all) @if all == 1 { " step." } @else { " steps." } } }
+        }
+    }
 }
 
 pub(super) async fn serve(visit: Visit, Path(id): Path<String>, Query(query): Query<Shown>) -> Result<Response, Fault> {
-    let wanted = query.rows.parse().unwrap_or(STEPS).clamp(STEPS, STEPS_MAX);
     let plan: Plan = visit.ask("workspace_get_plan", json!({ "plan_id": id, "limit": 1 })).await?;
-    let (steps, has_more) = visit.gather::<Step>("workspace_get_plan", "steps", json!({ "plan_id": id }), wanted).await?;
+    let page: Steps = visit.ask("workspace_get_plan", json!({ "plan_id": id, "limit": STEPS, "cursor": query.cursor })).await?;
+    let here = format!("/workspace/plans/{}", ui::segment(&plan.plan_id));
     let people = visit.people().await?;
     let job: Option<Job> = match plan.job_id.as_ref().filter(|_| plan.state == "running") {
         Some(job) => visit.ask("desk_job_get", json!({ "job": job })).await.ok(),
@@ -129,8 +150,15 @@ pub(super) async fn serve(visit: Visit, Path(id): Path<String>, Query(query): Qu
                 }
                 (acts(&plan))
                 @if let Some(why) = &plan.reasoning { (part("Why", words(why))) }
-                (part("What it changes", html! { (steps_list(&steps)) @if has_more { (more(&ui::address(&format!("/workspace/plans/{}", ui::segment(&plan.plan_id)), &[("rows", &(wanted + STEPS).to_string())]))) } }))
-                (part("Before and after", before_and_after(&steps)))
+                (part("What it changes", html! {
+                    @if !page.steps.is_empty() { (page.counted(plan.count)) }
+                    (steps_list(&plan.plan_id, &page.steps))
+                    nav.acts aria-label="Steps" {
+                        @if query.cursor.is_some() { a.button.quiet href=(here) { "The first steps" } }
+                        @if let Some(cursor) = &page.next_cursor { a.button.quiet href=(ui::address(&here, &[("cursor", cursor)])) { "The next steps" } }
+                    }
+                }))
+                (part("Before and after", before_and_after(&page.steps)))
                 footer.meta {
                     a href={ "/case/plan/" (plan.plan_id) } { "Everything that happened to it" }
                     " · id " code { (short(&plan.plan_id)) }
@@ -156,7 +184,7 @@ fn acts(plan: &Plan) -> Markup {
                 ("ready", "pending") => {
                     @if let Some(request) = &plan.request_id { a.button href={ "/requests/" (request) } { "Decide about it" } }
                 }
-                ("done" | "partly" | "ambiguous", _) => {
+                ("done" | "partly" | "ambiguous", _) if !matches!(plan.kind.as_str(), "undo" | "purge" | "python") => {
                     form data-call="workspace_undo_plan" data-then="/workspace/plans/{plan_id}" { (hidden) button.quiet { "Plan to take it back" } }
                 }
                 ("running", _) => {
@@ -170,12 +198,14 @@ fn acts(plan: &Plan) -> Markup {
     }
 }
 
-fn steps_list(steps: &[Step]) -> Markup {
+fn steps_list(plan: &str, steps: &[Step]) -> Markup {
     html! {
         ol.steps {
             @for step in steps {
                 li value=(step.number) {
                     (badge(if step.irreversible.is_some() { Tone::Alarm } else { Tone::Quiet }, &step.action)) " "
+                    @if step.blocked.is_some() { (badge(Tone::Alarm, "cannot be done")) " " }
+                    @if step.warning.is_some() { (badge(Tone::Warning, "warning")) " " }
                     @match (&step.from, &step.to) {
                         (Some(from), Some(to)) => { code { (said(from)) } " → " code { (said(to)) } }
                         (Some(path), None) | (None, Some(path)) => { code { (said(path)) } }
@@ -183,8 +213,8 @@ fn steps_list(steps: &[Step]) -> Markup {
                     }
                     @if let Some(outcome) = &step.outcome { " " (badge(Tone::of_state(outcome), outcome)) }
                     @if let Some(note) = &step.note { " " span.meta { (said(note)) } }
-                    @if let Some(why) = &step.irreversible { " " span.meta { (said(why)) } }
-                    @if let Some(diff) = &step.diff { (text_of(step, diff, steps.len() <= OPEN_DIFFS)) }
+                    @for why in [&step.irreversible, &step.warning, &step.blocked].into_iter().flatten().filter(|why| step.note.as_ref() != Some(*why)) { " " span.meta { (said(why)) } }
+                    @if let Some(diff) = &step.diff { (text_of(plan, step, diff, steps.len() <= OPEN_DIFFS)) }
                     @if let Some(ran) = &step.ran { (output(ran)) }
                 }
             }
@@ -193,19 +223,67 @@ fn steps_list(steps: &[Step]) -> Markup {
 }
 
 /// The code of a program, which nobody approves without having had it before their eyes, or what changes in a text.
-fn text_of(step: &Step, text: &str, is_open: bool) -> Markup {
+fn text_of(plan: &str, step: &Step, text: &str, is_open: bool) -> Markup {
     html! {
+        @if let Some(all) = step.diff_bytes {
+            p.hint { "The first " (size(text.len() as u64)) " of " (size(all)) " are shown here. " a href={ "/workspace/plans/" (plan) "/steps/" (step.number) } { "Read all of it" } }
+        }
         @if step.action == "run" { details open { summary { "The program" } (block(text)) } } @else { details open[is_open] { summary { "What changes in it" } (text_diff(text)) } }
     }
 }
 
+/// What `workspace_read_diff` answers.
+#[derive(Deserialize)]
+struct DiffPage {
+    diff: String,
+    offset: u64,
+    diff_bytes: u64,
+    next_offset: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct From {
+    offset: u64,
+}
+
+/// All of what one step changes in a text, page by page.
+pub(super) async fn diff(visit: Visit, Path((id, number)): Path<(String, u64)>, Query(from): Query<From>) -> Result<Response, Fault> {
+    let page: DiffPage = visit.ask("workspace_read_diff", json!({ "plan_id": id, "number": number, "offset": from.offset })).await?;
+    let here = format!("/workspace/plans/{}/steps/{number}", ui::segment(&id));
+    let end = page.offset + page.diff.len() as u64;
+    let body = html! {
+        div.alone {
+            h1.unseen { "What a step changes" }
+            (ui::tabs(&TABS, "/workspace/plans"))
+            article.request {
+                header {
+                    h2 { "Step " (number) }
+                    p.meta role="status" { "Bytes " (page.offset) " to " (end) " of " (page.diff_bytes) "." }
+                }
+                (lines(&page.diff, page.offset == 0))
+                nav.acts aria-label="Pages" {
+                    @if page.offset > 0 { a.button.quiet href=(here) { "The beginning" } }
+                    @if let Some(next) = page.next_offset { a.button.quiet href=(ui::address(&here, &[("offset", &next.to_string())])) { "The next part" } }
+                    a.button.quiet href={ "/workspace/plans/" (id) } { "The plan" }
+                }
+            }
+        }
+    };
+    shell::show(&visit, Page { title: "What a step changes", place: Place::Workspace, topics: "", body }).await
+}
+
 /// A difference of texts, line by line.
 fn text_diff(diff: &str) -> Markup {
+    lines(diff, true)
+}
+
+fn lines(diff: &str, from_beginning: bool) -> Markup {
     html! {
         pre.block.changes {
             // The first two lines name the file before and after.
             @for (at, line) in diff.lines().enumerate() {
-                @match line.as_bytes().first().filter(|_| at > 1) {
+                @match line.as_bytes().first().filter(|_| at > 1 || !from_beginning) {
                     Some(b'+') => ins { (said(line)) "\n" },
                     Some(b'-') => del { (said(line)) "\n" },
                     _ => { (said(line)) "\n" }
@@ -230,13 +308,18 @@ fn output(ran: &Ran) -> Markup {
 
 /// The steps of a plan, for the request that decides about it.
 pub(in super::super) async fn steps_of(visit: &Visit, plan: &str) -> Markup {
-    let found = visit.gather::<Step>("workspace_get_plan", "steps", json!({ "plan_id": plan }), STEPS_IN_REQUEST).await;
+    let found: Result<(Plan, Steps), Fault> = async {
+        let whole: Plan = visit.ask("workspace_get_plan", json!({ "plan_id": plan, "limit": 1 })).await?;
+        Ok((whole, visit.ask("workspace_get_plan", json!({ "plan_id": plan, "limit": STEPS_IN_REQUEST })).await?))
+    }
+    .await;
     html! {
         @match found {
-            Ok((steps, has_more)) => {
-                (steps_list(&steps))
-                details { summary { "Before and after" } (before_and_after(&steps)) }
-                p { a href={ "/workspace/plans/" (plan) } { @if has_more { "All steps, and what came of them" } @else { "The plan, and what came of it" } } }
+            Ok((whole, page)) => {
+                (page.counted(whole.count))
+                (steps_list(plan, &page.steps))
+                details { summary { "Before and after" } (before_and_after(&page.steps)) }
+                p { a href={ "/workspace/plans/" (plan) } { @if page.next_cursor.is_some() { "All " (whole.count) " steps, and what came of them" } @else { "The plan, and what came of it" } } }
             }
             Err(fault) => { p.hint { (said(fault.message())) } }
         }

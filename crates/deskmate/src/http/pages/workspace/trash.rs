@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::super::shell::{self, Page, Place};
-use super::super::ui::{self, empty, said, tabs, time};
+use super::super::ui::{self, empty, more, said, tabs, time};
 use super::super::visit::{Fault, Visit};
 use super::{Root, Roots, TABS, size};
 
@@ -15,13 +15,12 @@ use super::{Root, Roots, TABS, size};
 #[serde(default)]
 pub(super) struct Whose {
     root: String,
+    rows: String,
 }
 
-#[derive(Deserialize)]
-struct Trash {
-    items: Vec<Item>,
-    truncated: bool,
-}
+/// Things that a page begins with, and at most shows.
+const ROWS: usize = 200;
+const ROWS_MAX: usize = 4_000;
 
 #[derive(Deserialize)]
 struct Item {
@@ -35,6 +34,7 @@ struct Item {
 pub(super) async fn serve(visit: Visit, Query(query): Query<Whose>) -> Result<Response, Fault> {
     let Roots { roots } = visit.ask("workspace_list_roots", json!({})).await?;
     let chosen = roots.iter().find(|root| root.name == query.root).or(roots.first());
+    let wanted = query.rows.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX);
     let body = html! {
         h1.unseen { "Trash" }
         (tabs(&TABS, "/workspace/trash"))
@@ -44,23 +44,26 @@ pub(super) async fn serve(visit: Visit, Query(query): Query<Whose>) -> Result<Re
             }
         }
         section.card aria-label="Trash" {
-            @match chosen { Some(root) => { (list(&visit, root).await) } None => { (empty("No folder is open", html! { p { a href="/workspace" { "How to open one" } } })) } }
+            @match chosen { Some(root) => { (list(&visit, root, wanted).await) } None => { (empty("No folder is open", html! { p { a href="/workspace" { "How to open one" } } })) } }
         }
     };
     shell::show(&visit, Page { title: "Trash", place: Place::Workspace, topics: "plan", body }).await
 }
 
-async fn list(visit: &Visit, root: &Root) -> Markup {
-    let found: Result<Trash, Fault> = visit.ask("workspace_list_trash", json!({ "root": root.name })).await;
+async fn list(visit: &Visit, root: &Root, wanted: usize) -> Markup {
+    let found = visit.gather::<Item>("workspace_list_trash", "items", json!({ "root": root.name }), wanted).await;
     html! {
         @match found {
             Err(fault) => { (empty("The trash cannot be shown", html! { p { (said(fault.message())) } })) }
-            Ok(trash) if trash.items.is_empty() => { (empty("The trash is empty", html! { p { "What plans delete comes here, and can be brought back." } })) }
-            Ok(trash) => {
+            Ok((items, _)) if items.is_empty() => { (empty("The trash is empty", html! { p { "What plans delete comes here, and can be brought back." } })) }
+            Ok((items, has_more)) => {
                 ol.rows {
-                    @for item in &trash.items { (row(root, item)) }
+                    @for item in &items { (row(root, item)) }
                 }
-                @if trash.truncated { p.hint { "There is more than is shown here." } }
+                @if has_more {
+                    @if wanted < ROWS_MAX { (more(&ui::address("/workspace/trash", &[("root", &root.name), ("rows", &(wanted + ROWS).to_string())]))) }
+                    @else { p.hint { "The newest " (items.len()) " are shown; there are more." } }
+                }
             }
         }
     }
