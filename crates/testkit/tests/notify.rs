@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use deskmate_core::notify::{self, Channel, ChannelKind, Failure, Message, Quiet, Taken, Topic};
+use deskmate_core::notify::{self, Channel, ChannelKind, Details, Failure, Message, OutletRow, Quiet, Taken, Topic};
 use deskmate_core::record::{Event, Kind};
 use deskmate_core::{Code, job, parse_time};
 use jiff::civil::time;
@@ -16,17 +16,19 @@ const LOCKED: Kind = Kind { name: "person.locked", says: "" };
 const CREATED: Kind = Kind { name: "request.created", says: "" };
 
 fn channel(name: &str) -> Channel {
-    Channel {
-        name: name.to_owned(),
-        kind: ChannelKind::Webhook,
-        target: "https://example.org".to_owned(),
-        digest: "d".to_owned(),
-        topics: BTreeSet::new(),
-        domains: Vec::new(),
-        quiet: None,
-        window: 60_000_000,
-        attempts: 3,
-        text: false,
+    Channel { target: "https://example.org".to_owned(), digest: "d".to_owned(), attempts: 3, ..Channel::new(name, ChannelKind::Webhook) }
+}
+
+/// The outlet behind a channel.
+fn outlet(channel: &Channel) -> OutletRow {
+    OutletRow {
+        name: channel.name.clone(),
+        kind: channel.kind,
+        target: channel.target.clone(),
+        digest: channel.digest.clone(),
+        tells: true,
+        links: false,
+        addresses: Vec::new(),
     }
 }
 
@@ -40,9 +42,9 @@ fn at(text: &str) -> i64 {
 
 /// Makes channels known and begins to follow.
 fn begin(desk: &TestDesk, channels: &[Channel]) -> u64 {
-    let channels = channels.to_vec();
+    let outlets: Vec<OutletRow> = channels.iter().map(outlet).collect();
     desk.act(move |cx| {
-        notify::register(cx, &channels)?;
+        notify::register(cx, &outlets)?;
         notify::begin(cx)
     })
     .unwrap()
@@ -77,8 +79,8 @@ fn claim(desk: &TestDesk) -> Vec<job::Claimed> {
 
 fn take(desk: &TestDesk, id: &str, channel: &Channel) -> Option<Message> {
     let (id, channel) = (id.to_owned(), channel.clone());
-    match desk.act(move |cx| notify::take(cx, &id, &channel)).unwrap() {
-        Taken::Send { body, message } => {
+    match desk.act(move |cx| notify::take(cx, &id, &channel, None)).unwrap() {
+        Taken::Send { body, message, .. } => {
             assert_eq!(serde_json::from_str::<Message>(&body).unwrap(), *message);
             Some(*message)
         }
@@ -143,7 +145,7 @@ both! {
         let wait = at(second["due_at"].as_str().unwrap()) - at(first["due_at"].as_str().unwrap());
         assert_eq!(wait, 60_000_000);
         let done = id.to_owned();
-        desk.act(move |cx| notify::arrived(cx, &done, 1)).unwrap();
+        desk.act(move |cx| notify::arrived(cx, &done, 1, None)).unwrap();
         assert!(take(desk, id, &channels[0]).is_none());
         assert_eq!(kinds(desk, "notification.delivered"), 1);
     }
@@ -241,10 +243,10 @@ both! {
         let next = follow(desk, &channels, from);
         let id = only(desk)["notification"].as_str().unwrap().to_owned();
         take(desk, &id, &channels[0]).unwrap();
-        fail(desk, &id, Failure { error: "the receiver answered 500".to_owned(), last: false, gone: false });
+        fail(desk, &id, Failure { error: "the receiver answered 500".to_owned(), last: false, gone: false, permanent: false });
         let one = only(desk);
         assert_eq!((&one["state"], &one["error"]), (&json!("sending"), &json!("the receiver answered 500")));
-        fail(desk, &id, Failure { error: "the receiver answered 500".to_owned(), last: true, gone: false });
+        fail(desk, &id, Failure { error: "the receiver answered 500".to_owned(), last: true, gone: false, permanent: false });
         assert_eq!(only(desk)["state"], "failed");
         assert_eq!(kinds(desk, "notification.given_up"), 1);
         let team = listed(desk)["channels"][0].clone();
@@ -267,7 +269,7 @@ both! {
         let next = follow(desk, &channels, from);
         let id = only(desk)["notification"].as_str().unwrap().to_owned();
         take(desk, &id, &channels[0]).unwrap();
-        fail(desk, &id, Failure { error: "410".to_owned(), last: false, gone: true });
+        fail(desk, &id, Failure { error: "410".to_owned(), last: false, gone: true, permanent: false });
         assert!(listed(desk)["channels"][0]["disabled_at"].is_string());
         assert_eq!((kinds(desk, "notification.channel_disabled"), kinds(desk, "notification.given_up")), (1, 1));
         happens(desk, PAUSED, 1);
@@ -287,7 +289,7 @@ both! {
 
     fn what_was_decided_meanwhile_is_not_told(desk: &TestDesk) {
         let owner = desk.claim();
-        let channels = [Channel { text: true, ..channel("wordy") }, channel("terse")];
+        let channels = [Channel { details: Details::Redacted, ..channel("wordy") }, channel("terse")];
         let from = begin(desk, &channels);
         let first = propose(desk, "evil\u{1b}]0;title\u{7}\u{202e} target");
         let second = propose(desk, "deal/2");
@@ -317,7 +319,7 @@ both! {
 
     fn an_erased_text_is_not_sent(desk: &TestDesk) {
         let owner = desk.claim();
-        let channels = [Channel { text: true, ..channel("wordy") }];
+        let channels = [Channel { details: Details::Redacted, ..channel("wordy") }];
         let from = begin(desk, &channels);
         propose(desk, "a secret target");
         follow(desk, &channels, from);

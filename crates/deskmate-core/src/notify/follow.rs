@@ -6,10 +6,11 @@ use serde_json::json;
 use super::channel::{Channel, is_on};
 use super::deliver::JOB;
 use super::message::Item;
-use super::topic::{RINGING, Topic, classify};
+use super::remind::{self, Reminders};
+use super::subscription;
+use super::topic::{News, RINGING, classify};
 use crate::call::Cx;
 use crate::job::{self, NewJob, Owner, Priority};
-use crate::limits::NOTIFICATION_ITEMS_MAX;
 use crate::record::{self, find_event};
 use crate::{Code, Error, Result};
 
@@ -23,8 +24,8 @@ const SETTLE: i64 = 500_000;
 pub struct Look {
     /// The next event that was not looked at.
     pub next: u64,
-    /// What is worth a message, with whether it is urgent.
-    news: Vec<(Topic, bool, Item)>,
+    /// What is worth a message.
+    news: Vec<News>,
 }
 
 impl Look {
@@ -74,23 +75,41 @@ fn unsigned(seq: i64) -> u64 {
 /// Turns what a look found into notifications and moves on, in one transaction. What another server dealt with meanwhile
 /// is passed over. Answers the next event.
 pub fn follow(cx: &mut Cx<'_, '_>, channels: &[Channel], look: &Look) -> Result<u64> {
+    follow_with(cx, channels, &Reminders::default(), look)
+}
+
+/// Like [`follow`], and notes what is to be told again.
+pub fn follow_with(cx: &mut Cx<'_, '_>, channels: &[Channel], reminders: &Reminders, look: &Look) -> Result<u64> {
     let done = cursor(cx.tx)?.unwrap_or(0);
     let next = done.max(look.next);
-    for channel in channels {
-        if is_on(cx.tx, &channel.name)? != Some(true) {
-            continue;
-        }
-        for urgent in [true, false] {
-            let is_wanted = |(topic, is_urgent, item): &&(Topic, bool, Item)| item.seq >= done && *is_urgent == urgent && channel.wants(*topic, item);
-            let wanted = look.news.iter().filter(is_wanted);
-            let items: Vec<Item> = wanted.map(|(_, _, item)| item.clone()).collect();
-            if !items.is_empty() {
-                add(cx, channel, urgent, items)?;
+    let news: Vec<&News> = look.news.iter().filter(|news| news.item.seq >= done).collect();
+    if !news.is_empty() {
+        for channel in channels {
+            if is_on(cx.tx, &channel.name)? == Some(true) {
+                tell(cx, channel, &news)?;
             }
+        }
+        for channel in subscription::channels(cx)? {
+            tell(cx, &channel, &news)?;
+        }
+        for news in &news {
+            remind::schedule(cx, reminders, news)?;
         }
     }
     set_cursor(cx, next)?;
     Ok(next)
+}
+
+/// Adds to a channel's notifications what it tells about.
+fn tell(cx: &mut Cx<'_, '_>, channel: &Channel, news: &[&News]) -> Result<()> {
+    for urgent in [true, false] {
+        let wanted = news.iter().filter(|news| news.urgent == urgent && channel.wants(news));
+        let items: Vec<Item> = wanted.map(|news| news.item.clone()).collect();
+        if !items.is_empty() {
+            add(cx, channel, urgent, items)?;
+        }
+    }
+    Ok(())
 }
 
 fn set_cursor(cx: &mut Cx<'_, '_>, next: u64) -> Result<()> {
@@ -107,11 +126,11 @@ fn add(cx: &mut Cx<'_, '_>, channel: &Channel, urgent: bool, mut new: Vec<Item>)
         let (id, count): (String, i64) = (row.get(0)?, row.get(1)?);
         let mut items: Vec<Item> = read_items(&row.get::<String>(2)?)?;
         items.append(&mut new);
-        items.truncate(NOTIFICATION_ITEMS_MAX);
+        items.truncate(channel.keeps());
         cx.tx.execute("update notification set count = $2, items = $3 where id = $1", args![id, count.saturating_add(more), json!(items).to_string()])?;
         return Ok(());
     }
-    new.truncate(NOTIFICATION_ITEMS_MAX);
+    new.truncate(channel.keeps());
     let (id, now) = (cx.new_id(), cx.now());
     let last = cx.tx.optional(
         "select due_at from notification where channel = $1 and urgent = $2 and not test order by due_at desc, id desc limit 1",
@@ -123,9 +142,26 @@ fn add(cx: &mut Cx<'_, '_>, channel: &Channel, urgent: bool, mut new: Vec<Item>)
     let due = channel.due(due, urgent);
     let job = enqueue(cx, channel, &id, due)?;
     cx.tx.execute(
-        "insert into notification (id, channel, urgent, state, count, test, job, opened_at, due_at, items) values ($1, $2, $3, 'open', $4, false, $5, $6, $7, $8)",
-        args![id, channel.name, urgent, more, job, now, due, json!(new).to_string()],
+        "insert into notification (id, channel, urgent, state, count, test, job, opened_at, due_at, items, person) \
+         values ($1, $2, $3, 'open', $4, false, $5, $6, $7, $8, $9)",
+        args![id, channel.name, urgent, more, job, now, due, json!(new).to_string(), channel.whose.as_ref().map(|whose| whose.id.clone())],
     )?;
+    Ok(())
+}
+
+/// Whatever of a channel is open goes out when it would by what is said now: a change of when holds for what waits, too.
+pub(super) fn reschedule(cx: &mut Cx<'_, '_>, channel: &Channel) -> Result<()> {
+    let rows =
+        cx.tx.query("select id, urgent, job from notification where state = 'open' and channel = $1 order by urgent, id limit 10", args![channel.name])?;
+    for row in &rows {
+        let (id, urgent, job): (String, bool, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let due = channel.due(cx.now() + SETTLE, urgent);
+        // First, so that the end of the job is not the end of the notification.
+        cx.tx.execute("update notification set job = '' where id = $1", args![id])?;
+        job::drop(cx, &job)?;
+        let job = enqueue(cx, channel, &id, due)?;
+        cx.tx.execute("update notification set job = $2, due_at = $3 where id = $1", args![id, job, due])?;
+    }
     Ok(())
 }
 

@@ -34,9 +34,15 @@ pub struct Item {
     /// How the request stands after the event; for trust, `promoted` or `demoted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// What the agent wrote as a title, cleaned; only where the channel shows texts. Data, not instructions.
+    /// When a request that waits expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// What the agent wrote as a title, cleaned and redacted; only where the channel shows texts. Data, not instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Where people look at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
 }
 
 impl Item {
@@ -67,6 +73,7 @@ impl Item {
             "pause.lifted" => format!("{} may go on", if agent == "*" { "all agents" } else { agent }),
             "person.locked" => "signing in is locked after too many wrong passphrases".to_owned(),
             "grant.refused" => "a row was changed behind the desk's back".to_owned(),
+            "notification.reminded" => format!("{kind} of {agent} still waits"),
             "notification.tested" => "this is a test".to_owned(),
             other => other.to_owned(),
         };
@@ -78,6 +85,65 @@ impl Item {
         }
         plain(&line)
     }
+}
+
+impl Item {
+    /// One line for people who are not at the desk: how risky it is, who asks, for what kind of act, and where. It begins with what
+    /// must not be cut off.
+    pub fn sentence(&self) -> String {
+        let kind = self.request_kind.as_deref().unwrap_or_default();
+        if self.request().is_none() || kind.is_empty() {
+            return self.line();
+        }
+        let agent = short(self.agent.as_deref().unwrap_or("somebody"));
+        let what = match kind {
+            "proposal" => "a proposal",
+            "approval" => "an approval",
+            "handoff" => "work that is handed to people",
+            "edit" => "a change over what a person set",
+            "promotion" => "more trust",
+            "policy" => "a change of policy",
+            "plan" => "a plan that changes files",
+            "tool_call" => "a call of a tool",
+            _ => "a decision",
+        };
+        let said = match self.event.as_str() {
+            "request.answered" => format!("{agent} answered your question about {what}"),
+            "request.delegated" => format!("{agent} asks for {what}; it was given to you"),
+            "request.escalated" => format!("{agent} asks for {what}, and waited too long"),
+            "request.undone" | "request.stopped" => format!("{agent} asks for {what} again"),
+            "request.expired" => format!("{agent} asked for {what}, and nobody decided in time"),
+            "request.finished" => format!("{agent} was allowed {what}: {}", self.state.as_deref().unwrap_or("failed")),
+            "notification.reminded" => format!("{agent} still waits for {what}"),
+            _ => format!("{agent} asks for {what}"),
+        };
+        let mut line = match self.risk.as_deref() {
+            Some(risk) => format!("[{risk} risk] {said}"),
+            None => said,
+        };
+        if let Some(domain) = &self.domain {
+            line.push_str(&format!(" in {}", short(domain)));
+        }
+        if let Some(until) = self.expires_at.as_ref().filter(|_| self.event == "notification.reminded") {
+            let minutes: String = until.chars().take(16).collect();
+            line.push_str(&format!("; it expires {} UTC", minutes.replace('T', " ")));
+        }
+        if let Some(title) = &self.title {
+            line.push_str(&format!(": {title}"));
+        }
+        plain(&line)
+    }
+}
+
+/// A name, cut: others stand beside it in one line.
+fn short(name: &str) -> String {
+    const MAX: usize = 48;
+    let name = plain(name);
+    if name.chars().count() <= MAX {
+        return name;
+    }
+    let cut: String = name.chars().take(MAX - 1).collect();
+    format!("{cut}…")
 }
 
 /// A message, as a webhook carries it.
@@ -157,12 +223,39 @@ fn is_unseen(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{Item, plain};
+    use crate::notify::Topic;
 
     #[test]
     fn nothing_steers_the_reader() {
         assert_eq!(plain("a\u{1b}[2J\r\n b\t\u{202e}c\u{200b}d\u{7f}"), "a[2J b cd");
         assert_eq!(plain(" \u{1b} "), "");
         assert_eq!(plain(&"é".repeat(500)).chars().count(), 200);
+    }
+
+    #[test]
+    fn a_sentence_says_the_risk_first_and_who_asks_for_what() {
+        let item = Item {
+            seq: 1,
+            event: "request.created".to_owned(),
+            at: String::new(),
+            subject: "request:1".to_owned(),
+            topic: Topic::Requests,
+            domain: Some("crm.deals".to_owned()),
+            request_kind: Some("tool_call".to_owned()),
+            agent: Some("code".to_owned()),
+            risk: Some("medium".to_owned()),
+            state: Some("pending".to_owned()),
+            expires_at: Some("2026-01-02T03:04:05.000000Z".to_owned()),
+            title: Some("x".repeat(300)),
+            link: None,
+        };
+        let line = item.sentence();
+        assert!(line.starts_with("[medium risk] code asks for a call of a tool in crm.deals: xxx"), "{line}");
+        assert!(line.ends_with('…') && line.chars().count() == 200, "cut visibly: {line}");
+        let long = Item { agent: Some("a".repeat(128)), domain: Some("d".repeat(128)), title: Some("what".to_owned()), ..item.clone() };
+        assert!(long.sentence().ends_with(": what"), "long names leave room for the rest: {}", long.sentence());
+        let again = Item { event: "notification.reminded".to_owned(), title: None, ..item };
+        assert_eq!(again.sentence(), "[medium risk] code still waits for a call of a tool in crm.deals; it expires 2026-01-02 03:04 UTC");
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::message::Item;
+use crate::format_time;
 use crate::record::EventRow;
 
 /// What a channel can tell about.
@@ -46,10 +47,24 @@ pub const RINGING: &[&str] = &[
     "pause.lifted",
     "person.locked",
     "grant.refused",
+    "notification.reminded",
 ];
 
-/// What an event is worth telling, if anything. `true`: it is urgent.
-pub(super) fn classify(event: &EventRow) -> Option<(Topic, bool, Item)> {
+/// Something worth telling.
+#[derive(Clone, Debug)]
+pub(super) struct News {
+    /// Whether it is urgent.
+    pub(super) urgent: bool,
+    /// What is told.
+    pub(super) item: Item,
+    /// To whom a request was given.
+    pub(super) assignee: Option<String>,
+    /// The person who asks, if a person does.
+    pub(super) requester: Option<String>,
+}
+
+/// What an event is worth telling, if anything.
+pub(super) fn classify(event: &EventRow) -> Option<News> {
     let fact = |name: &str| event.facts.get(name).and_then(Value::as_str);
     let mut state = fact("state");
     let (topic, urgent) = match event.kind.as_str() {
@@ -59,9 +74,10 @@ pub(super) fn classify(event: &EventRow) -> Option<(Topic, bool, Item)> {
         }
         "pause.set" | "pause.lifted" => (Topic::Pauses, false),
         "person.locked" | "grant.refused" => (Topic::Security, true),
-        kind if kind.starts_with("request.") => of_request(event)?,
+        kind if kind.starts_with("request.") || kind == "notification.reminded" => of_request(event)?,
         _ => return None,
     };
+    let expires_at = event.facts.get("expires_at").and_then(Value::as_i64).filter(|_| state == Some("pending"));
     let item = Item {
         seq: event.seq,
         event: event.kind.clone(),
@@ -73,9 +89,12 @@ pub(super) fn classify(event: &EventRow) -> Option<(Topic, bool, Item)> {
         agent: fact("requester").or_else(|| fact("agent")).map(str::to_owned),
         risk: fact("risk").map(str::to_owned),
         state: state.map(str::to_owned),
+        expires_at: expires_at.map(format_time),
         title: None,
+        link: None,
     };
-    Some((topic, urgent, item))
+    let requester = fact("requester").filter(|_| fact("requester_kind") == Some("person")).map(str::to_owned);
+    Some(News { urgent, item, assignee: fact("assignee").map(str::to_owned), requester })
 }
 
 /// Whether an agent's trust went up or down by a step; every answer moves it a little, and that is no news.
@@ -98,11 +117,12 @@ fn of_request(event: &EventRow) -> Option<(Topic, bool)> {
     };
     match (event.kind.as_str(), fact("state")) {
         ("request.finished", "failed" | "ambiguous") => Some((Topic::Outcomes, urgent)),
-        ("request.expired", _) => Some((topic, urgent)),
         // Whatever brought it back, a request that is pending waits for people.
-        ("request.created" | "request.answered" | "request.delegated" | "request.escalated" | "request.undone" | "request.stopped", "pending") => {
-            Some((topic, urgent))
-        }
+        ("request.expired", _)
+        | (
+            "request.created" | "request.answered" | "request.delegated" | "request.escalated" | "request.undone" | "request.stopped" | "notification.reminded",
+            "pending",
+        ) => Some((topic, urgent)),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::BASE64;
 use deskmate_core::limits::{JOB_ATTEMPTS_MAX, NAME_CHARS_MAX, NOTIFICATION_CHANNELS_MAX};
-use deskmate_core::notify::{Channel, ChannelKind, Quiet, Topic};
+use deskmate_core::notify::{Channel, ChannelKind, Details, OutletRow, Quiet, Reminders, Topic};
 use deskmate_core::{digest, hex};
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
@@ -15,7 +15,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::{ConfigError, Result};
+use super::outlets::{self, MailServer, OutletSection, Service};
+use super::{ConfigError, Result, parse_duration};
 
 /// The section as it is written.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -27,6 +28,43 @@ pub(super) struct Section {
     /// Signed requests (Standard Webhooks) to other programs.
     #[schemars(with = "Vec<WebhookSection>")]
     webhooks: Vec<Spanned<WebhookSection>>,
+    /// Mail, chats and phones, by which people choose to be told.
+    #[schemars(with = "Vec<OutletSection>")]
+    outlets: Vec<Spanned<OutletSection>>,
+    /// The address under which people open this desk, for the links in messages; that of the proxy, or else where it listens, if
+    /// not given.
+    #[schemars(with = "Option<String>")]
+    base_url: Option<Spanned<String>>,
+    /// Whether people may turn on links that decide; true if not given.
+    decide_links: Option<bool>,
+    /// When a request that nobody decided is told again.
+    #[schemars(with = "RemindersSection")]
+    reminders: Option<Spanned<RemindersSection>>,
+}
+
+/// When a request that nobody decided is told again. Times are for example `30m` or `4h`; `off` is never.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct RemindersSection {
+    /// After this time, if it is of low risk; `off` if not given.
+    low: Option<String>,
+    /// After this time, if it is of medium risk; `4h` if not given.
+    medium: Option<String>,
+    /// After this time, if it is of high risk; `1h` if not given.
+    high: Option<String>,
+    /// After this time, if it is critical; `15m` if not given.
+    critical: Option<String>,
+    /// So long before it expires; `1h` if not given.
+    before_expiry: Option<String>,
+}
+
+/// The section as it is used.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Notifications {
+    pub(crate) outlets: Vec<Outlet>,
+    pub(crate) reminders: Reminders,
+    /// Where people open this desk, if the file says so.
+    pub(crate) base_url: Option<String>,
 }
 
 /// Messages on the desktop.
@@ -91,7 +129,7 @@ struct WebhookSection {
 /// Hours in which a channel is quiet. What happens then is told afterwards, together.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct QuietSection {
+pub(super) struct QuietSection {
     /// When they begin, for example `22:00`.
     from: String,
     /// When they end, for example `07:30`.
@@ -179,38 +217,123 @@ pub(crate) enum Way {
     Desktop(Vec<String>),
     /// A receiver.
     Webhook(Endpoint),
+    /// A mail server.
+    Mail(MailServer),
+    /// A service over HTTP.
+    Post(Service),
 }
 
-/// A channel with what it takes to use it.
+impl Way {
+    /// The files that the configuration names for it.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Desktop(_) => Vec::new(),
+            Self::Webhook(endpoint) => endpoint.files.clone(),
+            Self::Mail(MailServer { ca_file, .. }) | Self::Post(Service { ca_file, .. }) => ca_file.iter().cloned().collect(),
+        }
+    }
+
+    /// The names of the secrets that it needs.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        match self {
+            Self::Desktop(_) | Self::Webhook(_) => Vec::new(),
+            Self::Mail(server) => server.login.iter().map(|(_, secret)| secret.clone()).collect(),
+            Self::Post(service) => service.secret.iter().cloned().collect(),
+        }
+    }
+}
+
+/// An outlet with what it takes to use it, and the channel that it is by itself, if it is one.
 #[derive(Clone, Debug)]
 pub(crate) struct Outlet {
-    pub(crate) channel: Channel,
+    pub(crate) row: OutletRow,
+    pub(crate) channel: Option<Channel>,
     pub(crate) way: Way,
+}
+
+impl Outlet {
+    fn of(channel: Channel, way: Way) -> Self {
+        let row = OutletRow {
+            name: channel.name.clone(),
+            kind: channel.kind,
+            target: channel.target.clone(),
+            digest: channel.digest.clone(),
+            tells: true,
+            links: false,
+            addresses: Vec::new(),
+        };
+        Self { row, channel: Some(channel), way }
+    }
 }
 
 const SECOND: i64 = 1_000_000;
 /// How a signing secret begins.
 const SECRET_PREFIX: &str = "whsec_";
 
-/// The channels that a section names. `at` says where in the file a part stands.
-pub(super) fn settle(section: Section, home: &Path, at: &dyn Fn(serde_saphyr::Location) -> String) -> Result<Vec<Outlet>> {
+/// The outlets that a section names, and what else it says. `at` says where in the file a part stands; `hosts` are the names under
+/// which the desk may be called.
+pub(super) fn settle(section: Section, home: &Path, hosts: &[String], at: &dyn Fn(serde_saphyr::Location) -> String) -> Result<Notifications> {
     let mut outlets: Vec<Outlet> = Vec::new();
-    if let Some(desktop) = section.desktop {
-        let place = at(desktop.referenced);
-        outlets.push(desktop_outlet(desktop.value).map_err(|what| ConfigError(format!("{place}: {what}")))?);
-    }
-    for webhook in section.webhooks {
-        let place = at(webhook.referenced);
-        let outlet = webhook_outlet(webhook.value, home).map_err(|what| ConfigError(format!("{place}: {what}")))?;
-        if outlets.iter().any(|other| other.channel.name == outlet.channel.name) {
-            return Err(ConfigError(format!("{place}: two channels are called {}", outlet.channel.name)));
+    let mut add = |place: &str, outlet: std::result::Result<Outlet, String>| -> Result<()> {
+        let outlet = outlet.map_err(|what| ConfigError(format!("{place}: {what}")))?;
+        if outlets.iter().any(|other| other.row.name == outlet.row.name) {
+            return Err(ConfigError(format!("{place}: two channels are called {}", outlet.row.name)));
         }
         if outlets.len() >= NOTIFICATION_CHANNELS_MAX {
             return Err(ConfigError(format!("{place}: at most {NOTIFICATION_CHANNELS_MAX} channels are possible")));
         }
         outlets.push(outlet);
+        Ok(())
+    };
+    if let Some(desktop) = section.desktop {
+        add(&at(desktop.referenced), desktop_outlet(desktop.value))?;
     }
-    Ok(outlets)
+    for webhook in section.webhooks {
+        add(&at(webhook.referenced), webhook_outlet(webhook.value, home))?;
+    }
+    for outlet in section.outlets {
+        add(&at(outlet.referenced), outlets::settle(outlet.value, home, section.decide_links.unwrap_or(true)))?;
+    }
+    let reminders = match section.reminders {
+        None => reminders(RemindersSection::default()),
+        Some(given) => reminders(given.value).map_err(|what| format!("{}: {what}", at(given.referenced))),
+    };
+    let base_url = section.base_url.map(|url| base_url(&url.value, hosts).map_err(|what| ConfigError(format!("{}: {what}", at(url.referenced)))));
+    Ok(Notifications { outlets, reminders: reminders.map_err(ConfigError)?, base_url: base_url.transpose()? })
+}
+
+fn reminders(section: RemindersSection) -> std::result::Result<Reminders, String> {
+    let time = |key: &str, given: Option<String>, usual: &str| -> std::result::Result<Option<i64>, String> {
+        let text = given.unwrap_or_else(|| usual.to_owned());
+        if text == "off" {
+            return Ok(None);
+        }
+        parse_duration(&text).map(Some).ok_or_else(|| format!("{key}: {text:?} is not a time: write for example 4h, or off"))
+    };
+    let after = [
+        time("low", section.low, "off")?,
+        time("medium", section.medium, "4h")?,
+        time("high", section.high, "1h")?,
+        time("critical", section.critical, "15m")?,
+    ];
+    Ok(Reminders { after, before_expiry: time("before_expiry", section.before_expiry, "1h")? })
+}
+
+/// An address at which the desk answers: one that it does not know would be refused there.
+fn base_url(url: &str, hosts: &[String]) -> std::result::Result<String, String> {
+    let uri: hyper::Uri = url.parse().map_err(|_| "base_url is not an address: write for example https://desk.example.org".to_owned())?;
+    let host = uri.host().unwrap_or_default();
+    let local = is_loopback(host) || host == "deskmate.localhost";
+    if uri.scheme_str() != Some("https") && !(local && uri.scheme_str() == Some("http")) {
+        return Err("base_url must be https: only on this machine the desk is opened without TLS".to_owned());
+    }
+    if !local && !hosts.iter().any(|own| own.eq_ignore_ascii_case(host)) {
+        return Err(format!("base_url: the desk does not answer to {host}: add it to hosts"));
+    }
+    if !uri.path().trim_end_matches('/').is_empty() || uri.query().is_some() {
+        return Err("base_url must end with the host".to_owned());
+    }
+    Ok(url.trim_end_matches('/').to_owned())
 }
 
 /// The receiver of checkpoints.
@@ -226,8 +349,6 @@ fn desktop_outlet(section: DesktopSection) -> std::result::Result<Outlet, String
         return Err("command must begin with the name or path of a program".to_owned());
     }
     let channel = Channel {
-        name: "desktop".to_owned(),
-        kind: ChannelKind::Desktop,
         target: command.first().cloned().unwrap_or_default(),
         digest: address_digest(&command.join("\0"))?,
         topics: topics(section.events)?,
@@ -235,9 +356,10 @@ fn desktop_outlet(section: DesktopSection) -> std::result::Result<Outlet, String
         quiet: section.quiet_hours.map(quiet).transpose()?,
         window: window(section.batch_seconds)?,
         attempts: attempts(section.attempts, 3)?,
-        text: section.text.unwrap_or(true),
+        details: details(section.text.unwrap_or(true)),
+        ..Channel::new("desktop", ChannelKind::Desktop)
     };
-    Ok(Outlet { channel, way: Way::Desktop(command) })
+    Ok(Outlet::of(channel, Way::Desktop(command)))
 }
 
 /// What shows a message on this system.
@@ -260,8 +382,6 @@ fn webhook_outlet(section: WebhookSection, home: &Path) -> std::result::Result<O
     }
     let endpoint = endpoint(&section.url, section.secret, section.secret_file, section.ca_file, home)?;
     let channel = Channel {
-        name,
-        kind: ChannelKind::Webhook,
         // A path can be a secret of its own.
         target: format!("{}://{}", endpoint.url.scheme_str().unwrap_or("https"), endpoint.url.authority().map_or("", |authority| authority.as_str())),
         digest: address_digest(&section.url)?,
@@ -270,17 +390,23 @@ fn webhook_outlet(section: WebhookSection, home: &Path) -> std::result::Result<O
         quiet: section.quiet_hours.map(quiet).transpose()?,
         window: window(section.batch_seconds)?,
         attempts: attempts(section.attempts, 12)?,
-        text: section.text.unwrap_or(false),
+        details: details(section.text.unwrap_or(false)),
+        ..Channel::new(name, ChannelKind::Webhook)
     };
-    Ok(Outlet { channel, way: Way::Webhook(endpoint) })
+    Ok(Outlet::of(channel, Way::Webhook(endpoint)))
 }
 
-fn address_digest(address: &str) -> std::result::Result<String, String> {
+/// What agents wrote is never shown with secrets or personal data in it to whoever reads there.
+fn details(text: bool) -> Details {
+    if text { Details::Redacted } else { Details::None }
+}
+
+pub(super) fn address_digest(address: &str) -> std::result::Result<String, String> {
     digest(&address).map(|digest| hex(&digest)).map_err(|error| error.to_string())
 }
 
 /// An address that the desk may send something to.
-pub(super) fn address(url: &str) -> std::result::Result<hyper::Uri, String> {
+pub(crate) fn address(url: &str) -> std::result::Result<hyper::Uri, String> {
     let url: hyper::Uri = url.parse().map_err(|_| "url is not an address: write for example https://example.org/hooks/desk".to_owned())?;
     let authority = url.authority().map(hyper::http::uri::Authority::as_str).unwrap_or_default();
     if authority.contains('@') {
@@ -329,19 +455,19 @@ fn bad_secret() -> String {
     "the secret must be whsec_ and 24 to 64 bytes in base64: `echo whsec_$(openssl rand -base64 32)` makes one".to_owned()
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn topics(events: BTreeSet<Topic>) -> std::result::Result<BTreeSet<Topic>, String> {
+pub(super) fn topics(events: BTreeSet<Topic>) -> std::result::Result<BTreeSet<Topic>, String> {
     if events.contains(&Topic::Test) {
         return Err("events: a test is always sent where somebody asks for it".to_owned());
     }
     Ok(events)
 }
 
-fn window(seconds: Option<u32>) -> std::result::Result<i64, String> {
+pub(super) fn window(seconds: Option<u32>) -> std::result::Result<i64, String> {
     let seconds = seconds.unwrap_or(60);
     if seconds > 24 * 3_600 {
         return Err("batch_seconds must be at most 86400".to_owned());
@@ -349,7 +475,7 @@ fn window(seconds: Option<u32>) -> std::result::Result<i64, String> {
     Ok(i64::from(seconds) * SECOND)
 }
 
-fn attempts(given: Option<i64>, usual: i64) -> std::result::Result<i64, String> {
+pub(super) fn attempts(given: Option<i64>, usual: i64) -> std::result::Result<i64, String> {
     let attempts = given.unwrap_or(usual);
     if !(1..=JOB_ATTEMPTS_MAX).contains(&attempts) {
         return Err(format!("attempts must be between 1 and {JOB_ATTEMPTS_MAX}"));
@@ -357,7 +483,7 @@ fn attempts(given: Option<i64>, usual: i64) -> std::result::Result<i64, String> 
     Ok(attempts)
 }
 
-fn quiet(section: QuietSection) -> std::result::Result<Quiet, String> {
+pub(super) fn quiet(section: QuietSection) -> std::result::Result<Quiet, String> {
     let time = |name: &str, text: &str| text.parse::<Time>().map_err(|_| format!("quiet_hours.{name}: {text:?} is not a time: write for example 22:00"));
     let (from, to) = (time("from", &section.from)?, time("to", &section.to)?);
     if from == to {

@@ -79,7 +79,7 @@ impl Receiver {
         std::thread::spawn(move || {
             let mut hanging = Vec::new();
             for stream in listener.incoming().map_while(Result::ok) {
-                let Some(one) = read(&stream) else { continue };
+                let Some(one) = got(&stream) else { continue };
                 kept.lock().unwrap().push(one);
                 match statuses.pop_front().unwrap_or(200) {
                     0 => hanging.push(stream),
@@ -108,7 +108,13 @@ impl Receiver {
     }
 }
 
-fn read(stream: impl Read) -> Option<Got> {
+fn got(stream: impl Read) -> Option<Got> {
+    let (head, body) = read(stream)?;
+    Some(Got { head, body: String::from_utf8(body).unwrap() })
+}
+
+/// The head and the body of a request.
+pub(crate) fn read(stream: impl Read) -> Option<(String, Vec<u8>)> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -119,7 +125,7 @@ fn read(stream: impl Read) -> Option<Got> {
     let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Got { head, body: String::from_utf8(body).unwrap() })
+    Some((head, body))
 }
 
 /// Writes the section and claims the desk; answers where it listens and the owner's session.
@@ -368,7 +374,7 @@ fn checkpoints_are_sent_to_a_receiver_with_its_own_certificate() {
         let config = Arc::new(config);
         for stream in listener.incoming().map_while(Result::ok) {
             let mut tls = rustls::StreamOwned::new(rustls::ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
-            if let Some(got) = read(&mut tls) {
+            if let Some(got) = got(&mut tls) {
                 drop(tls.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").and_then(|()| tls.flush()));
                 drop(sender.send(got));
             }

@@ -35,6 +35,8 @@ pub(crate) enum Refused {
         /// How long to wait.
         by: Duration,
     },
+    /// Trying again cannot help as things are.
+    Never(String),
     /// Anything else, in our words: what the receiver wrote is not repeated.
     Other(String),
 }
@@ -66,7 +68,7 @@ pub(crate) async fn post(endpoint: &Endpoint, post: Post<'_>) -> Result<(), Refu
 
 /// How long `Retry-After` asks to wait, from a time in seconds on: it is a number of seconds or a date. `None` if it is
 /// neither, and nothing for a date that has passed.
-fn wait(text: &str, now: i64) -> Option<Duration> {
+pub(super) fn wait(text: &str, now: i64) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
