@@ -1,0 +1,150 @@
+//! A report with the events that it names and their proofs: one JSON line for the report, one for each event. Whoever has it verifies it
+//! without the desk. It holds no payloads: what people wrote is not evidence.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::check::together;
+use super::report::Report;
+use crate::call::Cx;
+use crate::record::{self, Body, Finding, Keyring, Proof, check_proof};
+use crate::{Error, Result, format_time};
+
+/// The format's name, first in every bundle.
+const FORMAT: &str = "deskmate-evidence-1";
+
+/// The first line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    format: String,
+    /// How many events follow.
+    events: usize,
+    /// The signed checkpoint that vouches for all of them.
+    checkpoint: String,
+    /// The public keys that the desk believes. A reader who has them from elsewhere uses those.
+    keys: Vec<String>,
+    report: Report,
+}
+
+/// An event and its way to the root.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    seq: u64,
+    /// The sealed text.
+    body: String,
+    /// The hashes from the leaf to the root, base64.
+    hashes: Vec<String>,
+}
+
+/// What came of verifying a bundle.
+#[derive(Clone, Debug, Serialize)]
+pub struct EvidenceReport {
+    /// Whether nothing was found.
+    pub sound: bool,
+    /// The agent that it is about.
+    pub agent: String,
+    /// The framework.
+    pub framework: String,
+    /// How many events were proved.
+    pub events: usize,
+    /// What does not fit.
+    pub findings: Vec<Finding>,
+}
+
+/// The bundle of a report.
+pub(super) fn make(cx: &mut Cx<'_, '_>, report: &Report) -> Result<String> {
+    let keys = cx.keys.clone();
+    let mut lines = Vec::new();
+    for seq in report.events() {
+        let Proof { body, hashes, .. } = record::prove(cx.tx, seq, &keys)?;
+        lines.push(json!(Line { seq, body, hashes }).to_string());
+    }
+    let checkpoint = record::newest_checkpoint(cx.tx)?.ok_or_else(|| Error::not_found("the record is empty"))?;
+    let header = Header { format: FORMAT.to_owned(), events: lines.len(), checkpoint, keys: keys.keys().to_vec(), report: report.clone() };
+    lines.insert(0, json!(header).to_string());
+    lines.push(String::new());
+    Ok(lines.join("\n"))
+}
+
+/// Whether the first line of a file is that of such a bundle.
+pub fn is_bundle(first: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Named {
+        format: String,
+    }
+    serde_json::from_str::<Named>(first).is_ok_and(|named| named.format == FORMAT)
+}
+
+/// Verifies a bundle: each event that the report names is there, is what the report says of it, and is in the record that the checkpoint vouches
+/// for; and the report's conclusions are those of its checks. `keys` are the reader's own; without any, the bundle's are used, which shows
+/// only that it is consistent with itself. `kept` are checkpoints from elsewhere.
+pub fn verify_bundle(lines: impl Iterator<Item = std::io::Result<String>>, keys: Option<Keyring>, kept: &[String]) -> Result<EvidenceReport> {
+    let mut lines = lines.map(|line| line.map_err(|error| Error::invalid("bundle", error.to_string())));
+    let first = lines.next().ok_or_else(|| Error::invalid("bundle", "is empty"))??;
+    let header: Header = serde_json::from_str(&first).map_err(|error| Error::invalid("bundle", format!("line 1: {error}")))?;
+    let keys = keys.unwrap_or_else(|| Keyring::new(header.keys.clone()));
+    let mut findings = Vec::new();
+    let mut find = |seq: Option<u64>, what: String| findings.push(Finding { seq, what });
+    let checkpoint = keys.open(&header.checkpoint);
+    if let Err(error) = &checkpoint {
+        find(None, format!("the checkpoint {error}"));
+    }
+    for note in kept {
+        match (keys.open(note), &checkpoint) {
+            (Err(error), _) => find(None, format!("a kept checkpoint {error}")),
+            (Ok(kept), Ok(own)) if kept.size() == own.size() && kept.hash() != own.hash() => {
+                find(None, "a kept checkpoint of the same size names another root".to_owned());
+            }
+            _ => {}
+        }
+    }
+    let mut proved: BTreeMap<u64, Body> = BTreeMap::new();
+    for (number, line) in (2..).zip(lines) {
+        let line = line?;
+        if line.is_empty() {
+            continue;
+        }
+        let Line { seq, body, hashes } = serde_json::from_str(&line).map_err(|error| Error::invalid("bundle", format!("line {number}: {error}")))?;
+        let proof = Proof { seq, body, hashes, checkpoint: header.checkpoint.clone(), key: String::new() };
+        match (check_proof(&proof, &keys), serde_json::from_str::<Body>(&proof.body)) {
+            (Ok(()), Ok(body)) => drop(proved.insert(seq, body)),
+            (Err(error), _) => find(Some(seq), format!("its proof does not hold: {error}")),
+            (_, Err(_)) => find(Some(seq), "its sealed text is unreadable".to_owned()),
+        }
+    }
+    for (seq, what) in differences(&header.report, &proved) {
+        find(seq, what);
+    }
+    if header.events != proved.len() {
+        find(None, format!("{} events were promised, {} are proved", header.events, proved.len()));
+    }
+    Ok(EvidenceReport { sound: findings.is_empty(), agent: header.report.agent, framework: header.report.framework, events: proved.len(), findings })
+}
+
+/// Where a report says something else than the events that were proved, or than its own checks.
+fn differences(report: &Report, proved: &BTreeMap<u64, Body>) -> Vec<(Option<u64>, String)> {
+    let mut found = Vec::new();
+    for control in &report.controls {
+        if control.status != together(&control.checks) {
+            found.push((None, format!("{} is called {}, and its checks say {}", control.id, control.status.words(), together(&control.checks).words())));
+        }
+        for event in control.checks.iter().flat_map(|check| &check.events) {
+            match proved.get(&event.seq) {
+                None => found.push((Some(event.seq), format!("{} names it, and it is not proved", control.id))),
+                Some(body) if body.kind != event.kind || body.subject != event.subject || body.actor.id != event.actor || format_time(body.at) != event.at => {
+                    found.push((Some(event.seq), format!("{} says something else of it than what was sealed", control.id)));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    let (counts, score, verdict) = Report::weigh(&report.controls);
+    if counts != report.counts || score != report.score || verdict != report.verdict {
+        found.push((None, "the counts, the score or the verdict are not those of the controls".to_owned()));
+    }
+    found
+}
