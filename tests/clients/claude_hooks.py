@@ -12,12 +12,12 @@ from claude_code import CLAUDE, Model
 from desk import BINARY, PASSPHRASE, Desk, check
 
 
-def run(desk, port, tool, arguments, settings=None, *more):
+def run(desk, port, tool, arguments, settings=None, *more, **variables):
     """One run in which the model wants one of the client's own tools; answers what the tool, or the client for it, said."""
     Model.wanted, Model.results, Model.offered = (tool, arguments), [], []
     flags = ["--settings", json.dumps(settings)] if settings else []
     code, said = claude_code.claude(desk, "-p", "go", "--output-format", "json", *flags, *more, ANTHROPIC_BASE_URL=f"http://127.0.0.1:{port}",
-                                    ANTHROPIC_API_KEY="dummy", ENABLE_TOOL_SEARCH="false")
+                                    ANTHROPIC_API_KEY="dummy", ENABLE_TOOL_SEARCH="false", **variables)
     assert Model.results, f"Claude Code ended with {code}, offered {Model.offered}: {said[-2000:]}"
     content = Model.results[0]["content"]
     text = content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
@@ -75,16 +75,21 @@ def main():
         Model.heard = []
         run(desk, port, "Bash", {"command": "echo x"}, hooks)
         check(any("psst" in body and "data to judge" in body for body in Model.heard), "an unread message is told to the model as data")
-        http = {"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [{"type": "http", "url": f"{desk.url}/hook?hold=1", "timeout": 10, "onFailure": "block",
-                                                                     "headers": {"Authorization": f"Bearer {token}"}}]}]}}
-        said, failed = run(desk, port, "Bash", {"command": "echo over http"}, http)
+        http = json.loads(desk.cli("hook", "print-config", "--form", "http"))
+        said, failed = run(desk, port, "Bash", {"command": "echo over http"}, http, DESKMATE_TOKEN=token)
         check("over http" in said and not failed, "the HTTP form allows")
-        said, failed = run(desk, port, "Bash", {"command": "rm -rf ~"}, http)
+        said, failed = run(desk, port, "Bash", {"command": "rm -rf ~"}, http, DESKMATE_TOKEN=token)
         check(failed and "must not be done" in said, "the HTTP form refuses")
         config = desk.root / "gate.json"
         config.write_text(json.dumps({"mcpServers": {"gate": {"type": "stdio", "command": BINARY, "args": ["mcp", "--toolset", "hook", "--home", str(desk.home)],
                                                                "env": {"DESKMATE_TOKEN": token}}}}))
-        asks = ["--mcp-config", str(config), "--strict-mcp-config", "--permission-prompt-tool", "mcp__gate__hook_permission"]
+        tool = json.loads(desk.cli("hook", "print-config", "--form", "mcp-tool", "--server", "gate"))
+        gate = ["--mcp-config", str(config), "--strict-mcp-config"]
+        said, failed = run(desk, port, "Bash", {"command": "echo by a tool"}, tool, *gate)
+        check("by a tool" in said and not failed, "the form as an MCP tool allows" if not failed else said)
+        said, failed = run(desk, port, "Bash", {"command": "rm -rf ~"}, tool, *gate)
+        check(failed and "must not be done" in said, "the form as an MCP tool refuses" if failed else said)
+        asks = [*gate, "--permission-prompt-tool", "mcp__gate__hook_permission"]
         (work / "asked").unlink(missing_ok=True)
         waits = approve_soon(desk)
         said, failed = run(desk, port, "Bash", {"command": "touch asked"}, None, *asks)

@@ -59,9 +59,9 @@ class Answers:
 
 
 @asynccontextmanager
-async def client(desk, token, era, place="", over="http"):
+async def client(desk, token, era, place="", over="http", mode=None):
     """A client of the agent, at one mount or at all that the desk has; with what it was asked, and what it was told."""
-    mode = "legacy" if era == ERAS[0] else era
+    mode = mode or ("legacy" if era == ERAS[0] else era)
     answers = Answers()
     if over == "http":
         url = f"{desk.url}/mcp/{place}" if place else f"{desk.url}/mcp"
@@ -266,6 +266,25 @@ async def questions(desk, token, era):
     check(True, f"and so does every alone, {era}")
 
 
+async def changing(desk, token):
+    """A client of the newer era listens, and hears when the tools that are there for it are others."""
+    # Who only names the version does not ask the server what it is.
+    async with client(desk, token, ERAS[1], mode="auto") as mcp:
+        assert "Tools of other servers" in mcp.instructions, mcp.instructions
+        async with mcp.listen(tools_list_changed=True) as changes:
+            events = aiter(changes)
+            await asyncio.to_thread(owner, desk, "gateway", "disable", "memory")
+            await asyncio.wait_for(anext(events), 10)
+            assert not [tool for tool in (await mcp.list_tools(cache_mode="refresh")).tools if tool.name.startswith("memory_")]
+            await asyncio.to_thread(owner, desk, "gateway", "enable", "memory")
+            await asyncio.wait_for(anext(events), 10)
+            assert [tool for tool in (await mcp.list_tools(cache_mode="refresh")).tools if tool.name.startswith("memory_")]
+    async with client(desk, token, ERAS[1], "every", mode="auto") as mcp:
+        told = mcp.instructions
+    assert "This is the server every" in told and "> " in told, told
+    check(True, f"listening tells of other tools, and a server's own instructions come along as its word, {ERAS[1]}")
+
+
 async def holding(desk, token, folder):
     """Two calls wait out the time in which callers are held, side by side."""
     for era in ERAS:
@@ -309,6 +328,7 @@ def main():
             asyncio.run(alone(desk, token, era, folder))
             asyncio.run(together(desk, token, era, folder))
             asyncio.run(questions(desk, token, era))
+        asyncio.run(changing(desk, token))
         asyncio.run(holding(desk, token, folder))
         calls = owner(desk, "gateway", "calls", "--limit", "200")["items"]
         assert not [one for one in calls if one["state"] in ("passed", "held", "ambiguous")], "every call has its outcome"

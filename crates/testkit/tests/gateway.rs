@@ -248,6 +248,41 @@ both! {
         assert_eq!(call(desk, &agent, "read_mail", json!({ "id": 1 }))["state"], json!("denied"));
     }
 
+    fn people_see_what_each_tool_would_get_and_why_each_call_got_its_answer(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let answers = desk.call(&owner, "desk_mount_policy", json!({ "name": "mail", "agent": "code" })).unwrap();
+        let of = |name: &str| answers["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("{answers}")).clone();
+        let read = of("read_mail");
+        assert_eq!((&read["mode"], &read["listed"], &read["verb"]), (&json!("act"), &json!(true), &json!("email.read")));
+        assert!(read["why"][0].as_str().unwrap().contains("rule reading"), "{read}");
+        let send = of("send_email");
+        assert_eq!((&send["mode"], &send["listed"]), (&json!("escalate"), &json!(true)), "what it is called with is not known: {send}");
+        let open = &send["open"][0];
+        assert_eq!((&open["rule_id"], &open["effect"], &open["message"]), (&json!("no-boss"), &json!("deny"), &json!("not to the boss")), "{send}");
+        assert!(open["when"].as_str().unwrap().contains("args.to") && send["why"].to_string().contains("trust is 0.3"), "{send}");
+        let wipe = of("wipe");
+        assert_eq!((&wipe["mode"], &wipe["listed"], &wipe["hits"][0]["rule_id"]), (&json!("deny"), &json!(false), &json!("no-wipe")));
+        assert_eq!((&of("debug")["listed"], &of("guess")["verb"]), (&json!(false), &json!("tool.call")));
+        desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
+        let paused = desk.call(&owner, "desk_mount_policy", json!({ "name": "mail", "agent": "code" })).unwrap();
+        assert!(paused["tools"].as_array().unwrap().iter().all(|tool| tool["mode"] == "deny"), "{paused}");
+        desk.call(&owner, "desk_resume", json!({ "agent": "code" })).unwrap();
+        assert_code(&desk.refused(&agent, "desk_mount_policy", json!({ "name": "mail", "agent": "code" })), Code::Forbidden);
+        assert_code(&desk.refused(&owner, "desk_mount_policy", json!({ "name": "none", "agent": "code" })), Code::NotFound);
+        assert_code(&desk.refused(&owner, "desk_mount_policy", json!({ "name": "mail", "agent": "a b" })), Code::Invalid);
+        // And what they then get is what was said.
+        assert_eq!(call(desk, &agent, "read_mail", json!({}))["state"], json!("passed"));
+        assert_eq!(call(desk, &agent, "send_email", json!({ "to": "a@example.org" }))["state"], json!("held"));
+        let calls = desk.call(&owner, "gateway_list_calls", json!({})).unwrap();
+        let why: Vec<String> = calls["items"].as_array().unwrap().iter().map(|call| call["why"].to_string()).collect();
+        assert!(why[0].contains("trust is 0.3") && why[1].contains("rule reading"), "{why:?}");
+        let (other, request) = (desk.register(&owner, "other"), calls["items"][0]["request_id"].clone());
+        let of_request = |who: &Caller| desk.call(who, "gateway_list_calls", json!({ "request": request })).unwrap()["items"].as_array().unwrap().clone();
+        assert_eq!((of_request(&owner), of_request(&agent).len(), of_request(&other).len()), (vec![calls["items"][0].clone()], 1, 0));
+        let own = desk.call(&agent, "gateway_list_calls", json!({})).unwrap();
+        assert!(own["items"].as_array().unwrap().iter().all(|call| call.get("why").is_none()), "where bounds are is not for agents: {own}");
+    }
+
     fn a_tool_that_changes_is_not_served_until_a_person_has_seen_it(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let mut tools = offered();
@@ -274,6 +309,71 @@ both! {
         let back = look(desk, &owner, "mail", offered());
         assert!(back["waiting"].as_array().unwrap().contains(&json!("read_mail")), "going back is a change, too: {back}");
         assert!(desk.verify().findings.is_empty());
+    }
+
+    fn a_tool_that_nobody_accepted_is_new_however_often_it_comes_and_goes(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let with = |more: &[&str]| offered().into_iter().chain(more.iter().map(|name| tool(name, "what it does"))).collect::<Vec<_>>();
+        for _ in 0..2 {
+            assert_eq!(look(desk, &owner, "mail", with(&["late"]))["waiting"], json!(["late"]));
+            assert_code(&desk.refused(&agent, "gateway_call", json!({ "mount": "mail", "tool": "late" })), Code::Forbidden);
+            look(desk, &owner, "mail", offered());
+            assert_code(&desk.refused(&agent, "gateway_call", json!({ "mount": "mail", "tool": "late" })), Code::NotFound);
+            assert!(desk.verify().findings.is_empty());
+        }
+        // One that is known may go and come back.
+        look(desk, &owner, "mail", offered().into_iter().filter(|tool| tool["name"] != "guess").collect());
+        assert_eq!(look(desk, &owner, "mail", offered())["waiting"], json!([]));
+        assert_eq!(call(desk, &agent, "guess", json!({}))["state"], json!("held"));
+        assert!(desk.verify().findings.is_empty());
+    }
+
+    fn a_held_call_is_of_the_tool_that_people_saw(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let held = call(desk, &agent, "send_email", json!({ "to": "a@example.org" }));
+        let mut tools = offered();
+        tools[1] = tool("send_email", "sends it to everybody");
+        look(desk, &owner, "mail", tools);
+        let listed = desk.call(&owner, "desk_mount_tools", json!({ "name": "mail" })).unwrap();
+        let changed = listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "send_email").unwrap().clone();
+        desk.call(&owner, "desk_mount_accept", json!({ "mount": "mail", "tool": "send_email", "digest": changed["offered_digest"] })).unwrap();
+        desk.call(&owner, "desk_request_approve", json!({ "request": held["request_id"] })).unwrap();
+        assert!(begin(desk, &text(&held, "call_id")).is_none(), "what was approved is a call of another tool");
+        let answer = desk.call(&agent, "gateway_result", json!({ "call_id": held["call_id"] })).unwrap();
+        assert!(answer["state"] == "failed" && text(&answer, "message").contains("not any more what it was"), "{answer}");
+    }
+
+    fn what_people_know_of_tools_is_rebuilt_from_the_record(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let mut tools = offered();
+        tools[0] = tool("read_mail", "something else");
+        tools[1] = tool("send_email", "sends it to everybody");
+        tools.push(tool("late", "came later"));
+        tools.retain(|tool| tool["name"] != "guess");
+        look(desk, &owner, "mail", tools);
+        let listed = desk.call(&owner, "desk_mount_tools", json!({ "name": "mail" })).unwrap();
+        for name in ["late", "send_email"] {
+            let shown = listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap()["offered_digest"].clone();
+            desk.call(&owner, "desk_mount_accept", json!({ "mount": "mail", "tool": name, "digest": shown })).unwrap();
+        }
+        assert!(desk.verify().findings.is_empty());
+        for (sql, back, says) in [
+            ("update mount_tool set state = 'known' where tool = 'read_mail'", "update mount_tool set state = 'changed' where tool = 'read_mail'", "read_mail"),
+            ("update mount_tool set accepted_by = null where tool = 'late'", "", "late"),
+            ("update mount_tool set definition = offered where tool = 'read_mail'", "", "not the one of its digest"),
+            ("insert into mount_tool (mount, tool, state, digest, definition, seen_at, changed_at) select mount, 'evil', 'known', digest, definition, 1, 1 from mount_tool where tool = 'wipe'", "delete from mount_tool where tool = 'evil'", "evil"),
+            ("delete from mount_tool where tool = 'wipe'", "", "wipe"),
+        ] {
+            desk.tamper(sql);
+            let findings = desk.verify().findings;
+            assert!(findings.iter().any(|finding| finding.what.contains(says)), "{sql}: {findings:?}");
+            if !back.is_empty() {
+                desk.tamper(back);
+            }
+        }
+        desk.call(&owner, "desk_mount_remove", json!({ "name": "mail" })).unwrap();
+        let findings = desk.verify().findings;
+        assert!(findings.is_empty(), "with the mount, what was known of it is gone: {findings:?}");
     }
 
     fn tools_that_look_like_those_of_another_server_are_flagged(desk: &TestDesk) {
@@ -339,8 +439,21 @@ both! {
         let input = |session: &str| json!({ "mount": "mail", "tool": "read_mail", "arguments": { "id": 3 }, "session": session });
         assert_code(&desk.call_on(Surface::Rest, &agent, "gateway_call", input("x")).unwrap_err(), Code::Invalid);
         assert_eq!(desk.call_on(Surface::Mcp, &agent, "gateway_call", input("fresh")).unwrap()["state"], json!("passed"), "a session of its own has read nothing");
+        // It keeps what it has read as long as it may last; what nobody's session read is over after a day.
+        desk.world.pass(Duration::from_hours(49));
+        desk.act(|cx| gateway::taint::prune(cx, 100)).unwrap();
+        assert_eq!(call(desk, &agent, "read_mail", json!({ "id": 9 }))["state"], json!("passed"), "a day has passed");
+        let again = desk.call_on(Surface::Mcp, &agent, "gateway_call", input("fresh")).unwrap();
+        assert_eq!(again["state"], json!("held"), "the session goes on: {again}");
+        // What a held call brings may be asked for from anywhere.
+        desk.call(&owner, "desk_show_presence", json!({ "passphrase": "correct horse" })).unwrap();
+        assert_eq!(desk.call_on(Surface::Mcp, &agent, "gateway_call", input("later")).unwrap()["state"], json!("held"), "the same call waits");
+        desk.call(&owner, "desk_request_approve", json!({ "request": again["request_id"] })).unwrap();
+        begin(desk, &text(&again, "call_id")).unwrap();
+        let other = json!({ "mount": "mail", "tool": "read_mail", "arguments": { "id": 5 }, "session": "third" });
+        assert_eq!(desk.call_on(Surface::Mcp, &agent, "gateway_call", other).unwrap()["state"], json!("held"));
         let listed = desk.call(&owner, "desk_taint_list", json!({})).unwrap();
-        assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
+        assert_eq!(listed["items"].as_array().unwrap().len(), 3, "{listed}");
         assert_code(&desk.refused(&agent, "desk_taint_clear", json!({ "agent": "code", "reason": "x" })), Code::Forbidden);
         desk.call(&owner, "desk_taint_clear", json!({ "agent": "code", "reason": "I read it, it is harmless" })).unwrap();
         assert_eq!(call(desk, &agent, "read_mail", json!({ "id": 4 }))["state"], json!("passed"));
@@ -362,6 +475,18 @@ both! {
         let request = desk.call(&owner, "desk_request_get", json!({ "request": held["request_id"] })).unwrap();
         assert_eq!(request["act"]["arguments"], json!({ "text": "_cowork_metadata" }), "only that is taken out: {request}");
         assert!(request.to_string().contains("to remember the meeting"));
+        // Who looks at the tools is told where to say it.
+        let listed = desk.call(&agent, "gateway_list_tools", json!({ "mount": "strict" })).unwrap();
+        let schema = &listed["tools"][0]["definition"]["inputSchema"];
+        assert_eq!((&schema["required"], schema["properties"]["_cowork_metadata"].is_object()), (&json!(["_cowork_metadata"]), true), "{listed}");
+        let listed = desk.call(&agent, "gateway_list_tools", json!({ "mount": "mail" })).unwrap();
+        assert!(!listed.to_string().contains("_cowork_metadata"));
+        // Where it is only wanted, a call without it passes as ever, and the record says that nothing was said.
+        desk.call(&owner, "desk_policy_apply", json!({ "document": MOUNTS.replace("hide: [debug]", "hide: [debug], intent: warn") })).unwrap();
+        assert_eq!(call(desk, &agent, "read_mail", json!({ "id": 1 }))["state"], json!("passed"));
+        assert_eq!(call(desk, &agent, "read_mail", json!({ "id": 2, "_cowork_metadata": { "intent": "to answer the customer" } }))["state"], json!("passed"));
+        let said: Vec<Value> = told(desk, &owner, "call.passed").iter().map(|event| event["facts"]["intent"].clone()).collect();
+        assert!(said.contains(&json!(false)) && said.contains(&json!(true)), "{said:?}");
     }
 
     fn erasing_takes_arguments_and_results_away(desk: &TestDesk) {

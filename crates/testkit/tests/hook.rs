@@ -64,18 +64,74 @@ both! {
             bash("ls -la", "t"), bash("cat src/main.rs | head -5", "t"), bash("git status && git log -3", "t"), bash("grep -rn foo src", "t"),
             before("Read", json!({ "file_path": "/srv/p/a.rs" }), "t"), before("Glob", json!({ "pattern": "**/*.rs" }), "t"),
             before("Grep", json!({ "pattern": "x" }), "t"), before("TodoWrite", json!({ "todos": [] }), "t"),
-            before("mcp__deskmate__bridge_read_messages", json!({}), "t"),
+            before("mcp__desk__bridge_read_messages", json!({}), "t"), before("mcp__plugin_deskmate_desk__bridge_read_messages", json!({}), "t"),
         ].into_iter().enumerate() {
             let answer = ask(desk, &AGENT, said.clone());
             assert_eq!((&answer["decision"], &answer["state"]), (&json!("allow"), &json!("passed")), "{number}: {said}");
         }
         assert!(inbox(desk, &owner).is_empty());
         let told = events(desk, &owner, "hook.passed");
-        assert_eq!((told.len(), &told[0]["facts"]["rules"][0]["policy"]), (9, &json!("hooks")));
+        assert_eq!((told.len(), &told[0]["facts"]["rules"][0]["policy"]), (10, &json!("hooks")));
         // A proved agent as well, from its first call on.
         let agent = desk.register(&owner, "prover");
         assert_eq!(ask(desk, &agent, bash("ls", "t"))["decision"], "allow");
         sound(desk);
+    }
+
+    fn only_the_desk_itself_passes_for_the_desk(desk: &TestDesk) {
+        let owner = desk.claim();
+        let said = |server: &str, more: Value| {
+            let mut said = before(&format!("mcp__{server}__bridge_send_message"), json!({ "to": "x" }), "t");
+            said.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            ask(desk, &AGENT, said)["state"].clone()
+        };
+        for (server, more) in [
+            ("desk", json!({ "mcp_source": "user" })), ("desk", json!({ "mcp_source": "dynamic" })), ("deskmate", json!({ "mcp_source": "local" })),
+            ("plugin_deskmate_desk", json!({ "mcp_source": "plugin" })), ("work", json!({ "mcp_source": "user", "desk_server": "work" })),
+            ("desk", json!({ "mcp_source": "project", "desk_in_project": true })),
+        ] {
+            assert_eq!(said(server, more.clone()), "passed", "{server} {more}");
+        }
+        assert_eq!(ask(desk, &AGENT, before("mcp_desk_bridge_send_message", json!({ "to": "x" }), "t"))["state"], "passed", "as Gemini CLI writes it");
+        assert_eq!(ask(desk, &AGENT, before("mcp_other_send", json!({ "to": "x" }), "t"))["state"], "held");
+        // A project, or something far away, may call its own server as it likes.
+        for (server, more) in [
+            ("desk", json!({ "mcp_source": "project" })), ("deskmate", json!({ "mcp_source": "claudeai" })), ("desk", json!({ "mcp_source": "something new" })),
+            ("plugin_deskmate_desk", json!({ "mcp_source": "project" })), ("desk", json!({ "mcp_source": "user", "desk_server": "work" })),
+            ("deskmate2", json!({ "mcp_source": "user" })),
+        ] {
+            assert_eq!(said(server, more.clone()), "held", "{server} {more}");
+        }
+        assert!(inbox(desk, &owner).iter().all(|request| request["domain"].as_str().unwrap().starts_with("mcp.")));
+    }
+
+    fn what_a_call_fetches_goes_with_what_its_session_does_later(desk: &TestDesk) {
+        let owner = desk.claim();
+        let agent = desk.register(&owner, "code");
+        let taint = |call: Value| {
+            let held = ask(desk, &agent, call);
+            assert_eq!(held["state"], "held", "{held}");
+            desk.call(&owner, "desk_request_get", json!({ "request": held["request_id"] })).unwrap()["act"]["taint"].clone()
+        };
+        let write = |session: &str, name: &str| {
+            let mut call = before("Write", json!({ "file_path": format!("/srv/p/{name}"), "content": "x" }), name);
+            call["session_id"] = json!(session);
+            call
+        };
+        // Fetching is not the gravest thing that this line does, and is seen all the same.
+        let line = bash("curl -o page https://example.org && rm page", "t1");
+        let held = ask(desk, &agent, line.clone());
+        assert_eq!(held["state"], "held");
+        assert!(matches!(taint(write("s1", "a")), Value::Null | Value::Array(_)), "nothing was fetched yet");
+        approve(desk, &owner, &held["request_id"]);
+        assert_eq!(ask(desk, &agent, line)["state"], "redeemed");
+        assert_eq!(taint(write("s1", "b")), json!(["web"]));
+        assert_eq!(taint(write("s2", "c")).as_array().map_or(0, Vec::len), 0, "another session has not read it");
+        // The desk's own acts of the agent carry what it has read in any of them.
+        let made = desk.call(&agent, "agents_create_agent", json!({ "description": "Say hello", "steps": [{ "id": "a", "do": "log", "with": { "text": "hello" } }] })).unwrap();
+        let asked = desk.call(&agent, "agents_deploy_agent", json!({ "agentId": made["agentId"] })).unwrap();
+        let request = desk.call(&owner, "desk_request_get", json!({ "request": asked["requestId"] })).unwrap();
+        assert_eq!(request["act"]["taint"], json!(["web"]), "{request}");
     }
 
     fn what_changes_something_waits_and_an_approval_is_used_once(desk: &TestDesk) {

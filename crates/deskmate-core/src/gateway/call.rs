@@ -19,9 +19,11 @@ use crate::{Code, Error, Result, canonical_value, check_text, digest, format_tim
 /// The verb of a tool of which nobody said what it does.
 pub(super) const VERB: &str = "tool.call";
 /// Where callers say why they call, and what they were allowed before.
-const METADATA: &str = "_cowork_metadata";
+pub(super) const METADATA: &str = "_cowork_metadata";
+/// How many reasons of an answer are kept with a call.
+const WHY_MAX: usize = 5;
 /// The shortest reason that says anything.
-const INTENT_CHARS_MIN: usize = 10;
+pub(super) const INTENT_CHARS_MIN: usize = 10;
 
 /// Call a tool of a server that stands behind this desk. The desk decides first: what you may do alone is done at once; what a
 /// person has to see is held, and done once, exactly so, when a person approves. Ask for it with gateway_result, or call the
@@ -101,10 +103,7 @@ pub(super) fn call(cx: &mut Cx<'_, '_>, input: CallTool) -> Result<CallOut> {
     }
     let mount = mount::find(cx, &input.mount)?;
     let tool = served(cx, &mount, &input.tool)?;
-    if mount.scan == Scan::Require {
-        let why = format!("what comes back from {} has to be looked through first, and this desk has no scanner for it", mount.name);
-        return Err(Error::new(Code::Unavailable, why).hint("an owner sets `scan: off` for this mount, and then it is passed on as data"));
-    }
+    may_pass_on(&mount)?;
     let said = said(&mount, input.arguments, input.proposal_id)?;
     let arguments = Value::Object(said.arguments);
     if canonical_value("arguments", &arguments)?.len() > CHANGE_BYTES_MAX {
@@ -125,8 +124,17 @@ pub(super) fn call(cx: &mut Cx<'_, '_>, input: CallTool) -> Result<CallOut> {
     asked.decide(cx, session)
 }
 
+/// Refuses what has to be looked through before it may be passed on: there is no scanner, and what is declared so is closed.
+pub fn may_pass_on(mount: &Mount) -> Result<()> {
+    if mount.scan == Scan::Require {
+        let why = format!("what comes back from {} has to be looked through first, and this desk has no scanner for it", mount.name);
+        return Err(Error::new(Code::Unavailable, why).hint("an owner sets `scan: off` for this mount, and then it is passed on as data"));
+    }
+    Ok(())
+}
+
 /// A tool that may be called, unless nobody may call it.
-fn served(cx: &mut Cx<'_, '_>, mount: &Mount, name: &str) -> Result<Tool> {
+pub(super) fn served(cx: &mut Cx<'_, '_>, mount: &Mount, name: &str) -> Result<Tool> {
     let missing = || Error::not_found(format!("{} has no tool {name}", mount.name)).hint("gateway_list_tools shows those that are there for you");
     if mount.hides(name) {
         return Err(missing());
@@ -260,6 +268,7 @@ impl Asked {
             arguments: Some(redact::value(&self.act.arguments).value.to_string()),
             note: None,
             result: None,
+            why: None,
         }
     }
 
@@ -294,6 +303,7 @@ impl Asked {
     fn pass(self, cx: &mut Cx<'_, '_>, decision: &Decision, session: Option<&str>, proposal: Option<(&str, &str)>) -> Result<CallOut> {
         let mut row = self.row(cx, CallState::Passed, decision.mode);
         row.passed_at = Some(cx.now());
+        row.why = Some(if proposal.is_some() { json!(["the proposal that it names was approved"]) } else { json!(why(decision)) }.to_string());
         row.proposal = proposal.map(|(id, _)| id.to_owned());
         rows::insert(cx.tx, &row)?;
         // The call's own event is the grant: it names exactly this call, and is used up with it.
@@ -328,6 +338,7 @@ impl Asked {
     /// What people have to see: a request, over exactly this call.
     fn hold(self, cx: &mut Cx<'_, '_>, decision: Decision) -> Result<CallOut> {
         let mut row = self.row(cx, CallState::Held, decision.mode);
+        row.why = Some(json!(why(&decision)).to_string());
         let title = format!("{}: {}", self.mount.name, self.tool.name);
         let mut new = New::new(RequestKind::ToolCall, title.chars().take(TITLE_CHARS_MAX).collect::<String>(), self.act.clone(), decision.clone());
         new.packet = Packet { reasoning: self.intent.clone(), more: json!({ "tool": self.tool.definition.get("description") }), ..Packet::default() };
@@ -379,6 +390,11 @@ impl Asked {
             Begun::Stopped(_) => Ok(None),
         }
     }
+}
+
+/// What an answer comes from, in words: whatever allows no better than that.
+pub(super) fn why(decision: &Decision) -> Vec<String> {
+    decision.reasons.iter().filter(|reason| reason.mode == decision.mode).take(WHY_MAX).map(|reason| reason.text.clone()).collect()
 }
 
 /// Where what comes back from a mount comes from.

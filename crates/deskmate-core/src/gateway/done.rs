@@ -3,7 +3,7 @@
 use deskmate_db::args;
 use serde_json::{Value, json};
 
-use super::call::origin;
+use super::call::{origin, served as served_tool};
 use super::mount::{self, Mount};
 use super::rows::{self, CallRow, CallState, select_call};
 use super::{CALL_JOB, DENIED, ENDED, PASSED, taint};
@@ -11,7 +11,7 @@ use crate::call::{Actor, ActorKind, Cx};
 use crate::job::{self, NewJob, Owner, Priority};
 use crate::limits::CALL_RESULT_BYTES_MAX;
 use crate::record::Event;
-use crate::request::{self, Begun, Outcome, Request, State};
+use crate::request::{self, Begun, Bound, Outcome, Request, State};
 use crate::{Code, Error, Result, cowork, hex};
 
 /// A person approved a held call: it is queued, to be done whether its caller is still there or not.
@@ -61,14 +61,15 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Handed>> {
     let Some(mut row) = rows::load(cx.tx, id)?.filter(|row| row.state == CallState::Held) else { return Ok(None) };
     let now = cx.now();
     let approved = row.request.as_deref().map(|id| request::find(cx, id)).transpose()?.flatten().filter(|request| request.state_at(now) == State::Approved);
-    let Some(request) = approved.map(|request| request.id) else { return Ok(None) };
-    let mount = match mount::find(cx, &row.mount) {
+    let Some(request) = approved else { return Ok(None) };
+    let mount = match same_tool(cx, &row, &request) {
         Ok(mount) => mount,
         Err(error) => {
             not_handed_on(cx, row, &error.message)?;
             return Ok(None);
         }
     };
+    let request = request.id;
     let begun = match request::begin(cx, &request, None) {
         Ok(begun) => begun,
         // Its agent is paused, or the grant was taken back or is too old: that is known now, and nothing was begun.
@@ -92,7 +93,7 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Handed>> {
             cx.emit(event.audience([row.who.id.as_str()]))?;
             if row.who.kind == ActorKind::Agent {
                 let desk = std::mem::replace(&mut cx.actor, Actor::agent(&row.who.id, row.who.verified));
-                let added = taint::add(cx, None, &origin(&row.mount));
+                let added = taint::add(cx, Some(taint::EVERY), &origin(&row.mount));
                 cx.actor = desk;
                 added?;
             }
@@ -103,6 +104,16 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Handed>> {
         // It waits for people again.
         Begun::Stopped(_) => Ok(None),
     }
+}
+
+/// The mount of a call, if the tool is served there, and still is what people saw when they approved the call.
+fn same_tool(cx: &mut Cx<'_, '_>, row: &CallRow, request: &Request) -> Result<Mount> {
+    let mount = mount::find(cx, &row.mount)?;
+    let tool = served_tool(cx, &mount, &row.tool)?;
+    if Bound::read(request)?.schema.is_some_and(|then| then != hex(&tool.digest)) {
+        return Err(Error::conflict(format!("the tool {} of {} is not any more what it was when this was asked", row.tool, row.mount)));
+    }
+    Ok(mount)
 }
 
 /// A call that was approved and cannot be handed on.

@@ -11,6 +11,6 @@ const EVENTS_MAX: u32 = 100;
 /// Erases the call that an event tells of, and answers with the other events whose payloads repeat it.
 pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<Vec<u64>> {
     let Some(id) = event.subject.strip_prefix("call:") else { return Ok(Vec::new()) };
-    tx.execute("update gateway_call set intent = null, arguments = null, note = null, result = null where id = $1", args![id])?;
+    tx.execute("update gateway_call set intent = null, arguments = null, note = null, result = null, why = null where id = $1", args![id])?;
     repeating(tx, event, EVENTS_MAX)
 }

@@ -91,7 +91,7 @@ pub(super) fn switch(cx: &mut Cx<'_, '_>, input: SwitchMount) -> Result<Mounts> 
     })
 }
 
-fn missing(name: &str) -> Error {
+pub(super) fn missing(name: &str) -> Error {
     Error::not_found(format!("there is no mount {name}")).hint("`deskmate gateway list` shows those that are there")
 }
 

@@ -2,10 +2,10 @@
 //! is handed on.
 //!
 //! - [`mount`]: which servers there are, as settings in force name them; [`manage`]: changing that, and looking at them.
-//! - [`tool`]: what they offer, and what people have seen of it.
+//! - [`tool`]: what they offer, and what people have seen of it; [`projection`]: the same, rebuilt from the record.
 //! - [`call`]: a call, up to the decision; [`done`]: what comes after it. Who has hands speaks with the servers.
 //! - [`taint`]: where what an agent has read came from.
-//! - [`show`]: what callers and people see.
+//! - [`show`]: what callers and people see; [`outlook`]: what each tool would get.
 //!
 //! Tables: `mount_tool`, `gateway_call`, `taint`.
 
@@ -14,6 +14,8 @@ mod done;
 mod erase;
 mod manage;
 mod mount;
+mod outlook;
+mod projection;
 mod read;
 mod rows;
 mod show;
@@ -23,15 +25,17 @@ mod tool;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub use call::{CallOut, deliver, forwarded, is_served};
+pub use call::{CallOut, deliver, forwarded, is_served, may_pass_on};
 pub use done::{Ended, Handed, abandon, begin, end, mount_of, prune, served, unseen};
 pub(crate) use done::{approved, job_ended, not_approved};
 pub(crate) use erase::erase;
 pub use manage::FoundMount;
 pub use mount::{Intent, Mount, SECRET, Scan, all as mounts};
 pub(crate) use mount::{problem as mounts_problem, tightens as mounts_tighten};
+pub use projection::ToolProjection;
 pub use read::read;
 pub use show::named;
+pub(crate) use show::{foresee, tools_like};
 pub use tool::{Seen, seen};
 
 /// The job that does a held call once it is approved.
@@ -59,6 +63,7 @@ pub const EVENTS: &[Kind] = &[
     tool::SETTLED,
     tool::GONE,
     tool::ACCEPTED,
+    tool::FORGOTTEN,
     taint::TAINTED,
     taint::CLEARED,
 ];
@@ -89,6 +94,7 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::look(desk, "mount_test", manage::wants_test, manage::test).access(Access::Present(Role::Member)).open_world().writes(),
         Op::look(desk, "mount_status", manage::wants_status, manage::status),
         Op::read(desk, "mount_tools", manage::tools),
+        Op::read(desk, "mount_policy", outlook::policy),
         Op::write(desk, "mount_accept", manage::accept).access(owner),
         Op::read(desk, "taint_list", taint::list),
         Op::write(desk, "taint_clear", taint::clear).access(Access::Present(Role::Approver)).destructive(),

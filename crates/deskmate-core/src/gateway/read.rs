@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::call::origin;
+use super::call::{may_pass_on, origin};
 use super::{mount, taint};
 use crate::call::Cx;
 use crate::limits::URL_BYTES_MAX;
@@ -18,6 +18,7 @@ pub(super) const READ: Kind = Kind { name: "mount.read", says: "Somebody read a 
 pub fn read(cx: &mut Cx<'_, '_>, mount: &str, kind: &str, name: &str, session: Option<&str>) -> Result<()> {
     check_text("name", name, URL_BYTES_MAX)?;
     let mount = mount::find(cx, mount)?;
+    may_pass_on(&mount)?;
     let act = Act {
         kind: kind.to_owned(),
         tool: mount.name.clone(),

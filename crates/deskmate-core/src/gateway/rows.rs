@@ -73,6 +73,8 @@ pub(super) struct CallRow {
     pub(super) note: Option<String>,
     /// What came back, kept only where the caller may have gone.
     pub(super) result: Option<String>,
+    /// What the desk's answer came from, as a list of sentences.
+    pub(super) why: Option<String>,
 }
 
 impl CallRow {
@@ -103,6 +105,7 @@ impl CallRow {
             arguments: row.get(20)?,
             note: row.get(21)?,
             result: row.get(22)?,
+            why: row.get(23)?,
         })
     }
 }
@@ -116,7 +119,7 @@ macro_rules! select_call {
     ($rest:literal) => {
         concat!(
             "select id, mount, tool, kind, domain, actor_kind, actor, verified, digest, state, mode, request, proposal, created_at, passed_at, ended_at, micros, \
-             bytes, delivered_at, intent, arguments, note, result from gateway_call ",
+             bytes, delivered_at, intent, arguments, note, result, why from gateway_call ",
             $rest
         )
     };
@@ -146,8 +149,8 @@ pub(super) fn waiting(tx: &mut Tx<'_>, who: &Requester, digest: &[u8]) -> Result
 pub(super) fn insert(tx: &mut Tx<'_>, call: &CallRow) -> Result<()> {
     tx.execute(
         "insert into gateway_call (id, mount, tool, kind, domain, actor_kind, actor, verified, digest, state, mode, request, proposal, created_at, passed_at, \
-         ended_at, intent, arguments, note) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+         ended_at, intent, arguments, note, why) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
         args![
             call.id,
             call.mount,
@@ -167,7 +170,8 @@ pub(super) fn insert(tx: &mut Tx<'_>, call: &CallRow) -> Result<()> {
             call.ended_at,
             call.intent,
             call.arguments,
-            call.note
+            call.note,
+            call.why
         ],
     )?;
     Ok(())

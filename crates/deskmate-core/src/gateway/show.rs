@@ -3,13 +3,13 @@
 use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::call::{act, shown_at};
-use super::mount::{self, Mount};
-use super::rows::{CallRow, CallState, select_call};
+use super::call::{INTENT_CHARS_MIN, METADATA, act, shown_at};
+use super::mount::{self, Intent, Mount};
+use super::rows::{self, CallRow, CallState, select_call};
 use super::tool::{self, ToolState};
-use crate::call::{Cx, Page, PageIn};
+use crate::call::{ActorKind, Cx, Page, PageIn};
 use crate::limits::NAME_CHARS_MAX;
 use crate::policy::{self, Effect, Rule};
 use crate::request::{self, Requester};
@@ -51,11 +51,29 @@ pub(super) fn list_tools(cx: &mut Cx<'_, '_>, input: ListTools) -> Result<ToolsO
     for mount in mounts {
         for tool in tool::of_mount(cx.tx, &mount.name)? {
             if tool.state == ToolState::Known && !mount.hides(&tool.name) && !never(cx, &mount, &tool.name, &who)? {
-                tools.push(ToolOut { mount: mount.name.clone(), name: tool.name, definition: tool.definition });
+                tools.push(ToolOut { mount: mount.name.clone(), name: tool.name, definition: asking_why(&mount, tool.definition) });
             }
         }
     }
     Ok(ToolsOut { tools })
+}
+
+/// A tool as callers see it whose mount asks why it is called: the place for the answer is among its arguments.
+fn asking_why(mount: &Mount, mut definition: Value) -> Value {
+    let Some(schema) = definition.get_mut("inputSchema").and_then(Value::as_object_mut).filter(|_| mount.intent != Intent::Off) else { return definition };
+    let asked = json!({
+        "type": "object", "description": "For the desk, which takes it out again: why you call, in a sentence, and a proposal that was approved for it.",
+        "properties": { "intent": { "type": "string", "minLength": INTENT_CHARS_MIN }, "proposal_id": { "type": "string" } },
+    });
+    if let Some(properties) = schema.entry("properties").or_insert_with(|| json!({})).as_object_mut() {
+        properties.insert(METADATA.to_owned(), asked);
+    }
+    if mount.intent == Intent::Strict
+        && let Some(required) = schema.entry("required").or_insert_with(|| json!([])).as_array_mut()
+    {
+        required.push(json!(METADATA));
+    }
+    definition
 }
 
 /// The mount and the tool that a name of the combined endpoint means.
@@ -71,7 +89,7 @@ pub fn named(cx: &mut Cx<'_, '_>, full: &str) -> Result<Option<(String, String)>
 }
 
 /// Whether a rule forbids somebody a tool whatever it is called with. A pause or a limit passes, so it hides nothing.
-fn never(cx: &mut Cx<'_, '_>, mount: &Mount, tool: &str, who: &Requester) -> Result<bool> {
+pub(super) fn never(cx: &mut Cx<'_, '_>, mount: &Mount, tool: &str, who: &Requester) -> Result<bool> {
     let act = act(mount, tool, Value::Object(serde_json::Map::new()), Vec::new());
     let decision = request::judge(cx, &act, who, false)?;
     let rulebook = policy::current(cx)?;
@@ -93,6 +111,8 @@ pub(super) struct ListCalls {
     agent: Option<String>,
     /// Only those in this state.
     state: Option<String>,
+    /// Only the one that waits or waited under this request.
+    request: Option<String>,
     /// How many; 50 if not given, at most 200.
     limit: Option<u32>,
     /// Where the page before ended.
@@ -122,6 +142,9 @@ pub(super) struct TracedCall {
     state: String,
     /// In words.
     message: String,
+    /// What the desk's answer came from, for people.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    why: Vec<String>,
     /// The request under which it waits or waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
@@ -167,6 +190,8 @@ fn traced(cx: &mut Cx<'_, '_>, row: &CallRow) -> Result<TracedCall> {
         mode: row.mode.clone(),
         state: out.state,
         message: out.message,
+        // Where the bounds are is not for agents.
+        why: row.why.as_deref().filter(|_| !cx.actor.is_agent()).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
         request_id: row.request.clone(),
         proposal_id: row.proposal.clone(),
         intent: row.intent.clone(),
@@ -189,10 +214,16 @@ pub(super) const OF_ACTOR: &str = select_call!(
 );
 
 pub(super) fn list_calls(cx: &mut Cx<'_, '_>, input: ListCalls) -> Result<Page<TracedCall>> {
-    for (field, text) in [("mount", &input.mount), ("agent", &input.agent), ("state", &input.state)] {
+    for (field, text) in [("mount", &input.mount), ("agent", &input.agent), ("state", &input.state), ("request", &input.request)] {
         check_text(field, text.as_deref().unwrap_or_default(), NAME_CHARS_MAX)?;
     }
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
+    if let Some(request) = &input.request {
+        let agent = cx.actor.is_agent().then(|| cx.actor.id.clone());
+        let found = rows::of_request(cx.tx, request)?.filter(|row| agent.as_ref().is_none_or(|agent| row.who.kind == ActorKind::Agent && row.who.id == *agent));
+        let items = found.map(|row| traced(cx, &row)).transpose()?.into_iter().collect();
+        return Ok(Page { items, next_cursor: None });
+    }
     let (at, id) = page.after.clone().unwrap_or((i64::MAX, String::new()));
     let (state, limit) = (input.state.unwrap_or_default(), i64::from(page.look_ahead()));
     let own = cx.actor.is_agent().then(|| cx.actor.id.clone()).or(input.agent);
@@ -210,4 +241,35 @@ pub(super) fn list_calls(cx: &mut Cx<'_, '_>, input: ListCalls) -> Result<Page<T
         page.items.retain(|call| call.mount == *mount);
     }
     Ok(page)
+}
+
+/// The tools that are served whose name has a word of each list: mount, tool, and whether it has to be given something.
+pub(crate) fn tools_like(cx: &mut Cx<'_, '_>, words: &[&[&str]]) -> Result<Vec<(String, String, Vec<String>)>> {
+    let mut found = Vec::new();
+    for mount in super::done::served(cx)? {
+        for tool in tool::of_mount(cx.tx, &mount.name)? {
+            if tool.state != ToolState::Known || mount.hides(&tool.name) {
+                continue;
+            }
+            let name = format!("{}_{}", mount.name, tool.name).to_lowercase();
+            let parts: Vec<&str> = name.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
+            if words.iter().all(|any| any.iter().any(|word| parts.contains(word))) {
+                let required = tool.definition.pointer("/inputSchema/required").and_then(Value::as_array);
+                let required = required.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+                found.push((mount.name.clone(), tool.name, required));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What a call would be answered, without making it.
+pub(crate) fn foresee(cx: &mut Cx<'_, '_>, mount: &str, tool: &str, arguments: Value, who: &Requester) -> Result<(policy::Act, policy::Decision)> {
+    let mount = mount::find(cx, mount)?;
+    if tool::load(cx.tx, &mount.name, tool)?.is_none_or(|tool| tool.state != ToolState::Known) {
+        return Err(crate::Error::not_found(format!("{} has no tool {tool} that is served", mount.name)));
+    }
+    let act = act(&mount, tool, arguments, Vec::new());
+    let decision = super::call::judge(cx, &mount, tool, &act, who)?.decision;
+    Ok((act, decision))
 }

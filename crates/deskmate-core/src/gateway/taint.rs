@@ -14,18 +14,31 @@ pub(super) const CLEARED: Kind = Kind { name: "taint.cleared", says: "A person c
 
 /// How long something that was read counts, where no session says when it ended.
 const KEPT: i64 = 86_400_000_000;
+/// How long a session is thought to last at most.
+const SESSION_KEPT: i64 = 30 * KEPT;
+/// What a held call brings comes to whoever asks for it, and so belongs to every session of its agent for a day.
+pub(super) const EVERY: &str = "*";
 /// A note of the same origin is renewed no more often than this.
 const RENEWED: i64 = 600_000_000;
 
-/// The origins of what the caller has read: in its session, or else by itself within a day.
+/// The origins of what the caller has read: in its run or session, or else by itself within a day.
 pub fn of_caller(cx: &mut Cx<'_, '_>, session: Option<&str>) -> Result<Vec<String>> {
     if !cx.actor.is_agent() {
         return Ok(Vec::new());
     }
-    let (actor, since) = (cx.actor.id.clone(), cx.now() - KEPT);
+    let (actor, own) = (cx.actor.id.clone(), cx.actor.run.clone());
+    of_agent(cx, &actor, own.as_deref().or(session))
+}
+
+/// The same of any agent.
+pub fn of_agent(cx: &mut Cx<'_, '_>, agent: &str, session: Option<&str>) -> Result<Vec<String>> {
+    let since = cx.now() - KEPT;
     let rows = match session {
-        Some(session) => cx.tx.query("select origin from taint where actor = $1 and session = $2 order by origin", args![actor, session])?,
-        None => cx.tx.query("select origin from taint where actor = $1 and at > $2 group by origin order by origin", args![actor, since])?,
+        Some(session) => cx.tx.query(
+            "select origin from taint where actor = $1 and (session = $2 or (session = $4 and at > $3)) group by origin order by origin",
+            args![agent, session, since, EVERY],
+        )?,
+        None => cx.tx.query("select origin from taint where actor = $1 and at > $2 group by origin order by origin", args![agent, since])?,
     };
     rows.iter().map(|row| Ok(row.get(0)?)).collect()
 }
@@ -45,7 +58,8 @@ pub fn add(cx: &mut Cx<'_, '_>, session: Option<&str>, origin: &str) -> Result<(
     if !cx.actor.is_agent() {
         return Ok(());
     }
-    let (actor, session, now) = (cx.actor.id.clone(), session.unwrap_or_default(), cx.now());
+    let (actor, own, now) = (cx.actor.id.clone(), cx.actor.run.clone(), cx.now());
+    let session = own.as_deref().or(session).unwrap_or_default();
     let known = cx.tx.optional("select at from taint where actor = $1 and session = $2 and origin = $3", args![actor, session, origin])?;
     match known.map(|row| row.get::<i64>(0)).transpose()? {
         Some(at) if now - at < RENEWED => return Ok(()),
@@ -61,9 +75,11 @@ pub fn add(cx: &mut Cx<'_, '_>, session: Option<&str>, origin: &str) -> Result<(
 
 /// Removes what counts no longer. Answers how many rows went.
 pub fn prune(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u64> {
-    let cut = cx.now() - KEPT;
-    let rows =
-        cx.tx.query("select actor, session, origin from taint where at < $1 order by at, actor, session, origin limit $2", args![cut, i64::from(limit)])?;
+    let (cut, session_cut) = (cx.now() - KEPT, cx.now() - SESSION_KEPT);
+    let rows = cx.tx.query(
+        "select actor, session, origin from taint where at < $1 and (session in ('', '*') or at < $2) order by at, actor, session, origin limit $3",
+        args![cut, session_cut, i64::from(limit)],
+    )?;
     for row in &rows {
         let (actor, session, origin): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
         cx.tx.execute("delete from taint where actor = $1 and session = $2 and origin = $3", args![actor, session, origin])?;
@@ -94,14 +110,20 @@ pub(super) struct TaintOut {
 }
 
 pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListTaint) -> Result<Page<TaintOut>> {
-    let since = cx.now() - KEPT;
+    let (since, session_since) = (cx.now() - KEPT, cx.now() - SESSION_KEPT);
     let rows = cx.tx.query(
-        "select actor, session, origin, at from taint where at > $1 and ($2 = '' or actor = $2) order by at desc, actor, session, origin limit $3",
-        args![since, input.agent.unwrap_or_default(), i64::from(PAGE_MAX)],
+        "select actor, session, origin, at from taint where (at > $1 or (session not in ('', '*') and at > $4)) and ($2 = '' or actor = $2) \
+         order by at desc, actor, session, origin limit $3",
+        args![since, input.agent.unwrap_or_default(), i64::from(PAGE_MAX), session_since],
     )?;
     let items = rows.iter().map(|row| {
         let session: String = row.get(1)?;
-        Ok(TaintOut { agent: row.get(0)?, session: (!session.is_empty()).then_some(session), origin: row.get(2)?, at: format_time(row.get(3)?) })
+        Ok(TaintOut {
+            agent: row.get(0)?,
+            session: (!session.is_empty() && session != EVERY).then_some(session),
+            origin: row.get(2)?,
+            at: format_time(row.get(3)?),
+        })
     });
     Ok(Page { items: items.collect::<Result<_>>()?, next_cursor: None })
 }

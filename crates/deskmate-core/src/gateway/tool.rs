@@ -17,6 +17,7 @@ pub(super) const OFFERED: Kind =
     Kind { name: "tool.offered", says: "A mount offers a tool that is new or not any more what it was; it is not served until a person has seen it." };
 pub(super) const SETTLED: Kind = Kind { name: "tool.settled", says: "A mount offers a tool again as it is known." };
 pub(super) const GONE: Kind = Kind { name: "tool.gone", says: "A mount does not offer a tool any more." };
+pub(super) const FORGOTTEN: Kind = Kind { name: "mount.forgotten", says: "What a mount offered was forgotten, because it was taken away." };
 pub(super) const ACCEPTED: Kind = Kind { name: "tool.accepted", says: "A person has seen a tool that is new or has changed, and lets it be served." };
 
 /// How a tool stands.
@@ -106,7 +107,7 @@ pub(super) fn load(tx: &mut Tx<'_>, mount: &str, tool: &str) -> Result<Option<To
 /// What of a tool's definition people know it by. What may differ with every answer is left out.
 const KEPT: &[&str] = &["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
-fn kept(definition: &Value) -> Result<(String, Value, [u8; 32])> {
+pub(super) fn kept(definition: &Value) -> Result<(String, Value, [u8; 32])> {
     let wrong = |says: String| Error::invalid("tools", says);
     let fields = definition.as_object().ok_or_else(|| wrong("a tool is no object".to_owned()))?;
     let name = fields.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -171,9 +172,17 @@ pub fn seen(cx: &mut Cx<'_, '_>, mount: &str, offered: &[Value]) -> Result<Seen>
         }
     }
     for tool in before.into_values().filter(|tool| !names.contains(&tool.name)) {
-        if tool.state != ToolState::Gone {
-            set_state(cx, &tool, ToolState::Gone, None)?;
-            cx.emit(about(GONE, &tool, &tool.digest))?;
+        match tool.state {
+            ToolState::Gone => {}
+            // Nobody has accepted it: if it comes again, it is as new as it was.
+            ToolState::New => {
+                cx.tx.execute("delete from mount_tool where mount = $1 and tool = $2", args![tool.mount, tool.name])?;
+                cx.emit(about(GONE, &tool, &tool.digest))?;
+            }
+            ToolState::Known | ToolState::Changed => {
+                set_state(cx, &tool, ToolState::Gone, None)?;
+                cx.emit(about(GONE, &tool, &tool.digest))?;
+            }
         }
         found.gone.push(tool.name);
     }
@@ -255,8 +264,11 @@ pub(super) fn accept(cx: &mut Cx<'_, '_>, mount: &str, name: &str, shown: &str) 
 
 /// Forgets the tools of a mount that was taken away: if one of that name comes again, it is a new one.
 pub(super) fn forget(cx: &mut Cx<'_, '_>, mount: &str) -> Result<()> {
-    cx.tx.execute("delete from mount_tool where mount = $1", args![mount])?;
-    Ok(())
+    let tools = cx.tx.execute("delete from mount_tool where mount = $1", args![mount])?;
+    if tools == 0 {
+        return Ok(());
+    }
+    cx.emit(Event::new(FORGOTTEN, format!("mount:{mount}")).fact("mount", mount).fact("tools", tools))
 }
 
 fn names_elsewhere(cx: &mut Cx<'_, '_>, mount: &str) -> Result<Vec<(String, String)>> {

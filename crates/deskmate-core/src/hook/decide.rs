@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::event::{Decided, HookOut};
 use super::rows::{self, CallRow};
 use super::shell::Verb;
-use super::tool::{CLIENT_OWN, DESK_CALL, ToolCall, cut};
+use super::tool::{CLIENT_OWN, DESK_CALL, Server, TOOL_CALL, ToolCall, cut};
 use super::{OBSERVED, PASSED, veil};
 use crate::call::Cx;
 use crate::gateway::taint;
@@ -26,6 +26,7 @@ pub(super) struct Asked<'a> {
     pub(super) tool: &'a str,
     pub(super) input: &'a Value,
     pub(super) folder: Option<&'a str>,
+    pub(super) server: Server<'a>,
     pub(super) session: &'a str,
     pub(super) call: Option<&'a str>,
     /// Whether the client asks for a person's permission, after its own rules did not decide.
@@ -34,10 +35,10 @@ pub(super) struct Asked<'a> {
 
 pub(super) fn decide(cx: &mut Cx<'_, '_>, asked: &Asked<'_>) -> Result<HookOut> {
     let who = Requester::of(&cx.actor);
-    let call = ToolCall { tool: asked.tool, input: asked.input, folder: asked.folder };
+    let call = ToolCall { tool: asked.tool, input: asked.input, folder: asked.folder, server: asked.server };
     let mut act = call.act();
     let key = digest(&json!([who.kind.name(), who.id, act]))?;
-    act.taint = origins(cx)?;
+    act.taint = taint::of_caller(cx, Some(asked.session).filter(|session| !session.is_empty()))?;
     if asked.is_question
         && let Some(row) = asked.call.map(|id| rows::call(cx.tx, &who.id, id)).transpose()?.flatten()
         && row.key == key
@@ -70,11 +71,6 @@ pub(super) fn decide(cx: &mut Cx<'_, '_>, asked: &Asked<'_>) -> Result<HookOut> 
             held(cx, asked, &call, act, decision, trust, &key)
         }
     }
-}
-
-/// Where what this agent has read within a day came from that nobody vouches for, in this session and elsewhere.
-fn origins(cx: &mut Cx<'_, '_>) -> Result<Vec<String>> {
-    taint::of_caller(cx, None)
 }
 
 /// What changes nothing, and what a rule names and allows, passes also for an agent that nothing proved: it could look
@@ -149,9 +145,12 @@ fn redeem(cx: &mut Cx<'_, '_>, asked: &Asked<'_>, act: &Act, key: &[u8], request
 
 /// Notes a call that runs now, so that what comes of it can be told.
 fn begin(cx: &mut Cx<'_, '_>, asked: &Asked<'_>, act: &Act, key: &[u8], request: Option<String>) -> Result<()> {
-    // What comes from the web is nobody's word; what the agent does later carries that.
-    if act.kind == Verb::NetFetch.name() {
+    // What comes from the web and from other servers is nobody's word; what the agent does later carries that.
+    if act.arguments.get("fetches") == Some(&json!(true)) {
         taint::add(cx, Some(asked.session), "web")?;
+    }
+    if act.kind == TOOL_CALL {
+        taint::add(cx, Some(asked.session), &act.domain)?;
     }
     let Some(call) = asked.call.filter(|call| !call.is_empty()) else { return Ok(()) };
     let (agent, begun_at) = (cx.actor.id.clone(), cx.now());

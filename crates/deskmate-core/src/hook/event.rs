@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::decide::{self, Asked};
+use super::tool::Server;
 use super::{SESSION, after, news};
 use crate::call::{Cx, Wait, parse_strict};
 use crate::limits::{NAME_CHARS_MAX, PATH_BYTES_MAX, WAIT_MAX};
@@ -37,6 +38,13 @@ pub(super) struct HookEvent {
     session_id: Option<String>,
     /// The folder that the agent works in: an absolute path.
     cwd: Option<String>,
+    /// Where the client got the MCP server from whose tool it is: `user`, `project`, `local`, `plugin` and so on.
+    mcp_source: Option<String>,
+    /// The name of the desk's own MCP server at the client; `desk` or `deskmate` if not given.
+    desk_server: Option<String>,
+    /// Whether the desk's own MCP server is named in a file of the project: one that a project names is else not taken for the desk.
+    #[serde(default)]
+    desk_in_project: bool,
     /// Whether the agent goes on already because it was not let stop.
     #[serde(default)]
     stop_hook_active: bool,
@@ -122,7 +130,14 @@ fn check_wait(seconds: Option<u64>) -> Result<()> {
 }
 
 pub(super) fn event(cx: &mut Cx<'_, '_>, input: HookEvent) -> Result<HookOut> {
-    for (field, text) in [("session_id", &input.session_id), ("tool_use_id", &input.tool_use_id), ("tool_name", &input.tool_name)] {
+    let names = [
+        ("session_id", &input.session_id),
+        ("tool_use_id", &input.tool_use_id),
+        ("tool_name", &input.tool_name),
+        ("mcp_source", &input.mcp_source),
+        ("desk_server", &input.desk_server),
+    ];
+    for (field, text) in names {
         check(field, text.as_deref(), NAME_CHARS_MAX)?;
     }
     check("cwd", input.cwd.as_deref(), PATH_BYTES_MAX)?;
@@ -136,7 +151,9 @@ pub(super) fn event(cx: &mut Cx<'_, '_>, input: HookEvent) -> Result<HookOut> {
         name @ ("PreToolUse" | "PermissionRequest") => {
             let tool = input.tool_name.as_deref().filter(|tool| !tool.is_empty()).ok_or_else(|| Error::invalid("tool_name", "is missing"))?;
             let call = input.tool_use_id.as_deref();
-            decide::decide(cx, &Asked { tool, input: tool_input, folder: input.cwd.as_deref(), session, call, is_question: name != "PreToolUse" })?
+            let server = Server { source: input.mcp_source.as_deref(), desk: input.desk_server.as_deref(), in_project: input.desk_in_project };
+            let is_question = name != "PreToolUse";
+            decide::decide(cx, &Asked { tool, input: tool_input, folder: input.cwd.as_deref(), server, session, call, is_question })?
         }
         name @ ("PostToolUse" | "PostToolUseFailure") => {
             let failed = name == "PostToolUseFailure" || has_failed(&input.tool_response);
@@ -167,8 +184,15 @@ pub(super) fn permission(cx: &mut Cx<'_, '_>, input: HookPermission) -> Result<H
     if input.tool_name.is_empty() {
         return Err(Error::invalid("tool_name", "is missing"));
     }
-    let asked =
-        Asked { tool: &input.tool_name, input: &input.input, folder: input.cwd.as_deref(), session: "", call: input.tool_use_id.as_deref(), is_question: true };
+    let asked = Asked {
+        tool: &input.tool_name,
+        input: &input.input,
+        folder: input.cwd.as_deref(),
+        server: Server::default(),
+        session: "",
+        call: input.tool_use_id.as_deref(),
+        is_question: true,
+    };
     let mut out = decide::decide(cx, &asked)?;
     out.observe = policy::current(cx)?.settings("").hooks.mode == HookMode::Observe;
     if out.decision == Decided::None {

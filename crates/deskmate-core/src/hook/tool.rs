@@ -29,8 +29,12 @@ pub(super) const DESK_CALL: &str = "desk.call";
 /// The verb of tools of other MCP servers.
 pub(super) const TOOL_CALL: &str = "tool.call";
 
-/// How a client names the desk's own MCP server.
-const DESK: &str = "deskmate";
+/// The names under which clients know the desk's own MCP server, unless the hook says another.
+const DESK: [&str; 2] = ["desk", "deskmate"];
+/// The same as Claude Code names the one of the plugin.
+const DESK_PLUGIN: &str = "plugin_deskmate_desk";
+/// Where a client got a server from that whoever runs the client chose: not a project, and nobody far away.
+const CHOSEN: [&str; 5] = ["user", "local", "dynamic", "managed", "enterprise"];
 /// Acts of one call that rules and people are shown.
 const ACTS_SHOWN: usize = 50;
 const TARGETS_SHOWN: usize = 20;
@@ -41,6 +45,30 @@ pub(super) struct ToolCall<'c> {
     pub(super) input: &'c Value,
     /// The folder that the agent works in.
     pub(super) folder: Option<&'c str>,
+    /// The MCP server whose tool it is.
+    pub(super) server: Server<'c>,
+}
+
+/// What is known of the MCP server whose tool is called, besides the name in the tool's name, which anybody can give to a server.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Server<'c> {
+    /// Where the client says that it got the server from; older clients, and other ones, do not say it.
+    pub(super) source: Option<&'c str>,
+    /// The name of the desk's own server, as the hook was told it.
+    pub(super) desk: Option<&'c str>,
+    /// Whether the desk's own server is named in the project's file.
+    pub(super) in_project: bool,
+}
+
+impl Server<'_> {
+    /// Whether a server of this name is the desk, which decides about its calls itself.
+    fn is_desk(self, name: &str) -> bool {
+        if name == DESK_PLUGIN {
+            return self.source.is_none_or(|source| source == "plugin");
+        }
+        let named = self.desk.map_or_else(|| DESK.contains(&name), |desk| desk == name);
+        named && self.source.is_none_or(|source| CHOSEN.contains(&source) || (self.in_project && source == "project"))
+    }
 }
 
 /// What a call does.
@@ -76,11 +104,12 @@ impl ToolCall<'_> {
             || targets().any(|target| is_secret(&target.shown) || target.places.iter().flatten().any(|place| is_secret(place)));
         let lost = seen.acts.iter().any(|act| destroys(act, project));
         let raised = seen.acts.iter().any(|act| act.is_raised);
+        let fetches = seen.acts.iter().any(|act| act.verb == Verb::NetFetch);
         let shown: Vec<Value> = seen.acts.iter().take(ACTS_SHOWN).map(|act| shown(&seen, act, project)).collect();
         let target = targets().next().map(|target| seen.shown(&target.shown)).unwrap_or_default();
         let arguments = json!({
             "input": veil::kept(self.input), "cwd": self.folder, "acts": shown, "more_acts": seen.acts.len().saturating_sub(ACTS_SHOWN),
-            "certain": is_certain, "inside": inside, "secret": secret, "destroys": lost, "raised": raised,
+            "certain": is_certain, "inside": inside, "secret": secret, "destroys": lost, "raised": raised, "fetches": fetches,
         });
         let domain = if seen.domain == PROJECT && !inside { OUTSIDE.to_owned() } else { seen.domain.clone() };
         Act { kind: seen.verb, tool: self.tool.to_owned(), domain, action: cut(&seen.action, 120), target: cut(&target, 500), arguments, ..Act::default() }
@@ -106,7 +135,7 @@ impl ToolCall<'_> {
             return Seen { verb: verb.name().to_owned(), domain: SHELL.to_owned(), hides: action != line, action, acts, on_files: true };
         }
         if let Some((server, tool)) = mcp(self.tool) {
-            let is_desk = server == DESK;
+            let is_desk = self.server.is_desk(server);
             let (verb, domain) = if is_desk { (DESK_CALL, CLIENT.to_owned()) } else { (TOOL_CALL, format!("mcp.{}", cut(server, 64))) };
             return Seen { verb: verb.to_owned(), domain, action: tool.to_owned(), acts: Vec::new(), on_files: false, hides: false };
         }
@@ -229,8 +258,11 @@ impl ToolCall<'_> {
 
 /// Server and tool of a name such as `mcp__server__tool`.
 fn mcp(tool: &str) -> Option<(&str, &str)> {
-    let rest = tool.strip_prefix("mcp__").or_else(|| tool.strip_prefix("MCP:"))?;
-    Some(rest.split_once("__").unwrap_or(("unnamed", rest)))
+    if let Some(rest) = tool.strip_prefix("mcp__").or_else(|| tool.strip_prefix("MCP:")) {
+        return Some(rest.split_once("__").unwrap_or(("unnamed", rest)));
+    }
+    // Gemini CLI writes one line less.
+    tool.strip_prefix("mcp_").map(|rest| rest.split_once('_').unwrap_or(("unnamed", rest)))
 }
 
 fn shown(seen: &Seen, act: &ShellAct, project: Option<&str>) -> Value {
@@ -264,7 +296,7 @@ mod tests {
     use super::*;
 
     fn act(tool: &str, input: &Value) -> Act {
-        ToolCall { tool, input, folder: Some("/p") }.act()
+        ToolCall { tool, input, folder: Some("/p"), server: Server::default() }.act()
     }
 
     #[test]
@@ -299,7 +331,7 @@ mod tests {
         }
         assert_eq!(act("Read", &json!({ "file_path": "/p/.env" })).arguments["secret"], true);
         assert_eq!(act("Bash", &json!({ "command": "rm -rf /" })).arguments["destroys"], true);
-        let nowhere = ToolCall { tool: "Read", input: &json!({ "file_path": "a" }), folder: None }.act();
+        let nowhere = ToolCall { tool: "Read", input: &json!({ "file_path": "a" }), folder: None, server: Server::default() }.act();
         assert_eq!(nowhere.arguments["inside"], false);
     }
 
@@ -307,7 +339,7 @@ mod tests {
     fn the_seal_is_of_exactly_this_call() {
         let (one, other) =
             (json!({ "command": "echo hunter2222 | login --password hunter2222" }), json!({ "command": "echo hunter3333 | login --password hunter3333" }));
-        let call = |input| ToolCall { tool: "Bash", input, folder: Some("/p") };
+        let call = |input| ToolCall { tool: "Bash", input, folder: Some("/p"), server: Server::default() };
         assert_eq!(call(&one).seal("s").unwrap(), call(&one).seal("s").unwrap());
         assert_ne!(call(&one).seal("s").unwrap(), call(&one).seal("t").unwrap());
         assert_ne!(call(&one).seal("s").unwrap(), call(&other).seal("s").unwrap());

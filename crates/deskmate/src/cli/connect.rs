@@ -37,7 +37,7 @@ pub(super) struct ConnectArgs {
     /// The agent's name on an open desk; on a closed one the token says who it is
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The toolsets to mount, separated by commas; the usual ones if not given
+    /// The toolsets and servers behind the desk to mount, separated by commas; the usual toolsets if not given
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     toolset: Vec<String>,
     /// Speak HTTP instead of starting a program: with this address, or with this desk's own
@@ -108,10 +108,14 @@ pub(super) fn connect(global: &Global, args: &ConnectArgs) -> Result<(), Failure
     }
     refuse_what_the_client_cannot(args)?;
     let mut notes = Vec::new();
-    notes.extend(Mount::named(args.toolset.iter().map(String::as_str), false, &[])?.1);
+    // Names that can only be those of servers behind the desk are asked about once it is there.
+    let servers: Vec<String> = args.toolset.iter().map(|name| name.trim().to_owned()).filter(|name| Mount::is_server(name)).collect();
+    check_names(&servers)?;
+    notes.extend(Mount::named(args.toolset.iter().map(String::as_str), false, &servers)?.1);
     let way = way(args, &home, &mut notes)?;
     let given = token(global)?;
     let agent = caller(global, args, &way, given.as_deref(), &mut notes)?;
+    ask_for(global, &servers, &way, given.as_deref(), agent.as_deref(), &mut notes)?;
     let token = token_for(global, args, &places, &way, given, &mut notes)?;
     let hooks = hooks(args, &way, &token, agent.as_deref())?;
     let entry = Entry { way, agent, toolsets: args.toolset.clone(), token };
@@ -294,6 +298,46 @@ fn caller(global: &Global, args: &ConnectArgs, way: &Way, given: Option<&str>, n
     }
 }
 
+/// Refuses what could not even be the name of a server behind the desk.
+fn check_names(servers: &[String]) -> Result<(), Error> {
+    let plain = |name: &String| name.len() <= 32 && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_');
+    match servers.iter().find(|name| !plain(name)) {
+        Some(wrong) => Err(Mount::named([wrong.as_str()], false, &[]).err().unwrap_or_else(|| Error::invalid("toolset", format!("{wrong:?} is no name")))),
+        None => Ok(()),
+    }
+}
+
+/// Asks this desk whether it has these servers; another one cannot be asked from here.
+fn ask_for(global: &Global, servers: &[String], way: &Way, token: Option<&str>, agent: Option<&str>, notes: &mut Vec<String>) -> Result<(), Failure> {
+    if servers.is_empty() {
+        return Ok(());
+    }
+    let client = Client::new(global)?;
+    let own = client.home().running().and_then(|holder| holder.url).and_then(|url| Url::parse(&url).ok());
+    let is_own = own.as_ref().is_some_and(|own| !matches!(way, Way::Http { url } if own.origin() != url.origin()));
+    if !is_own {
+        notes.push(format!("it was not asked whether the desk has {}", servers.join(", ")));
+        return Ok(());
+    }
+    let who = match (token, agent) {
+        (Some(token), _) => As::Token(token.to_owned()),
+        (None, Some(agent)) => As::Agent(agent.to_owned()),
+        (None, None) => As::Nobody,
+    };
+    let client = client.with(who);
+    for name in servers {
+        match client.call("gateway_list_tools", &json!({ "mount": name })) {
+            Err(Failure::Desk(error)) if error.code == Code::NotFound => {
+                let known = Mount::named([name.as_str()], false, &[]).err().and_then(|error| error.hint).unwrap_or_default();
+                let message = format!("{name:?} is no toolset and no server behind this desk: {}", error.message);
+                return Err(Error::not_found(message).hint(format!("toolsets: {known}; `deskmate gateway list` shows the servers")).into());
+            }
+            answer => drop(answer?),
+        }
+    }
+    Ok(())
+}
+
 fn needs_token(args: &ConnectArgs, why: &str) -> Error {
     let (agent, word) = (args.agent.as_deref().unwrap_or(args.client.agent()), args.client.word());
     let how = format!("`deskmate agent add {agent}` prints one; then {TOKEN_VARIABLE}=dma_… deskmate connect {word}, or --token-file FILE");
@@ -341,6 +385,13 @@ fn hooks(args: &ConnectArgs, way: &Way, token: &Token, agent: Option<&str>) -> R
         Token::Asked | Token::None => {}
     }
     words.extend(agent.iter().flat_map(|agent| ["--agent".to_owned(), (*agent).to_owned()]));
+    // The desk's own calls are decided there and not twice; nobody else's server passes for it.
+    if args.place.name != NAME {
+        words.extend(["--server".to_owned(), args.place.name.clone()]);
+    }
+    if args.place.scope == Scope::Project {
+        words.push("--project-server".to_owned());
+    }
     words.extend(home.iter().flat_map(|home| ["--home".to_owned(), home.display().to_string()]));
     Ok(Some(words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")))
 }

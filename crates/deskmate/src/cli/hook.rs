@@ -1,21 +1,29 @@
 //! What a client's hook starts: one question to the running server, and its answer. It fails closed.
 
 use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use deskmate_core::hook::STARTER;
+use deskmate_core::{Code, Error};
 use serde_json::{Value, json};
 
 use super::client::{As, Client};
 use super::output::say;
 use super::{Failure, Global};
+use crate::config;
 use crate::hook::{self, settings};
 
 /// The longest thing that a hook is told.
 const PAYLOAD_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// The exit code with which clients refuse a call.
 const REFUSED: u8 = 2;
+
+/// How long a desk on the same machine may take to be reached, and to answer what it holds.
+const CONNECT: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(35);
 
 /// How long a call waits for a person at most, in seconds.
 pub(super) const HOLD: u64 = 25;
@@ -31,6 +39,12 @@ pub(super) struct HookArgs {
     /// How many seconds a call waits for a person before it is put off, at most 25
     #[arg(long, value_name = "SECONDS", default_value_t = HOLD, global = true, value_parser = clap::value_parser!(u64).range(0..=HOLD))]
     pub(super) hold: u64,
+    /// The name of the desk's own MCP server at the client: its calls are decided there
+    #[arg(long, value_name = "NAME", global = true)]
+    pub(super) server: Option<String>,
+    /// The desk's own MCP server is named in the project's file; one that a project names is else not taken for the desk
+    #[arg(long, global = true)]
+    pub(super) project_server: bool,
     #[command(subcommand)]
     pub(super) command: Option<HookCommand>,
 }
@@ -38,15 +52,31 @@ pub(super) struct HookArgs {
 #[derive(Subcommand, Debug)]
 pub(super) enum HookCommand {
     /// Print the settings with which the client asks this desk
-    PrintConfig,
+    PrintConfig {
+        /// How the client asks
+        #[arg(long, value_enum, default_value_t)]
+        form: Form,
+    },
     /// Print the starter policy, to be changed in deskmate.yaml
     PrintPolicy,
+}
+
+/// How a client asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Form {
+    /// It starts this program
+    #[default]
+    Command,
+    /// It speaks to the running desk (Claude Code)
+    Http,
+    /// It calls a tool of its own connection to the desk, which has the toolset `hook` (Claude Code)
+    McpTool,
 }
 
 /// Does it, and answers the exit code: 2 stops the call that the client asks about.
 pub(super) fn run(global: &Global, args: &HookArgs) -> ExitCode {
     let done = match &args.command {
-        Some(HookCommand::PrintConfig) => print_config(global, args),
+        Some(HookCommand::PrintConfig { form }) => print_config(global, args, *form),
         Some(HookCommand::PrintPolicy) => say(STARTER.trim_end()),
         None => return ask(global, args),
     };
@@ -56,7 +86,23 @@ pub(super) fn run(global: &Global, args: &HookArgs) -> ExitCode {
     }
 }
 
-fn print_config(global: &Global, args: &HookArgs) -> Result<(), Failure> {
+fn print_config(global: &Global, args: &HookArgs, form: Form) -> Result<(), Failure> {
+    if form != Form::Command && args.client != hook::Client::ClaudeCode {
+        return Err(Error::invalid("form", format!("{} starts a program for each hook, and knows no other form", args.client.name())).into());
+    }
+    match form {
+        Form::Command => {}
+        Form::Http => {
+            let running = Client::new(global)?.home().running().and_then(|holder| holder.url);
+            let url = running
+                .ok_or_else(|| Error::new(Code::Unavailable, "the desk does not run, so its address is not known").hint("start it with `deskmate up`"))?;
+            return say(&serde_json::to_string_pretty(&settings::claude_code_http(url.trim_end_matches('/'))).unwrap_or_default());
+        }
+        Form::McpTool => {
+            let server = args.server.as_deref().unwrap_or("desk");
+            return say(&serde_json::to_string_pretty(&settings::claude_code_mcp_tool(server)).unwrap_or_default());
+        }
+    }
     let program = std::env::current_exe()?;
     let mut command = format!("{} hook", quoted(&program.display().to_string()));
     if args.client != hook::Client::default() {
@@ -64,6 +110,12 @@ fn print_config(global: &Global, args: &HookArgs) -> Result<(), Failure> {
     }
     if let Some(agent) = &args.agent {
         command.push_str(&format!(" --agent {}", quoted(agent)));
+    }
+    if let Some(server) = &args.server {
+        command.push_str(&format!(" --server {}", quoted(server)));
+    }
+    if args.project_server {
+        command.push_str(" --project-server");
     }
     for (flag, path) in [("--home", &global.home), ("--token-file", &global.token_file)] {
         if let Some(path) = path {
@@ -105,6 +157,10 @@ fn ask(global: &Global, args: &HookArgs) -> ExitCode {
 }
 
 fn answer(global: &Global, args: &HookArgs, payload: &Value) -> Result<Value, Failure> {
+    // The program of a run reaches the desk over the network only.
+    if let (Some(url), Some(token)) = (config::env("DESKMATE_URL"), config::env("DESKMATE_TOKEN")) {
+        return over_network(&url, &token, args, payload);
+    }
     let client = Client::new(global)?;
     let agent = args.agent.clone().unwrap_or_else(|| args.client.name().to_owned());
     // The local socket alone would be the desk's own account: a hook is always somebody.
@@ -112,10 +168,39 @@ fn answer(global: &Global, args: &HookArgs, payload: &Value) -> Result<Value, Fa
     let mut input = args.client.incoming(payload);
     if let Some(fields) = input.as_object_mut() {
         fields.insert("timeout_seconds".to_owned(), json!(args.hold));
+        fields.insert("desk_in_project".to_owned(), json!(args.project_server));
+        if let Some(name) = &args.server {
+            fields.insert("desk_server".to_owned(), json!(name));
+        }
     }
     let out = client.ask("hook_event", &input)?;
     let out = serde_json::from_value(out).map_err(|error| Failure::Other(format!("the server's answer is unreadable: {error}")))?;
     Ok(args.client.outgoing(payload, &out))
+}
+
+/// Asks the desk that a run belongs to, at the address that the run was given.
+fn over_network(url: &str, token: &str, args: &HookArgs, payload: &Value) -> Result<Value, Failure> {
+    let wrong = |why: &str| Failure::Other(format!("DESKMATE_URL: {why}"));
+    let address = url.strip_prefix("http://").ok_or_else(|| wrong("only http:// can be asked by a hook"))?.trim_end_matches('/').to_owned();
+    let to = address.to_socket_addrs()?.next().filter(|to| to.ip().is_loopback()).ok_or_else(|| wrong("it is not on this machine"))?;
+    let body = payload.to_string();
+    let mut stream = TcpStream::connect_timeout(&to, CONNECT)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    write!(
+        stream,
+        "POST /hook?client={}&hold={} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        args.client.name(),
+        args.hold,
+        body.len()
+    )?;
+    let mut answer = Vec::new();
+    stream.take(PAYLOAD_BYTES_MAX).read_to_end(&mut answer)?;
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, said) = answer.split_once("\r\n\r\n").ok_or_else(|| wrong("the answer is unreadable"))?;
+    if !head.starts_with("HTTP/1.1 200") {
+        return Err(Failure::Other(format!("the desk refused: {}", said.chars().take(500).collect::<String>())));
+    }
+    serde_json::from_str(said).map_err(|_| wrong("the answer is unreadable"))
 }
 
 #[cfg(test)]

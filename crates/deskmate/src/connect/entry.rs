@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use deskmate_core::redact;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -193,8 +194,12 @@ pub(super) fn is_our_program(command: &str) -> bool {
     name == "deskmate" || name.eq_ignore_ascii_case("deskmate.exe")
 }
 
-/// A text in which no token of an agent can be read, for showing.
-pub(crate) fn without_tokens(text: &str) -> String {
+/// A text in which no secret can be read, for showing: no token of an agent, and nothing else that has the form of one.
+pub(crate) fn without_secrets(text: &str) -> String {
+    redact::text(&without_tokens(text)).text
+}
+
+fn without_tokens(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("dma_") {
@@ -315,5 +320,11 @@ mod tests {
     fn no_token_is_shown() {
         assert_eq!(without_tokens("a dma_AbC_1-2\" dma_ x"), "a dma_…\" dma_… x");
         assert_eq!(without_tokens("nothing"), "nothing");
+        let file =
+            "{\n  \"env\": {\n    \"GITHUB_TOKEN\": \"ghp_0123456789abcdefghijABCDEFGHIJ012345\",\n    \"DESKMATE_TOKEN\": \"${DESKMATE_TOKEN}\"\n  }\n}\n";
+        let shown = without_secrets(file);
+        assert!(!shown.contains("ghp_0123") && shown.contains("GITHUB_TOKEN"), "{shown}");
+        assert!(shown.contains("${DESKMATE_TOKEN}"), "where a token comes from is no secret: {shown}");
+        assert_eq!(shown.lines().count(), file.lines().count(), "a diff keeps its lines");
     }
 }

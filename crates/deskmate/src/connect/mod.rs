@@ -27,7 +27,7 @@ use entry::INPUT;
 use files::Found;
 use hosts::Format;
 
-pub(crate) use entry::{Entry, TOKEN_VARIABLE, Token, Way, Written, without_tokens};
+pub(crate) use entry::{Entry, TOKEN_VARIABLE, Token, Way, Written, without_secrets};
 pub(crate) use find::{Configured, configured};
 pub(crate) use hosts::{Host, Places, Scope};
 pub(crate) use plugin::NAME as PLUGIN;
@@ -74,7 +74,7 @@ impl Edit {
 
     /// The change for people to read, without any agent's token.
     pub(crate) fn diff(&self, places: &Places) -> String {
-        let shown = |text: &Option<String>| text.as_deref().map(without_tokens).unwrap_or_default();
+        let shown = |text: &Option<String>| text.as_deref().map(without_secrets).unwrap_or_default();
         let (before, after, name) = (shown(&self.found.text), shown(&self.after), places.shown(&self.found.path));
         let header = |text: &Option<String>| text.as_ref().map_or_else(|| "/dev/null".to_owned(), |_| name.clone());
         let diff = TextDiff::from_lines(&before, &after);

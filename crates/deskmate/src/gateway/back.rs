@@ -1,18 +1,16 @@
 //! What comes back from a server behind the desk, as callers may have it: bounded, without secrets, and marked as data.
 
-use std::sync::Arc;
-
 use deskmate_core::digest;
 use deskmate_core::gateway::{Ended, Mount};
-use deskmate_core::redact::{Known, Redactor};
 use deskmate_core::request::Outcome;
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
+use super::clean::Cleaner;
 use crate::upstream::{Error, Spec};
 
 /// Under this key a result says where it comes from.
-const ORIGIN: &str = "deskmate/origin";
+pub(super) const ORIGIN: &str = "deskmate/origin";
 
 /// What came of a call: for the record, and for its caller.
 pub(crate) struct Taken {
@@ -37,7 +35,7 @@ pub(super) fn not_handed_on(call: &str, why: &str) -> Taken {
 }
 
 /// Takes an answer in.
-pub(super) fn taken(call: &str, mount: &Mount, spec: &Spec, answered: Result<CallToolResult, Error>, micros: i64) -> Taken {
+pub(super) fn taken(call: &str, mount: &Mount, spec: &Spec, cleaner: &Cleaner, answered: Result<CallToolResult, Error>, micros: i64) -> Taken {
     let mut ended = Ended { call: call.to_owned(), outcome: Outcome::Done, micros, bytes: 0, note: None, result: None, digest: None };
     let mut result = match answered {
         Ok(result) => {
@@ -59,23 +57,10 @@ pub(super) fn taken(call: &str, mount: &Mount, spec: &Spec, answered: Result<Cal
     };
     ended.bytes = i64::try_from(result.to_string().len()).unwrap_or(i64::MAX);
     ended.digest = digest(&result).ok();
-    result = clean(mount, spec, &result);
+    result = cleaner.value(&result).unwrap_or_else(|| json!({ "content": [{ "type": "text", "text": "[withheld: it may hold a secret]" }], "isError": true }));
     mark(&mut result, call, &mount.name);
     ended.result = Some(result.to_string());
     Taken { ended, result }
-}
-
-/// Takes secrets out: those that the mount was given, and whatever has the form of one.
-fn clean(mount: &Mount, spec: &Spec, result: &Value) -> Value {
-    let known = Known::new(spec.hidden.iter().map(String::as_str)).ok().map(Arc::new);
-    let redactor = Redactor::named(mount.redact.iter().map(String::as_str)).unwrap_or_else(|_| Redactor::all());
-    let redactor = match known {
-        Some(known) => redactor.knowing(known),
-        // What cannot even be looked for cannot be passed on.
-        None if !spec.hidden.is_empty() => return json!({ "content": [{ "type": "text", "text": "[withheld: it may hold a secret]" }], "isError": true }),
-        None => redactor,
-    };
-    redactor.value(result).value
 }
 
 /// Says where it comes from, for programs and for models.
@@ -108,7 +93,7 @@ mod tests {
     fn secrets_do_not_come_back_and_the_rest_is_marked() {
         let (mount, spec) = mount();
         let answer = CallToolResult::success(vec![ContentBlock::text("key hunter2-hunter2, mail someone@example.org, fine")]);
-        let taken = taken("c1", &mount, &spec, Ok(answer), 5);
+        let taken = taken("c1", &mount, &spec, &Cleaner::new(&mount, &spec), Ok(answer), 5);
         let text = taken.result.to_string();
         assert!(!text.contains("hunter2") && !text.contains("someone@") && text.contains("fine"), "{text}");
         assert_eq!(taken.result["_meta"][ORIGIN]["untrusted"], json!(true));
@@ -120,6 +105,7 @@ mod tests {
     #[test]
     fn what_failed_and_what_nobody_knows_are_told_apart() {
         let (mount, spec) = mount();
+        let taken = |call, mount, spec, answered, micros| super::taken(call, mount, spec, &Cleaner::new(mount, spec), answered, micros);
         let failed = taken("c", &mount, &spec, Ok(CallToolResult::error(vec![ContentBlock::text("no")])), 1);
         assert_eq!(failed.ended.outcome, Outcome::Failed, "a tool that says it failed was not done");
         let error = |why: &str| Error::Ambiguous { name: "m".into(), why: why.into() };

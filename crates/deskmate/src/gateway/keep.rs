@@ -52,6 +52,13 @@ pub(crate) async fn prune(app: &App) -> Result<()> {
     Ok(())
 }
 
+/// The mounts whose connections are ended: those that are not any more what they were, and whatever is connected without being
+/// served. A call that was let through just before may have connected after the settings were looked at last.
+fn stale(known: &BTreeMap<String, Mount>, now: &BTreeMap<String, Mount>, connected: BTreeSet<String>) -> BTreeSet<String> {
+    let changed = known.iter().filter(|(name, mount)| now.get(*name) != Some(*mount)).map(|(name, _)| name.clone());
+    connected.into_iter().filter(|name| !now.contains_key(name)).chain(changed).collect()
+}
+
 /// Keeps connections in step with the settings, until the server stops.
 pub(crate) async fn follow(app: App, stop: CancellationToken) {
     let mut known: BTreeMap<String, Mount> = BTreeMap::new();
@@ -70,9 +77,9 @@ pub(crate) async fn follow(app: App, stop: CancellationToken) {
         });
         let Ok::<_, Error>((served, unseen)) = served.await else { continue };
         let now: BTreeMap<String, Mount> = served.into_iter().map(|mount| (mount.name.clone(), mount)).collect();
-        for name in known.iter().filter(|(name, mount)| now.get(*name) != Some(*mount)).map(|(name, _)| name) {
-            app.gateway.pool().remove(name).await;
-            not_before.remove(name);
+        for name in stale(&known, &now, app.gateway.pool().names()) {
+            app.gateway.pool().remove(&name).await;
+            not_before.remove(&name);
         }
         for mount in now.values() {
             app.desk.safe.uses(&format!("mount:{}", mount.name), mount.secrets().into_iter().map(str::to_owned));
@@ -88,7 +95,12 @@ pub(crate) async fn follow(app: App, stop: CancellationToken) {
                 match app.gateway.visit(&app, &mount).await {
                     Ok(found) => {
                         let (name, tools) = (mount.name.clone(), std::sync::Arc::new(found.tools));
-                        let seen = app.desk.act(Surface::System, move |cx| core::seen(cx, &name, &tools)).await;
+                        let seen = app.desk.act(Surface::System, move |cx| {
+                            // It may have been taken away meanwhile.
+                            core::mount_of(cx, &name)?;
+                            core::seen(cx, &name, &tools)
+                        });
+                        let seen = seen.await;
                         if let Err(error) = seen {
                             tracing::warn!(mount = mount.name, %error, "what a server offers could not be kept");
                         }
@@ -100,4 +112,22 @@ pub(crate) async fn follow(app: App, stop: CancellationToken) {
         known = now;
     }
     app.gateway.shut_down().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_connected_and_not_served_is_ended_whether_it_was_seen_before_or_not() {
+        let mount = |name: &str, command: &str| -> (String, Mount) {
+            (name.to_owned(), serde_json::from_value(json!({ "name": name, "command": command })).expect("a mount"))
+        };
+        let known = BTreeMap::from([mount("same", "a"), mount("other", "a"), mount("gone", "a")]);
+        let now = BTreeMap::from([mount("same", "a"), mount("other", "b"), mount("new", "a")]);
+        let connected = ["same", "other", "new", "late"].map(str::to_owned).into();
+        assert_eq!(stale(&known, &now, connected), ["gone", "late", "other"].map(str::to_owned).into());
+    }
 }

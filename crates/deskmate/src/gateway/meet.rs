@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
+use super::clean::Cleaner;
 use super::{Gateway, spec};
 use crate::app::App;
 use crate::upstream::{Change, Error, Upstream};
@@ -17,18 +18,24 @@ use crate::upstream::{Change, Error, Upstream};
 /// On whose behalf the desk itself looks at a server.
 const DESK: &str = "desk";
 
+/// A server behind the desk, and what takes secrets out of what it says.
+pub(crate) struct Behind {
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) cleaner: Arc<Cleaner>,
+}
+
 impl Gateway {
-    /// Looks at what a connection offers, unless that was done.
-    pub(super) async fn meet(&self, app: &App, mount: &Mount, upstream: &Arc<Upstream>, agent: &str, info: Arc<ServerPeerInfo>) -> Result<(), Error> {
+    /// Looks at what a connection offers, unless that was done. Answers whether it was done now.
+    pub(super) async fn meet(&self, app: &App, mount: &Mount, upstream: &Arc<Upstream>, agent: &str, info: Arc<ServerPeerInfo>) -> Result<bool, Error> {
         let key = (mount.name.clone(), (!mount.shared).then(|| agent.to_owned()));
         let known = self.0.met.lock().unwrap_or_else(PoisonError::into_inner).get(&key).is_some_and(|met| Arc::ptr_eq(met, &info));
         if known {
-            return Ok(());
+            return Ok(false);
         }
         self.look(app, &mount.name, upstream).await?;
         self.0.met.lock().unwrap_or_else(PoisonError::into_inner).insert(key, info);
         tokio::spawn(self.clone().watch(app.clone(), mount.name.clone(), Arc::downgrade(upstream)));
-        Ok(())
+        Ok(true)
     }
 
     /// Looks at the tools of a server, and takes in what is different.
@@ -66,13 +73,14 @@ impl Gateway {
         }
     }
 
-    /// The connection of an agent to a mount, over which everything was looked at.
-    pub(crate) async fn upstream(&self, app: &App, mount: &str, agent: &str) -> deskmate_core::Result<Arc<Upstream>> {
+    /// The connection of an agent to a mount, over which everything was looked at, for what is read there besides tools.
+    pub(crate) async fn upstream(&self, app: &App, mount: &str, agent: &str) -> deskmate_core::Result<Behind> {
         let (mount, spec) = spec::of(app, mount).await?;
+        gateway::may_pass_on(&mount)?;
         let upstream = self.pool().slot(&spec, agent).map_err(|error| error.to_core())?;
         let info = upstream.ready().await.map_err(|error| error.to_core())?;
         self.meet(app, &mount, &upstream, agent, info).await.map_err(|error| error.to_core())?;
-        Ok(upstream)
+        Ok(Behind { cleaner: self.cleaner(&mount, &spec), upstream })
     }
 
     /// Connects to a mount for whoever wants to see what it offers.

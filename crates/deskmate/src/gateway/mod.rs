@@ -1,12 +1,13 @@
 //! Calls of mounted tools, once the desk has decided: they are handed on to the server behind, and what came of them is told.
 //!
 //! - `spec`: what a mount is, as its client needs it, with its secrets.
-//! - `pass`: handing a call on; `back`: what comes back, as callers may have it.
+//! - `pass`: handing a call on; `back`: what comes back, as callers may have it; `clean`: without secrets.
 //! - `ended`: what came of calls, on its way to the record, beside the callers.
 //! - `meet`: what a server offers is compared with what people know, before anything is called over a new connection.
 //! - `keep`: connections follow the settings in force.
 
 mod back;
+mod clean;
 mod ended;
 mod keep;
 mod meet;
@@ -24,6 +25,7 @@ use tokio::sync::mpsc;
 use crate::upstream::{Pool, Talks};
 
 pub(crate) use keep::{abandon_left_behind, follow, prune, sweep};
+pub(crate) use meet::Behind;
 pub(crate) use pass::{By, within};
 
 /// What a desk holds of the servers behind it. Cheap to clone.
@@ -39,6 +41,8 @@ struct Inner {
     talks: Talks,
     /// The connections over which what is offered was looked at, by mount and agent.
     met: Mutex<HashMap<Key, Arc<ServerPeerInfo>>>,
+    /// What takes secrets out of what each mount says.
+    cleaners: Mutex<HashMap<String, Arc<clean::Cleaner>>>,
     /// The calls that wait for an answer of their caller, by the state that it was given.
     rounds: Mutex<HashMap<String, pass::Round>>,
     ended: OnceLock<mpsc::UnboundedSender<Ended>>,

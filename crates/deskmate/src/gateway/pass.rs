@@ -113,22 +113,25 @@ impl Gateway {
             Ok(_) => Err(incomplete(&mount.name, "asks for something, and nobody is there to answer")),
             Err(error) => Err(error),
         };
-        back::taken(&handed.call, &mount, &spec, answered, micros(started))
+        back::taken(&handed.call, &mount, &spec, &self.cleaner(&mount, &spec), answered, micros(started))
     }
 
     async fn hand_on(&self, app: &App, handed: Handed, spec: Spec, by: By) -> Value {
-        let started = Instant::now();
+        let (started, cleaner) = (Instant::now(), self.cleaner(&handed.mount, &spec));
         let answered = self.ask(app, &handed, &spec, by).await;
         let answered = match answered {
             Ok(CallToolResponse::Complete(result)) => Ok(result),
-            Ok(CallToolResponse::InputRequired(mut asked)) => {
-                asked.request_state = Some(self.wait_for_answer(app, handed, asked.request_state.take()));
-                return serde_json::to_value(&asked).unwrap_or_default();
-            }
+            Ok(CallToolResponse::InputRequired(asked)) => match cleaner.question(asked) {
+                Ok(mut asked) => {
+                    asked.request_state = Some(self.wait_for_answer(app, handed, asked.request_state.take()));
+                    return serde_json::to_value(&asked).unwrap_or_default();
+                }
+                Err(withheld) => Err(Error::Refused(withheld)),
+            },
             Ok(_) => Err(incomplete(&handed.mount.name, "answers in a way that this desk does not pass on")),
             Err(error) => Err(error),
         };
-        self.told(app, back::taken(&handed.call, &handed.mount, &spec, answered, micros(started)))
+        self.told(app, back::taken(&handed.call, &handed.mount, &spec, &cleaner, answered, micros(started)))
     }
 
     /// Lets the record know, and answers with what the caller gets.
@@ -140,12 +143,14 @@ impl Gateway {
     async fn ask(&self, app: &App, handed: &Handed, spec: &Spec, by: By) -> std::result::Result<CallToolResponse, Error> {
         let upstream = self.pool().slot(spec, &handed.agent)?;
         let info = upstream.ready().await?;
-        self.meet(app, &handed.mount, &upstream, &handed.agent, info).await?;
-        // The look may have found that the tool is not any more what was decided about.
-        still_served(app, &handed.mount.name, &handed.tool).await?;
+        if self.meet(app, &handed.mount, &upstream, &handed.agent, info).await? {
+            // The look may have found that the tool is not any more what was decided about.
+            still_served(app, &handed.mount.name, &handed.tool).await?;
+        }
         let mut params = CallToolRequestParams::new(handed.tool.clone()).with_arguments(object(&handed.arguments));
         (params.input_responses, params.request_state) = (by.answers, by.state);
-        if by.modern { self.0.talks.call_tool(&upstream, &handed.agent, params, &by.context).await } else { upstream.call_tool(params, &by.context).await }
+        let context = self.cleaner(&handed.mount, spec).context(&by.context);
+        if by.modern { self.0.talks.call_tool(&upstream, &handed.agent, params, &context).await } else { upstream.call_tool(params, &context).await }
     }
 
     /// Keeps a call until its caller answers. Answers with the state under which it waits.

@@ -75,10 +75,24 @@ impl Client {
             of_cursor(&mut input, tool);
         }
         input.insert("hook_event_name".to_owned(), json!(name));
-        taken(
-            input,
-            &["hook_event_name", "tool_name", "tool_input", "tool_response", "tool_use_id", "session_id", "cwd", "stop_hook_active", "timeout_seconds"],
-        )
+        // Only the client's own word says where a server comes from; what a payload says in our words is not it.
+        input.remove("mcp_source");
+        if let Some(source) = payload.pointer("/mcp_server/source") {
+            input.insert("mcp_source".to_owned(), source.clone());
+        }
+        let kept = [
+            "hook_event_name",
+            "tool_name",
+            "tool_input",
+            "tool_response",
+            "tool_use_id",
+            "session_id",
+            "cwd",
+            "mcp_source",
+            "stop_hook_active",
+            "timeout_seconds",
+        ];
+        taken(input, &kept)
     }
 
     /// What a client is answered.

@@ -9,11 +9,12 @@ use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
     ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
-use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
 
 use super::caller::Caller;
+use super::changes;
 use super::mount::{Mount, Servers};
 use super::passage;
 use super::prompts::Prompts;
@@ -60,7 +61,14 @@ impl Endpoint {
         let server = Implementation::new("deskmate", env!("CARGO_PKG_VERSION"))
             .with_title("Deskmate")
             .with_description("One desk for people and their AI agents: proposals, decisions, messages and tasks, with a record that can be proved.");
-        let info = ServerConfig::new(capabilities.build()).with_server_info(server).with_instructions(INSTRUCTIONS);
+        let mut capabilities = capabilities.build();
+        if mount.servers != Servers::None
+            && let Some(tools) = capabilities.tools.as_mut()
+        {
+            // Whoever listens is told only of what stands here; what each client is promised is said to it.
+            tools.list_changed = Some(true);
+        }
+        let info = ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS);
         let tools = Tools::new(&registry, &mount);
         let (resources, prompts) = (Resources::new(&registry, &mount.toolsets), Prompts::new(&tools));
         Self { app, tools, resources, prompts, info, servers: mount.servers, read_only: mount.read_only }
@@ -118,8 +126,12 @@ impl ServerHandler for Server {
         context.peer.set_peer_info(request.clone());
         let mut answer = self.negotiate_initialize(&request)?;
         if let Servers::One(server) = &self.endpoint.servers {
-            answer.capabilities = passage::capabilities(self, server, &context).await;
+            let (capabilities, instructions) = passage::about(self, server, &context).await;
+            (answer.capabilities, answer.instructions) = (capabilities, Some(instructions));
             return Ok(answer);
+        }
+        if self.endpoint.servers != Servers::None {
+            answer.capabilities.tools = Some(passage::changing_tools(self, &context));
         }
         if !self.lasting
             && let Some(resources) = answer.capabilities.resources.as_mut()
@@ -129,14 +141,27 @@ impl ServerHandler for Server {
         Ok(answer)
     }
 
+    /// A client over a connection that lasts is told when the tools behind the desk change that are there for it.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if let (Caller::Connection(credential), true) = (&self.caller, self.lasting && self.endpoint.servers != Servers::None) {
+            let follower = changes::follow(Arc::clone(&self.endpoint), credential.clone(), Sink::Connection(context.peer.clone()));
+            self.followed.follow_tools(follower);
+        }
+    }
+
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
         if let Servers::One(server) = &self.endpoint.servers {
             let mut info = self.get_info();
-            info.capabilities = passage::capabilities(self, server, &context).await;
+            let (capabilities, instructions) = passage::about(self, server, &context).await;
+            (info.capabilities, info.instructions) = (capabilities, Some(instructions));
             return Ok(DiscoverResult::from_server_info(versions, info).with_ttl_ms(0).with_cache_scope(CacheScope::Private));
         }
-        Ok(DiscoverResult::from_server_info(versions, self.get_info()).with_ttl_ms(LIST_FRESH_MS).with_cache_scope(CacheScope::Public))
+        let mut info = self.get_info();
+        if self.endpoint.servers != Servers::None {
+            info.capabilities.tools = Some(passage::changing_tools(self, &context));
+        }
+        Ok(DiscoverResult::from_server_info(versions, info).with_ttl_ms(LIST_FRESH_MS).with_cache_scope(CacheScope::Public))
     }
 
     async fn list_tools(&self, request: Option<PaginatedRequestParams>, context: RequestContext<RoleServer>) -> Result<ListToolsResult, ErrorData> {
@@ -259,7 +284,7 @@ impl ServerHandler for Server {
             let follower = follow(self.endpoint.app.clone(), credential.clone(), found, Sink::Listen(context.sink().clone()));
             tokio_util::task::AbortOnDropHandle::new(tokio::spawn(follower))
         });
-        let followers: Vec<_> = followers.collect();
+        let followers: Vec<_> = followers.chain(passage::tools_follower(self, &credential, &context)).collect();
         if followers.is_empty() {
             context.cancelled().await;
             return Ok(());

@@ -28,7 +28,7 @@ pub(super) async fn instead(
 ) -> Result<Option<CallToolResponse>, ErrorData> {
     let client = context.client_capabilities().unwrap_or_default();
     let argument = |name: &str| request.arguments.as_ref().and_then(|arguments| arguments.get(name));
-    let shows = argument("show_link").and_then(Value::as_bool) == Some(true) && client.elicitation.as_ref().is_some_and(|modes| modes.url.is_some());
+    let shows = argument("show_link").and_then(Value::as_bool) == Some(true) && can_show(context);
     let Some(id) = argument("request_id").and_then(Value::as_str).filter(|_| client.supports_tasks() || shows) else { return Ok(None) };
     // What cannot be read or is decided already is answered as ever.
     let Some(found) = look(app, credential, id).await.filter(|found| !is_settled(found)) else { return Ok(None) };
@@ -38,10 +38,21 @@ pub(super) async fn instead(
             Task::new(id, TaskStatus::Working, text("created_at"), text("updated_at")).with_status_message(says(app, id)).with_poll_interval_ms(ASK_AGAIN_MS);
         return Ok(Some(CallToolResponse::Task(CreateTaskResult::new(task))));
     }
+    show(app, id, request.input_responses.is_some(), context)
+}
+
+/// Whether a client can open a page for its person.
+pub(super) fn can_show(context: &RequestContext<RoleServer>) -> bool {
+    context.client_capabilities().unwrap_or_default().elicitation.is_some_and(|modes| modes.url.is_some())
+}
+
+/// Shows where people decide, to a client that can open a page: as an answer to a newer one, which calls again then, and
+/// beside the call to an older one. Nothing stands in for the call of one that has shown it.
+pub(super) fn show(app: &App, id: &str, was_shown: bool, context: &RequestContext<RoleServer>) -> Result<Option<CallToolResponse>, ErrorData> {
     let Some(url) = page(app, id) else { return Ok(None) };
     let message = "An agent waits for your decision. Decide on this page:";
     if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
-        if request.input_responses.is_some() {
+        if was_shown {
             return Ok(None);
         }
         let asked = json!({ "inbox": { "method": "elicitation/create", "params": { "mode": "url", "message": message, "url": url, "elicitationId": id } } });

@@ -4,6 +4,7 @@
 //! `rmcp` is known here and in `socket.rs`, and as a client in `upstream` and `front`, and nowhere else.
 
 mod caller;
+mod changes;
 #[cfg(feature = "conformance")]
 mod conformance;
 mod handler;

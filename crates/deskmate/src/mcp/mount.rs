@@ -80,7 +80,7 @@ impl Mount {
     }
 
     /// Whether a name can only be that of a server behind the desk.
-    fn is_server(name: &str) -> bool {
+    pub(crate) fn is_server(name: &str) -> bool {
         !name.is_empty() && !PLANNED.contains(&name) && !MOUNTABLE.iter().chain(NAMED_ONLY).any(|toolset| toolset.name() == name)
     }
 }

@@ -44,6 +44,14 @@ impl Sink {
             Self::Listen(sink) => sink.notify_resource_updated(uri).await.is_ok(),
         }
     }
+
+    /// Tells that the list of tools is another one. `false` when the client is gone.
+    pub(super) async fn tools_changed(&self) -> bool {
+        match self {
+            Self::Connection(peer) => peer.notify_tool_list_changed().await.is_ok(),
+            Self::Listen(sink) => sink.notify_tool_list_changed().await.is_ok(),
+        }
+    }
 }
 
 /// Follows one resource until the client is gone or may no longer read it. A client that may not is told once more, so
@@ -111,6 +119,8 @@ struct Following {
     by_uri: HashMap<String, AbortOnDropHandle<()>>,
     /// Held as long as anything is followed.
     place: Option<Place>,
+    /// Follows the list of tools, where that can change.
+    tools: Option<AbortOnDropHandle<()>>,
 }
 
 impl Followed {
@@ -139,6 +149,11 @@ impl Followed {
         let task = tokio::spawn(follow(app, credential, found, Sink::Connection(peer)));
         followed.insert(uri, AbortOnDropHandle::new(task));
         true
+    }
+
+    /// Follows the list of tools as long as the connection lasts.
+    pub(super) fn follow_tools(&self, follower: impl Future<Output = ()> + Send + 'static) {
+        self.following().tools = Some(AbortOnDropHandle::new(tokio::spawn(follower)));
     }
 
     /// Stops.

@@ -227,6 +227,7 @@ pub(super) fn told_by_transport(error: &(dyn std::error::Error + 'static)) -> St
             return match error {
                 StreamableHttpError::AuthRequired(_) => "it wants another credential (HTTP 401): give it one with a header from the secret store".to_owned(),
                 StreamableHttpError::InsufficientScope(_) => "it does not allow this with its credential (HTTP 403)".to_owned(),
+                StreamableHttpError::Client(fault) => fault.to_string(),
                 other => other.to_string(),
             };
         }

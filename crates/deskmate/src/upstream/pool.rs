@@ -1,6 +1,6 @@
 //! The upstreams of a desk: one for each mount and agent, or one for each mount that is shared.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -101,6 +101,11 @@ impl Pool {
         let upstream = Upstream::new(spec.clone(), key.1.clone());
         kept.by_key.insert(key, Arc::clone(&upstream));
         Ok(upstream)
+    }
+
+    /// The mounts that have upstreams.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        self.slots.kept().by_key.keys().map(|(mount, _)| mount.clone()).collect()
     }
 
     /// How all upstreams stand.

@@ -88,6 +88,11 @@ impl Upstream {
         self.log.lines()
     }
 
+    /// A text of its own without the values that must not be seen.
+    pub(crate) fn hide(&self, text: &str) -> String {
+        self.spec.hide(text)
+    }
+
     /// What it told about itself, while it is connected.
     pub(crate) fn info(&self) -> Option<Arc<ServerPeerInfo>> {
         self.inner().link.as_ref().map(|link| Arc::clone(&link.info))

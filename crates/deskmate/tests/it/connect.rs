@@ -257,6 +257,22 @@ fn what_cannot_be_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn a_server_behind_the_desk_is_connected_by_its_name() {
+    let (desk, _folder, token) = crate::gateway::desk();
+    let said = good(&run(&desk, Some(&token), &["connect", "codex", "--toolset", "cowork,notes"]));
+    assert!(said.contains("is connected"), "{said}");
+    assert!(read(&desk, ".codex/config.toml").contains("\"--toolset\", \"cowork,notes\""), "{}", read(&desk, ".codex/config.toml"));
+    good(&run(&desk, Some(&token), &["connect", "gemini", "--toolset", "notes", "--url"]));
+    assert!(read(&desk, ".gemini/settings.json").contains("/mcp/notes\""), "{}", read(&desk, ".gemini/settings.json"));
+    let (code, clients) = doctor(&desk, Some(&token), &[]);
+    assert_eq!(code, Some(0), "{clients:#?}");
+    let (_, said) = refused(&run(&desk, Some(&token), &["connect", "cursor", "--toolset", "cowork,note"]));
+    assert!(said.contains("no server behind this desk") && said.contains("gateway list"), "{said}");
+    let elsewhere = ["connect", "cursor", "--toolset", "far", "--url", "https://desk.example.org", "--dry-run"];
+    assert!(good(&run(&desk, Some(&token), &elsewhere)).contains("was not asked whether the desk has far"), "another desk cannot be asked");
+}
+
+#[test]
 fn doctor_says_what_is_wrong_and_runs_nothing_that_a_project_chose() {
     let desk = Desk::new();
     desk.up();

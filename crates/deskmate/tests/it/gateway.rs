@@ -25,13 +25,15 @@ def tools():
 for line in sys.stdin:
     message = json.loads(line); id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
     if method == "initialize":
-        say(id=id, result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {}, "prompts": {}}, "serverInfo": {"name": "child", "version": "1"}})
+        say(id=id, result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {}, "prompts": {}}, "serverInfo": {"name": "child", "version": "1"}, "instructions": "Read before you write."})
     elif method == "tools/list":
         say(id=id, result={"tools": tools()})
     elif method == "resources/list":
         say(id=id, result={"resources": [{"uri": "x://one", "name": "one"}]})
     elif method == "resources/read":
-        say(id=id, result={"contents": [{"uri": params["uri"], "text": "what one says"}]})
+        say(id=id, result={"contents": [{"uri": params["uri"], "text": "what one says" + (os.environ.get("KEY", "") if params["uri"] == "x://key" else "")}]})
+    elif method == "prompts/get":
+        say(id=id, result={"messages": [{"role": "user", "content": {"type": "text", "text": "Do it" + os.environ.get("KEY", "")}}]})
     elif method == "tools/call":
         name, given = params["name"], params.get("arguments") or {}
         with open(log, "a") as file: file.write(json.dumps({"tool": name, "arguments": given, "meta": params.get("_meta")}) + "\n")
@@ -45,7 +47,7 @@ for line in sys.stdin:
         elif name == "key": text(id, "the key is " + os.environ.get("KEY", "none"))
         elif name == "fail": text(id, "it is broken", isError=True)
         elif name == "ask":
-            say(id="q1", method="elicitation/create", params={"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}})
+            say(id="q1", method="elicitation/create", params={"message": "Who?" + (os.environ.get("KEY", "") if given else ""), "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}})
             while True:
                 answer = json.loads(sys.stdin.readline())
                 if answer.get("id") == "q1" and "method" not in answer: break
@@ -87,6 +89,14 @@ pub(crate) fn mount(desk: &Desk, folder: &tempfile::TempDir, name: &str, more: &
     let verbs: Vec<&str> = verbs.iter().map(String::as_str).collect();
     let (script, log) = (path(folder, "child.py"), path(folder, name));
     person(desk, &[&["gateway", "add", name, "--passphrase-stdin", "--json"][..], more, &verbs, &["--", "python3", &script, &log]].concat())
+}
+
+/// Ends the connections to a server, so that the next call starts it anew.
+pub(crate) fn restart(desk: &Desk, name: &str) {
+    person(desk, &["gateway", "disable", name, "--passphrase-stdin", "--json"]);
+    let connected = || person(desk, &["call", "desk_mount_status", "--passphrase-stdin", "--json"]).to_string().contains(&format!("\"{name}\""));
+    until("its connections have ended", || (!connected()).then_some(()));
+    person(desk, &["gateway", "enable", name, "--passphrase-stdin", "--json"]);
 }
 
 fn path(folder: &tempfile::TempDir, name: &str) -> String {
@@ -254,6 +264,162 @@ fn questions_of_a_server_reach_its_caller() {
     agent.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": { "name": "Ada" } } }));
     let answer = agent.answer(id);
     assert!(first(&answer["result"]).contains("Ada"), "{answer}");
+}
+
+#[test]
+fn what_an_agent_is_told_of_one_server_is_about_that_server() {
+    let (desk, folder, token) = desk();
+    let hello = |toolset: &str| {
+        let mut command = desk.command(&["mcp", "--toolset", toolset]);
+        command.env("DESKMATE_TOKEN", &token);
+        Client::of(&desk, command).initialize("2025-11-25")
+    };
+    let alone = hello("notes");
+    let told = alone["instructions"].as_str().unwrap();
+    assert!(told.contains("This is the server notes") && told.contains("gateway_result") && !told.contains("cowork_propose"), "{told}");
+    assert!(told.contains("\n> Read before you write.\n") && told.contains("not the desk's"), "{told}");
+    assert_eq!(alone["capabilities"]["tools"]["listChanged"], json!(true), "{alone}");
+    let together = hello("gateway");
+    assert!(together["instructions"].as_str().unwrap().contains("Tools of other servers"));
+    assert_eq!(together["capabilities"]["tools"]["listChanged"], json!(true));
+    assert!(hello("bridge")["capabilities"]["tools"].get("listChanged").is_none(), "the desk's own tools do not change");
+    // One that is away is spoken of all the same.
+    let gone = json!({ "mount": { "name": "gone", "command": path(&folder, "nothing-is-here") } }).to_string();
+    person(&desk, &["call", "desk_mount_add", "--input", &gone, "--passphrase-stdin", "--json"]);
+    let away = hello("gone");
+    let told = away["instructions"].as_str().unwrap();
+    assert!(told.contains("This is the server gone") && !told.contains("Read before"), "{told}");
+}
+
+#[test]
+fn clients_are_told_when_the_tools_behind_the_desk_change() {
+    const CHANGED: &str = "notifications/tools/list_changed";
+    let (desk, folder, token) = desk();
+    let mut alone = agent(&desk, &token);
+    let mut together = client(&desk, &token, "gateway", "2025-11-25");
+    let names = |client: &mut Client| client.call("tools/list", json!({})).to_string();
+    let mut both = |what: &str, listed: bool| {
+        for client in [&mut alone, &mut together] {
+            client.notification(CHANGED);
+            assert_eq!(names(client).contains("read\""), listed, "{what}");
+        }
+    };
+    // What a server says differently is not there until a person has seen it.
+    std::thread::sleep(Duration::from_millis(500));
+    std::fs::write(folder.path().join("notes.says"), " and more").unwrap();
+    person(&desk, &["gateway", "test", "notes", "--passphrase-stdin", "--json"]);
+    both("it waits for a person", false);
+    person(&desk, &["gateway", "accept", "notes", "read", "--passphrase-stdin", "--json"]);
+    both("somebody accepted it", true);
+    open(&desk, &format!("{RULES}  - {{ name: none, match: {{ tool: notes_read }}, effect: deny, message: not any more }}\n"));
+    both("a rule forbids it", false);
+    open(&desk, RULES);
+    both("and does not", true);
+    // Another agent's standing, and what is the same for this one, is not told.
+    person(&desk, &["agent", "add", "other", "--passphrase-stdin", "--json"]);
+    open(&desk, &format!("{RULES}  - {{ name: more, match: {{ tool: nothing_at_all }}, effect: deny, message: no }}\n"));
+    std::thread::sleep(Duration::from_millis(600));
+    for client in [&mut alone, &mut together] {
+        names(client);
+        assert!(client.aside.iter().all(|message| message["method"] != CHANGED), "{:?}", client.aside);
+    }
+}
+
+#[test]
+fn nothing_that_a_server_says_holds_the_secrets_that_it_was_given() {
+    let (desk, _folder, token) = desk();
+    let mut command = desk.command(&["mcp", "--toolset", "notes"]);
+    command.env("DESKMATE_TOKEN", &token);
+    let mut agent = Client::of(&desk, command);
+    agent.call(
+        "initialize",
+        json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} }, "clientInfo": { "name": "test", "version": "1" } }),
+    );
+    agent.notify("notifications/initialized", json!({}));
+    let hides = |said: &Value, what: &str| {
+        let text = said.to_string();
+        assert!(text.contains(what) && !text.contains("0123456789abcdef") && text.contains("[redacted"), "{text}");
+    };
+    let read = agent.call("resources/read", json!({ "uri": "x://key" }));
+    hides(&read, "what one says");
+    assert_eq!(read["_meta"]["deskmate/origin"], json!({ "mount": "notes", "untrusted": true }));
+    let prompt = agent.call("prompts/get", json!({ "name": "it" }));
+    hides(&prompt, "Do it");
+    let id = agent.ask("tools/call", json!({ "name": "ask", "arguments": { "key": true } }));
+    let question = agent.notification("elicitation/create");
+    hides(&question, "Who?");
+    agent.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "decline" } }));
+    agent.answer(id);
+    // What has to be looked through first is closed, whichever way it is asked for.
+    let mut closed = person(&desk, &["call", "desk_mount_list", "--passphrase-stdin", "--json"])["mounts"][0].clone();
+    let fields = closed.as_object_mut().unwrap();
+    fields.retain(|name, _| !["tools", "waiting", "secrets"].contains(&name.as_str()));
+    fields.insert("scan".to_owned(), json!("require"));
+    person(&desk, &["call", "desk_mount_add", "--input", &json!({ "mount": closed }).to_string(), "--passphrase-stdin", "--json"]);
+    let refused = agent.fail("resources/read", json!({ "uri": "x://one" }));
+    assert!(refused["message"].as_str().unwrap().contains("looked through"), "{refused}");
+    assert!(first(&agent.tool("read", json!({}))).contains("looked through"));
+}
+
+#[test]
+fn calls_that_were_never_decided_about_are_on_the_record_too() {
+    let (desk, folder, token) = desk();
+    let mut agent = agent(&desk, &token);
+    agent.fail("tools/call", json!({ "name": "nothing", "arguments": { "a": 1 } }));
+    agent.fail("tools/call", json!({ "name": "x".repeat(5_000), "arguments": {} }));
+    // Lines that are no calls at all: answered or passed over, and the connection goes on.
+    agent.send(&json!([{ "jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": { "name": "write", "arguments": {} } }]));
+    agent.send(&json!({ "jsonrpc": "2.0", "method": "tools/call", "params": { "name": "write", "arguments": {} } }));
+    agent.send(&json!({ "jsonrpc": "2.0", "id": 901, "method": "tools/call", "params": { "name": "write", "arguments": "no object" } }));
+    assert!(first(&agent.tool("read", json!({ "deep": [[[[[[[[[[[1]]]]]]]]]]] }))).starts_with("read"));
+    let told = until("it is told", || {
+        let told = person(&desk, &["call", "desk_record_list", "--input", r#"{"kind":"call.refused"}"#, "--passphrase-stdin", "--json"]);
+        let told: Vec<Value> = told["events"].as_array().unwrap().iter().filter(|event| event["facts"]["operation"] == "gateway_call").cloned().collect();
+        (told.len() >= 2).then_some(told)
+    });
+    let unknown = told.iter().find(|event| event["payload"]["tool"] == "nothing").unwrap_or_else(|| panic!("{told:?}"));
+    assert_eq!((&unknown["facts"]["code"], &unknown["payload"]["mount"]), (&json!("not_found"), &json!("notes")));
+    assert_eq!(unknown["facts"]["digest"].as_str().map(str::len), Some(64));
+    assert!(done(&folder).iter().all(|call| call["tool"] == "read"), "nothing of it was handed on: {:?}", done(&folder));
+}
+
+#[test]
+fn a_client_that_can_open_pages_shows_where_a_held_call_is_decided() {
+    let (desk, folder, token) = desk();
+    let links = json!({ "elicitation": { "url": {} } });
+    // The newer era is asked by an answer, and calls again.
+    let url = desk.url();
+    let ask = |params: Value| {
+        let mut params = modern(params);
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = links.clone();
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+        let authorization = format!("Bearer {token}");
+        let headers = [("Authorization", authorization.as_str()), ("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "write")];
+        post(&url, "/mcp/notes", &headers, &body).json()["result"].clone()
+    };
+    let call = json!({ "name": "write", "arguments": { "text": "shown" } });
+    let asked = ask(call.clone());
+    let request = calls(&desk)[0]["request_id"].as_str().unwrap().to_owned();
+    let shown = asked.pointer("/inputRequests/inbox/params/url").and_then(Value::as_str).unwrap_or_else(|| panic!("{asked}"));
+    assert!(shown.ends_with(&format!("/requests/{request}")), "{asked}");
+    person(&desk, &["inbox", "approve", &request, "--passphrase-stdin", "--json"]);
+    let mut again = call;
+    again["inputResponses"] = json!({ "inbox": { "action": "accept" } });
+    assert!(first(&ask(again)).contains("shown"));
+    // The older era is asked beside its call, which holds meanwhile.
+    let mut command = desk.command(&["mcp", "--toolset", "notes"]);
+    command.env("DESKMATE_TOKEN", &token);
+    let mut agent = Client::of(&desk, command);
+    agent.call("initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": links, "clientInfo": { "name": "test", "version": "1" } }));
+    agent.notify("notifications/initialized", json!({}));
+    let id = agent.ask("tools/call", json!({ "name": "write", "arguments": { "text": "beside" } }));
+    let question = agent.notification("elicitation/create");
+    let request = calls(&desk)[0]["request_id"].as_str().unwrap().to_owned();
+    assert!(question["params"]["url"].as_str().unwrap().ends_with(&format!("/requests/{request}")), "{question}");
+    agent.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept" } }));
+    person(&desk, &["inbox", "approve", &request, "--passphrase-stdin", "--json"]);
+    assert!(first(&agent.answer(id)["result"]).contains("beside"));
+    assert_eq!(done(&folder).len(), 2);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, until};
-use crate::gateway::{agent, calls, client, desk, done, first, mount};
+use crate::gateway::{agent, calls, client, desk, done, first, mount, restart};
 use crate::workspace::person;
 
 /// A call that is not waited for.
@@ -73,11 +73,7 @@ fn a_server_that_hangs_is_given_up_in_time_and_others_work_on() {
     drop(mute.kill());
     drop(mute.wait());
     // Whoever has had enough of it starts it anew.
-    person(&desk, &["gateway", "disable", "stuck", "--passphrase-stdin", "--json"]);
-    until("its connection has ended", || {
-        (!person(&desk, &["call", "desk_mount_status", "--passphrase-stdin", "--json"]).to_string().contains("\"stuck\"")).then_some(())
-    });
-    person(&desk, &["gateway", "enable", "stuck", "--passphrase-stdin", "--json"]);
+    restart(&desk, "stuck");
     assert!(first(&stuck.tool("read", json!({}))).starts_with("read"));
     sound(&desk);
 }

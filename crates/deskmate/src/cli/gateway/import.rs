@@ -35,6 +35,8 @@ struct Found {
     secrets: Vec<(String, String)>,
     /// What could not be brought in as it was.
     notes: Vec<String>,
+    /// Variables that it refers to and that are not set here: it is not brought in without them.
+    missing: Vec<String>,
 }
 
 pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
@@ -44,9 +46,14 @@ pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
     if found.is_empty() {
         return Err(Failure::Other(format!("{} names no server that could be brought in", args.file.display())));
     }
+    let missing: Vec<String> = found.iter().flat_map(|found| found.missing.iter().cloned()).collect();
+    if !missing.is_empty() && !args.dry_run {
+        let why = format!("{} refers to variables that are not set here: {}", args.file.display(), missing.join(", "));
+        return Err(Failure::Other(format!("{why}; set them, or choose other servers with --only. Nothing was brought in")));
+    }
     let shown = |found: &Found| {
         let secrets: Vec<&str> = found.secrets.iter().map(|(name, _)| name.as_str()).collect();
-        json!({ "mount": found.mount, "secrets": secrets, "notes": found.notes })
+        json!({ "mount": found.mount, "secrets": secrets, "notes": found.notes, "missing": found.missing })
     };
     if args.dry_run {
         let all: Vec<Value> = found.iter().map(shown).collect();
@@ -94,6 +101,10 @@ fn servers(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<V
     listed.iter().map(|(name, server)| one(name, server, environment)).collect()
 }
 
+fn looks_secret(text: &str) -> bool {
+    !redact::Redactor::secrets().text(text).found.is_empty()
+}
+
 /// A name as mounts have them.
 fn mount_name(name: &str) -> String {
     let plain: String = name.to_ascii_lowercase().chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
@@ -107,13 +118,12 @@ fn one(name: &str, server: &Value, environment: &dyn Fn(&str) -> Option<String>)
     let text = |field: &str| server.get(field).and_then(Value::as_str);
     match (text("command"), text("url").or_else(|| text("httpUrl"))) {
         (Some(command), _) => {
-            found.mount.insert("command".to_owned(), json!(expand(command, environment, &mut found.notes)));
+            found.mount.insert("command".to_owned(), json!(expand(command, environment, &mut found.missing)));
             let words = server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-            let words: Vec<String> = words.map(|word| expand(word, environment, &mut found.notes)).collect();
-            if words.iter().any(|word| !redact::Redactor::secrets().text(word).found.is_empty()) {
-                found
-                    .notes
-                    .push("an argument looks like a secret: arguments are seen by every program of the machine, so give it as a variable instead".to_owned());
+            let words: Vec<String> = words.map(|word| expand(word, environment, &mut found.missing)).collect();
+            if words.iter().any(|word| looks_secret(word)) {
+                let why = "an argument is a secret: arguments are seen by every program of the machine and are on the record, so give it as a variable instead";
+                return Err(format!("{name}: {why}"));
             }
             if !words.is_empty() {
                 found.mount.insert("args".to_owned(), json!(words));
@@ -124,7 +134,11 @@ fn one(name: &str, server: &Value, environment: &dyn Fn(&str) -> Option<String>)
             values("env", &own, server.get("env"), environment, &mut found);
         }
         (None, Some(url)) => {
-            found.mount.insert("url".to_owned(), json!(expand(url, environment, &mut found.notes)));
+            let url = expand(url, environment, &mut found.missing);
+            if looks_secret(&url) {
+                return Err(format!("{name}: its address holds a secret, and would be on the record: give it as a header instead"));
+            }
+            found.mount.insert("url".to_owned(), json!(url));
             values("headers", &own, server.get("headers"), environment, &mut found);
             if text("type") == Some("sse") {
                 found.notes.push("it speaks HTTP with SSE of 2024, which is not spoken here; try its address for Streamable HTTP".to_owned());
@@ -146,7 +160,7 @@ fn values(field: &str, mount: &str, listed: Option<&Value>, environment: &dyn Fn
             continue;
         }
         let refers = value.contains("${");
-        let value = expand(value, environment, &mut found.notes);
+        let value = expand(value, environment, &mut found.missing);
         let as_field = json!({ name: value });
         let secret = refers || !redact::Redactor::secrets().value(&as_field).found.is_empty();
         if !secret || value.is_empty() {
@@ -169,7 +183,7 @@ fn values(field: &str, mount: &str, listed: Option<&Value>, environment: &dyn Fn
 }
 
 /// Puts variables of the environment in, written as `${NAME}` or `${NAME:-otherwise}`.
-fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>, notes: &mut Vec<String>) -> String {
+fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>, missing: &mut Vec<String>) -> String {
     let (mut done, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("${") {
         done.push_str(before);
@@ -182,7 +196,7 @@ fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>, notes: &mut 
         let name = name.strip_prefix("env:").unwrap_or(name);
         match environment(name).or_else(|| otherwise.map(str::to_owned)) {
             Some(value) => done.push_str(&value),
-            None => notes.push(format!("the variable {name} is not set here, so it is empty; set it and bring it in again")),
+            None => missing.push(name.to_owned()),
         }
         rest = tail;
     }
@@ -256,6 +270,9 @@ mod tests {
         assert!(servers("{}", &none).unwrap_err().contains("mcpServers"));
         assert!(servers(r#"{"mcpServers":{"x":{}}}"#, &none).unwrap_err().contains("neither"));
         let missing = servers(r#"{"mcpServers":{"x":{"command":"${NOPE}"}}}"#, &none).unwrap();
-        assert!(missing[0].notes[0].contains("NOPE"));
+        assert_eq!(missing[0].missing, ["NOPE"]);
+        let key = |_: &str| Some("ghp_0123456789abcdefghijABCDEFGHIJ012345".to_owned());
+        assert!(servers(r#"{"mcpServers":{"x":{"command":"a","args":["--key=${KEY}"]}}}"#, &key).unwrap_err().contains("variable instead"));
+        assert!(servers(r#"{"mcpServers":{"x":{"url":"https://x.example.org/?key=${KEY}"}}}"#, &key).unwrap_err().contains("header instead"));
     }
 }
