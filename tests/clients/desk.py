@@ -15,11 +15,24 @@ PASSPHRASE = "correct horse battery"
 
 
 class Desk:
+    def __init__(self, settings=None, account=None):
+        """A desk with these settings in its `deskmate.yaml`, if there are any, under this account, if that is another one."""
+        self.settings = settings
+        self.binary = [BINARY]
+        if account is not None:
+            self.binary = ["setpriv", "--reuid", str(account), "--regid", str(account), "--clear-groups", "--", BINARY]
+        self.account = account
+
     def __enter__(self):
         self.root = Path(tempfile.mkdtemp(prefix="deskmate-clients-"))
         self.home = self.root / "desk"
+        if self.settings is not None:
+            self.home.mkdir(mode=0o700)
+            (self.home / "deskmate.yaml").write_text(self.settings)
+        if self.account is not None:
+            os.chown(self.root, self.account, self.account)
         self.log = (self.root / "log").open("wb")
-        command = [BINARY, "up", "--home", str(self.home), "--listen", "127.0.0.1:0"]
+        command = [*self.binary, "up", "--home", str(self.home), "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(command, env=self.env(), stdout=self.log, stderr=self.log)
         try:
             self.url = self._wait_for_url()
@@ -71,7 +84,7 @@ class Desk:
     def run(self, *args, stdin="", token=None, check=True):
         """Runs the command line and answers what it printed."""
         env = self.env(DESKMATE_TOKEN=token) if token else self.env()
-        command = [BINARY, *args]
+        command = [*self.binary, *args]
         done = subprocess.run(command, env=env, input=stdin, capture_output=True, text=True, timeout=60)
         if check and done.returncode != 0:
             raise RuntimeError(f"{args} ended with {done.returncode}: {done.stderr}")

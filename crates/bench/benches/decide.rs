@@ -64,8 +64,16 @@ fn act(domain: &str) -> Act {
 
 /// Percentiles of single answers.
 fn measure(name: &str, goal: &str, rulebook: &Rulebook, act: &Act, checked: u32) {
-    let standing =
-        Standing { agent: "sales".to_owned(), verified: true, paused: false, score: Points::of(0.9), decided: 40, over_a_persons_edit: false, waived_by: None };
+    let standing = Standing {
+        agent: "sales".to_owned(),
+        verified: true,
+        paused: false,
+        score: Points::of(0.9),
+        decided: 40,
+        over_a_persons_edit: false,
+        waived_by: None,
+        attached: None,
+    };
     let counters = Counters::default();
     let answer = decide(rulebook, act, &standing, &counters, 1_794_825_000_000_000);
     assert_eq!((answer.rules_checked, answer.hits.len()), (checked, 0), "{answer:#?}");

@@ -56,6 +56,7 @@ pub fn open(home: &Path) -> Desk {
         away: deskmate_core::call::Away::default(),
         open_allowed: true,
         rulebooks: deskmate_core::policy::Cache::default(),
+        frameworks: deskmate_core::compliance::Library::default(),
         hands: Arc::new(deskmate_core::call::NoHands),
     }
 }

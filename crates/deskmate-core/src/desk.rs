@@ -12,7 +12,7 @@ use crate::record::{self, EventRow, Kind, Proof};
 use crate::{Error, Result, backlog, check_text, format_time, identity, job};
 
 /// What the desk itself tells the record.
-pub(crate) const DESK_EVENTS: &[Kind] = &[record::ERASED, STARTED, REFUSED];
+pub(crate) const DESK_EVENTS: &[Kind] = &[record::ERASED, record::VERIFIED, STARTED, REFUSED];
 
 /// A server of this desk started.
 pub const STARTED: Kind = Kind { name: "desk.started", says: "A server of this desk started." };

@@ -2,7 +2,7 @@
 //! rows, tells the record what happened, and does nothing else. Time and chance come in through [`World`]; files,
 //! networks and processes are not reachable from here, which is why this crate depends on none of them.
 //!
-//! A capability is one folder: `bridge`, `cowork`, `edit`, `gateway`, `hook`, `identity`, `import`, `job`, `meter`, `notify`,
+//! A capability is one folder: `bridge`, `compliance`, `cowork`, `edit`, `gateway`, `hook`, `identity`, `import`, `job`, `meter`, `notify`,
 //! `policy`, `program`, `record`, `request`, `secret`, `trust`, `workspace`. What they share is in `call`;
 //! `redact` takes secrets and personal data out of what others wrote.
 
@@ -10,6 +10,7 @@ pub mod agents;
 pub mod backlog;
 pub mod bridge;
 pub mod call;
+pub mod compliance;
 pub mod cowork;
 pub mod desk;
 pub mod edit;

@@ -40,10 +40,24 @@ pub const DEPENDENTS_MAX: usize = 1_000;
 pub const EDIT_FIELDS_MAX: usize = 20;
 /// Events that one notification names; further ones are counted.
 pub const NOTIFICATION_ITEMS_MAX: usize = 20;
+/// Events that a digest keeps, so that what was decided before it goes out can be left out.
+pub const DIGEST_ITEMS_MAX: usize = 500;
 /// How much of a text that somebody wrote a notification shows.
 pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 200;
 /// Channels of the configuration.
 pub const NOTIFICATION_CHANNELS_MAX: usize = 20;
+/// Ways in which one person is told.
+pub const SUBSCRIPTIONS_MAX: i64 = 20;
+/// Where a person is reached by an outlet: an e-mail address, a topic, a chat.
+pub const ADDRESS_CHARS_MAX: usize = 254;
+/// Domains that one of those ways names.
+pub const SUBSCRIPTION_DOMAINS_MAX: usize = 50;
+/// How long a link to decide by is good.
+pub const DECISION_LINK: Duration = Duration::from_mins(30);
+/// Refused tries of one link that are told one by one.
+pub const DECISION_LINK_REFUSALS_MAX: i64 = 10;
+/// How soon after a test of one's own the next one may follow.
+pub const SUBSCRIPTION_TEST_EVERY: Duration = Duration::from_secs(5);
 /// Groups that one actor may be in.
 pub const GROUPS_OF_MEMBER_MAX: usize = 100;
 /// Messages that one call acknowledges.
@@ -90,6 +104,8 @@ pub const PLAN_WANTED_MAX: usize = 1_000;
 pub const PLAN_STEPS_MAX: i64 = 1_000_000;
 /// Steps that are kept, begun and ended together, and how many bytes their JSON may have.
 pub const PLAN_PART_STEPS: usize = 1_000;
+/// Bytes of a step's difference that a plan shows with its steps, and that one page of it holds.
+pub const PLAN_DIFF_SHOWN: usize = 64 * 1024;
 /// See [`PLAN_PART_STEPS`].
 pub const PLAN_PART_BYTES: usize = 1024 * 1024;
 /// Paths of a plan that policy and its request see; the plan itself shows all.
@@ -219,9 +235,39 @@ pub const AGENT_BYTES_MAX: usize = 256 * 1024;
 pub const AGENT_ITEMS_MAX: usize = 10_000;
 /// Runs of one agent that have not ended.
 pub const AGENT_OPEN_RUNS_MAX: i64 = 100;
+/// Files that a run's folder begins with.
+pub const AGENT_FILES_MAX: usize = 50;
+/// One of them.
+pub const AGENT_FILE_BYTES_MAX: usize = 128 * 1024;
+/// Runs that one run starts.
+pub const AGENT_CHILDREN_MAX: i64 = 20;
 /// How deep runs start runs.
 pub const AGENT_DEPTH_MAX: i64 = 3;
 /// Runs that the status of an agent shows.
 pub const AGENT_RUNS_SHOWN: i64 = 10;
 /// What came of a run, as JSON.
 pub const AGENT_RESULT_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of a framework's text, controls of one, and files of a desk's own.
+pub const COMPLIANCE_TEXT_BYTES_MAX: usize = 256 * 1024;
+/// See [`COMPLIANCE_TEXT_BYTES_MAX`].
+pub const COMPLIANCE_CONTROLS_MAX: usize = 500;
+/// See [`COMPLIANCE_TEXT_BYTES_MAX`].
+pub const COMPLIANCE_FILES_MAX: usize = 100;
+/// Events that one walk of a compliance check looks at, and all walks of a report together.
+pub const COMPLIANCE_WALK_MAX: usize = 10_000;
+/// See [`COMPLIANCE_WALK_MAX`].
+pub const COMPLIANCE_LOOK_MAX: usize = 60_000;
+/// Days that a report looks back at most.
+pub const COMPLIANCE_DAYS_MAX: u32 = 400;
+
+/// Lines that one call of an agent's log answers.
+pub const AUDIT_LOG_MAX: i64 = 1_000;
+/// Events that it looks at while it seeks those that fit.
+pub const AUDIT_SCAN_MAX: usize = 2_000;
+/// Events that its summary counts, each of what the agent did and of what was done to it.
+pub const AUDIT_SUMMARY_MAX: u32 = 2_000;
+/// People that an approval names.
+pub const APPROVERS_MAX: usize = 20;
+/// Hours that an approval waits: 30 days.
+pub const APPROVAL_HOURS_MAX: f64 = 720.0;

@@ -19,6 +19,10 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 13, name: "secrets", sql: include_str!("schema/013_secret.sql") },
     Migration { version: 14, name: "hooks: calls of agents' own tools", sql: include_str!("schema/014_hook.sql") },
     Migration { version: 16, name: "agents: what the desk runs", sql: include_str!("schema/016_agents.sql") },
+    Migration { version: 17, name: "notifications: how each person is told, reminders", sql: include_str!("schema/017_subscription.sql") },
+    Migration { version: 18, name: "gateway: why a call got its answer", sql: include_str!("schema/018_call_why.sql") },
+    Migration { version: 19, name: "agents: what waits in runs, and tests", sql: include_str!("schema/019_agent_tests.sql") },
+    Migration { version: 22, name: "workspace: plans by when they ended", sql: include_str!("schema/022_plan_end.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
@@ -69,6 +73,8 @@ pub const TABLES: &[(&str, &str)] = &[
     ("imported", "source, kind, foreign_id"),
     ("notification", "id"),
     ("notification_channel", "name"),
+    ("subscription", "person, name"),
+    ("reminder", "request, why"),
     ("plan", "id"),
     ("plan_part", "plan, number"),
     ("secret", "name"),
@@ -81,4 +87,6 @@ pub const TABLES: &[(&str, &str)] = &[
     ("agent_definition", "id"),
     ("agent_run", "id"),
     ("agent_log", "run, number"),
+    ("agent_hold", "run, digest"),
+    ("agent_test", "id"),
 ];

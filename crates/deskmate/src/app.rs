@@ -11,7 +11,7 @@ use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, S
 use deskmate_core::secret::Safe;
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World, lease};
 use deskmate_db::{Db, Engine, Options, Seal, Tx};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -20,6 +20,7 @@ use crate::gateway::Gateway;
 use crate::hands;
 use crate::live::Live;
 use crate::refusals::Refusals;
+use crate::runs::Runs;
 use crate::streams::Streams;
 use crate::telemetry::Telemetry;
 use crate::world::Machine;
@@ -45,6 +46,8 @@ pub(crate) struct App {
     key: Arc<SigningKey>,
     refusals: Arc<Refusals>,
     url: Arc<OnceLock<String>>,
+    own_url: Arc<OnceLock<String>>,
+    pub(crate) runs: Runs,
     pub(crate) hands: hands::Machine,
     pub(crate) gateway: Gateway,
     /// Counts calls that put work into the queue, for the worker to look at once.
@@ -86,6 +89,7 @@ impl App {
             away: Away::default(),
             open_allowed,
             rulebooks: deskmate_core::policy::Cache::default(),
+            frameworks: deskmate_core::compliance::Library::default(),
             hands: Arc::new(hands.clone()),
         };
         Ok(Self {
@@ -98,6 +102,8 @@ impl App {
             key,
             refusals: Arc::default(),
             url: Arc::default(),
+            own_url: Arc::default(),
+            runs: Runs::default(),
             hands,
             gateway: Gateway::default(),
             queued: Arc::default(),
@@ -119,6 +125,16 @@ impl App {
         self.url.get().map(String::as_str)
     }
 
+    /// Says where this server itself listens, for what runs on its machine.
+    pub(crate) fn listens_itself(&self, url: &str) {
+        self.own_url.get_or_init(|| url.to_owned());
+    }
+
+    /// Where this server itself listens, once it does.
+    pub(crate) fn own_url(&self) -> Option<&str> {
+        self.own_url.get().map(String::as_str)
+    }
+
     /// The whole address of a page, as far as it is known.
     pub(crate) fn page(&self, path: &str) -> String {
         format!("{}{path}", self.url().unwrap_or_default())
@@ -129,8 +145,8 @@ impl App {
         self.page(&format!("/requests/{request}"))
     }
 
-    /// Starts the loops that belong to a server.
-    pub(crate) async fn start(&self) -> Result<()> {
+    /// Starts the loops that belong to a server. `facts` say how it stands: the record tells them.
+    pub(crate) async fn start(&self, facts: Map<String, Value>) -> Result<()> {
         self.hands.visits(self);
         tokio::spawn(self.live.clone().follow(self.desk.clone()));
         if self.desk.db.engine() == Engine::Postgres {
@@ -148,7 +164,7 @@ impl App {
         }
         self.check_clock().await?;
         let version = env!("CARGO_PKG_VERSION");
-        self.desk.act(Surface::System, move |cx| cx.emit(Event::new(STARTED, "desk").fact("version", version))).await
+        self.desk.act(Surface::System, move |cx| cx.emit(Event::new(STARTED, "desk").facts(facts.clone()).fact("version", version))).await
     }
 
     /// Whether this machine's clock can be trusted with leases that other servers hold.
@@ -162,7 +178,10 @@ impl App {
     pub(crate) async fn call(&self, call: Call) -> Result<Answer> {
         let started = Instant::now();
         let watch = self.telemetry.begin(&self.desk, &call);
-        let answer = self.hold(&call).await.inspect(|answer| self.delivered(&call, answer));
+        let answer = match self.runs.count(&call.credential) {
+            Ok(()) => self.hold(&call).await.inspect(|answer| self.delivered(&call, answer)),
+            Err(error) => Err(error),
+        };
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         if let Some(watch) = watch {
             watch.end(&answer);

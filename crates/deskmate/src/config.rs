@@ -3,6 +3,7 @@
 
 mod coworker;
 mod notifications;
+mod outlets;
 mod telemetry;
 
 use std::fmt;
@@ -10,12 +11,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use deskmate_core::policy::{self, Document, FILE_KEYS, settings as judgement};
+use deskmate_core::redact::Redactor;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 use serde_saphyr::{Location, Spanned};
 
-pub(crate) use notifications::{Endpoint, Key, Outlet, Way};
+pub(crate) use notifications::{Endpoint, Key, Notifications, Outlet, Way, address};
+pub(crate) use outlets::{MailServer, MailTls, Service};
 pub(crate) use telemetry::{Collector, Telemetry};
 
 /// Where the desk listens unless told otherwise.
@@ -49,10 +53,25 @@ pub(crate) struct Settings {
     pub(crate) bridge_file: BridgeFile,
     pub(crate) checkpoint_copy: Option<PathBuf>,
     pub(crate) checkpoint_webhook: Option<Endpoint>,
-    pub(crate) notifications: Vec<Outlet>,
+    pub(crate) notifications: Notifications,
     pub(crate) telemetry: Telemetry,
     /// Where the jobs API is served alone.
     pub(crate) coworker: Option<SocketAddr>,
+}
+
+impl Settings {
+    /// How the server stands, as the record tells it when it starts: no names, no addresses.
+    pub(crate) fn standing(&self) -> Map<String, Value> {
+        let mut facts = Map::new();
+        facts.insert("listen_loopback".to_owned(), self.listen.ip().is_loopback().into());
+        facts.insert("listen_tls".to_owned(), self.tls.is_some().into());
+        facts.insert("listen_proxy".to_owned(), self.proxy.as_deref().is_some_and(|proxy| proxy.starts_with("https://")).into());
+        facts.insert("checkpoints_copied".to_owned(), (self.checkpoint_copy.is_some() || self.checkpoint_webhook.is_some()).into());
+        for (name, kept) in [("retention_messages_days", self.retention.messages), ("retention_tasks_days", self.retention.tasks)] {
+            facts.extend(kept.map(|kept| (name.to_owned(), (kept / 86_400_000_000).into())));
+        }
+        facts
+    }
 }
 
 /// `deskmate.yaml`. Every key is optional.
@@ -211,6 +230,9 @@ struct RetentionFile {
     /// Ended jobs; 7d if not given.
     #[schemars(with = "Option<String>")]
     jobs: Option<Spanned<String>>,
+    /// Plans that were done, or will not be done, with their steps and contents; 90d if not given. Without them nothing is taken back.
+    #[schemars(with = "Option<String>")]
+    plans: Option<Spanned<String>>,
     /// Kept checkpoints besides the newest; 365d if not given.
     #[schemars(with = "Option<String>")]
     checkpoints: Option<Spanned<String>>,
@@ -222,6 +244,7 @@ pub(crate) struct Retention {
     pub(crate) messages: Option<i64>,
     pub(crate) tasks: Option<i64>,
     pub(crate) jobs: Option<i64>,
+    pub(crate) plans: Option<i64>,
     pub(crate) checkpoints: Option<i64>,
 }
 
@@ -316,7 +339,8 @@ fn parse(path: &Path, text: &str) -> Result<File> {
         return Ok(File::default());
     }
     // An error shows the lines around it, and one of them may hold a secret.
-    serde_saphyr::from_str(text).map_err(|error| ConfigError(format!("{}: {}", path.display(), notifications::without_secrets(&error.to_string()))))
+    let told = |error: serde_saphyr::Error| Redactor::secrets().text(&notifications::without_secrets(&error.to_string())).text;
+    serde_saphyr::from_str(text).map_err(|error| ConfigError(format!("{}: {}", path.display(), told(error))))
 }
 
 /// The database that a file's text names, if it names one.
@@ -372,10 +396,11 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         messages: kept(file.retention.messages, None)?,
         tasks: kept(file.retention.tasks, None)?,
         jobs: kept(file.retention.jobs, Some(7 * DAY))?,
+        plans: kept(file.retention.plans, Some(90 * DAY))?,
         checkpoints: kept(file.retention.checkpoints, Some(365 * DAY))?,
     };
     let bridge_file = bridge_file(&home, file.bridge.file);
-    let notifications = notifications::settle(file.notifications, &home, &at)?;
+    let notifications = notifications::settle(file.notifications, &home, &hosts, &at)?;
     let telemetry = telemetry::settle(file.telemetry, &home, &at)?;
     let coworker = coworker::settle(file.coworker, &at)?;
     let checkpoint_webhook = file.checkpoints.webhook.map(|webhook| notifications::settle_checkpoints(webhook, &home, &at)).transpose()?;
@@ -439,13 +464,21 @@ impl Settings {
     /// The files that the configuration names and without which the desk does not start.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let tls = self.tls.iter().flat_map(|tls| [tls.certificate.clone(), tls.key.clone()]);
-        let webhooks = self.notifications.iter().filter_map(|outlet| match &outlet.way {
-            Way::Webhook(endpoint) => Some(endpoint),
-            Way::Desktop(_) => None,
-        });
-        let receivers = webhooks.chain(&self.checkpoint_webhook).flat_map(|endpoint| endpoint.files.clone());
+        let outlets = self.notifications.outlets.iter().flat_map(|outlet| outlet.way.files());
+        let receivers = outlets.chain(self.checkpoint_webhook.iter().flat_map(|endpoint| endpoint.files.clone()));
         let collector = self.telemetry.collector.iter().flat_map(|collector| collector.files.clone());
         tls.chain(receivers).chain(collector).collect()
+    }
+
+    /// What is the desk's own on this machine: its data directory, and the files that are kept outside of it.
+    pub(crate) fn own(&self) -> Vec<PathBuf> {
+        let store = self.database_url.strip_prefix("sqlite:").map(|path| path.split('?').next().unwrap_or_default());
+        let store = store.into_iter().flat_map(|path| ["", "-wal", "-shm", "-journal"].map(|end| PathBuf::from(format!("{path}{end}"))));
+        let bridge = match &self.bridge_file {
+            BridgeFile::At(path) => Some(path.clone()),
+            BridgeFile::Off => None,
+        };
+        [self.home.clone()].into_iter().chain(store).chain(bridge).chain(self.files()).map(|path| std::path::absolute(&path).unwrap_or(path)).collect()
     }
 
     /// Whether others than this machine can reach the desk: by its address, or through a proxy in front of it.

@@ -78,6 +78,11 @@ impl Home {
         self.path.join("record.key")
     }
 
+    /// Where the desk's own frameworks are, a YAML file each.
+    pub(crate) fn frameworks(&self) -> PathBuf {
+        self.path.join("compliance")
+    }
+
     pub(crate) fn log_file(&self) -> PathBuf {
         self.path.join("server.log")
     }

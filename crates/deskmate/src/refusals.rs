@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use deskmate_core::call::{Call, Credential, Desk, Surface};
 use deskmate_core::desk::REFUSED;
-use deskmate_core::limits::REFUSALS_PER_MINUTE;
+use deskmate_core::limits::{NAME_CHARS_MAX, REFUSALS_PER_MINUTE};
 use deskmate_core::record::Event;
-use deskmate_core::{Code, Error, hex};
+use deskmate_core::{Code, Error, digest, hex};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -32,18 +32,26 @@ struct Window {
 impl Refusals {
     /// Notes a refusal and tells the record if it is still worth an event of its own.
     pub(crate) async fn note(&self, desk: &Desk, call: &Call, error: &Error) {
-        if !matches!(error.code, Code::Forbidden | Code::Unauthenticated) {
+        // A call of another server's tool is always traced, also one that was never decided about.
+        let is_passage = call.operation == "gateway_call" && error.code != Code::Internal;
+        if !is_passage && !matches!(error.code, Code::Forbidden | Code::Unauthenticated) {
             return;
         }
         let Some(untold) = self.count(&window(&call.credential, error.code), desk.world.now()) else { return };
-        let facts = json!({ "operation": plain(&call.operation), "code": error.code });
-        tell(desk, caller(&call.credential), facts, untold).await;
+        let mut facts = json!({ "operation": plain(&call.operation), "code": error.code });
+        let mut payload = Value::Null;
+        if let (true, Some(facts)) = (is_passage, facts.as_object_mut()) {
+            let named = |field: &str| call.input.get(field).and_then(Value::as_str).map(|name| name.chars().take(NAME_CHARS_MAX).collect::<String>());
+            facts.insert("digest".to_owned(), json!(digest(&call.input).ok().map(|digest| hex(&digest))));
+            payload = json!({ "mount": named("mount"), "tool": named("tool"), "why": error.message });
+        }
+        tell(desk, caller(&call.credential), facts, payload, untold).await;
     }
 
     /// Tells how many refusals of minutes that are over were not told, and forgets those minutes.
     pub(crate) async fn sweep(&self, desk: &Desk) {
         for (name, untold) in self.over(desk.world.now()) {
-            tell(desk, name, json!({}), untold).await;
+            tell(desk, name, json!({}), Value::Null, untold).await;
         }
     }
 
@@ -70,12 +78,15 @@ impl Refusals {
     }
 }
 
-async fn tell(desk: &Desk, caller: String, facts: Value, untold: u32) {
+async fn tell(desk: &Desk, caller: String, facts: Value, payload: Value, untold: u32) {
     let told = desk
         .act(Surface::System, move |cx| {
             let mut event = Event::new(REFUSED, format!("caller:{caller}")).fact("not_told_before", untold);
             for (name, value) in facts.as_object().into_iter().flatten() {
                 event = event.fact(name, value.clone());
+            }
+            if !payload.is_null() {
+                event = event.payload(payload.clone());
             }
             cx.emit(event)
         })

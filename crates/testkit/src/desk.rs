@@ -120,6 +120,7 @@ impl TestDesk {
             away: Away::default(),
             open_allowed: true,
             rulebooks: deskmate_core::policy::Cache::default(),
+            frameworks: deskmate_core::compliance::Library::default(),
             hands: Arc::clone(&hands) as Arc<dyn Hands>,
         };
         Self { desk, world, key, hands, _schema: schema, _directory: directory }

@@ -254,6 +254,7 @@ both! {
                 0 => vec![],
                 2 if sql.contains("definition = $1") => vec![text, number],
                 2 => vec![number, number],
+                3 if sql.contains("from event") => vec![text, number, number],
                 3 => vec![number, text, number],
                 _ => vec![number, text, number, text],
             };
@@ -270,4 +271,15 @@ fn nobody_else_takes_the_name_of_an_agent_that_the_desk_runs() {
     let desk = TestDesk::new(testkit::Backend::Sqlite);
     desk.agent("maker", "agents_create_agent", json!({ "description": "x", "name": "worker", "steps": steps() })).unwrap();
     assert_code(&desk.refused(&Caller::Agent("worker"), "bridge_read_messages", json!({})), Code::Unauthenticated);
+}
+
+#[test]
+fn long_sentences_take_no_long_time() {
+    use deskmate_core::agents::sentence::{DESCRIPTION_BYTES_MAX, Given, sketch};
+    for word in ["send ", "post to in on ", "every ", "9 ", "check the api of the ", "at most ", "not ", "a, ", "* ", "the last of "] {
+        let text = word.repeat(DESCRIPTION_BYTES_MAX / word.len());
+        let begun = std::time::Instant::now();
+        sketch(&text, &Given::default(), "UTC").unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(5), "{word}: {:?}", begun.elapsed());
+    }
 }

@@ -150,7 +150,7 @@ proptest! {
         let (was, now) = (compiled(&before), compiled(&now.parts().unwrap()));
         for (agent, domain, change, score, decided, calls) in acts {
             let act = Act { kind: "propose".to_owned(), tool: "cowork_propose".to_owned(), domain: domain.to_owned(), arguments: change, ..Act::default() };
-            let standing = Standing { agent: agent.to_owned(), verified: true, paused: false, score: Points(score), decided, over_a_persons_edit: false, waived_by: None };
+            let standing = Standing { agent: agent.to_owned(), verified: true, paused: false, score: Points(score), decided, over_a_persons_edit: false, waived_by: None, attached: None, };
             let counters = Counters { calls_hour: calls, calls_day: calls, calls_hour_all: calls, calls_day_all: calls, ..Counters::default() };
             let (old, new) = (decide(&was, &act, &standing, &counters, 0), decide(&now, &act, &standing, &counters, 0));
             prop_assert!(new.mode <= old.mode, "{act:?} {standing:?} {counters:?}: {:?} became {:?}\n{changes:#?}", old.mode, new.mode);

@@ -147,7 +147,7 @@ both! {
         let asked = desk.call(&program, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
         let plan = asked["plan_id"].as_str().unwrap().to_owned();
         let (job, made) = (asked["plan_job_id"].as_str().unwrap().to_owned(), plan.clone());
-        let step = plan::Step { action: plan::Action::Move, from: Some("a".to_owned()), to: Some("b".to_owned()), exact: json!({}), diff: None, irreversible: None, bytes: 1 };
+        let step = plan::Step { action: plan::Action::Move, from: Some("a".to_owned()), to: Some("b".to_owned()), exact: json!({}), diff: None, irreversible: None, warning: None, blocked: None, bytes: 1 };
         desk.act(move |cx| {
             let claimed = job::claim(cx, "worker", &[plan::PLAN_JOB], 30_000_000, 1)?.remove(0);
             plan::making(cx, &job)?;

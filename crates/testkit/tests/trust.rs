@@ -96,8 +96,16 @@ fn all_twenty_override_cells_are_exact() {
 fn mode(score: f64, field: &str) -> Mode {
     let rulebook = Rulebook::compile(Parts::default(), BTreeMap::new()).expect("nothing is wrong with nothing");
     let act = Act { kind: "propose".to_owned(), domain: DOMAIN.to_owned(), field: Some(field.to_owned()), arguments: json!({ field: "x" }), ..Act::default() };
-    let standing =
-        Standing { agent: "code".to_owned(), verified: true, paused: false, score: Points::of(score), decided: 1, over_a_persons_edit: false, waived_by: None };
+    let standing = Standing {
+        agent: "code".to_owned(),
+        verified: true,
+        paused: false,
+        score: Points::of(score),
+        decided: 1,
+        over_a_persons_edit: false,
+        waived_by: None,
+        attached: None,
+    };
     policy::decide(&rulebook, &act, &standing, &Counters::default(), 0).mode
 }
 

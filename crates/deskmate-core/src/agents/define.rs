@@ -1,4 +1,4 @@
-//! Making agents, looking at them, changing them, and taking them away.
+//! Looking at agents, changing them, and taking them away.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json};
 use super::model::{Budget, Definition, IfMissed, RunState, Runner, Status, Timing};
 use super::rows::{self, AgentRow, RunRow};
 use super::run::RunOut;
+use super::runner::{self, Language};
 use super::schedule::Schedule;
 use super::step::{self, Step};
-use super::{CHANGED, DELETED, MADE, guard, template};
+use super::{CHANGED, DELETED, guard, project, template};
 use crate::call::{Access, ActorKind, Cx, Effect, Page, PageIn, Registry, Toolset};
-use crate::limits::{AGENT_RUNS_SHOWN, AGENTS_MAX, CONTENT_BYTES_MAX, NAME_CHARS_MAX};
+use crate::limits::{AGENT_RUNS_SHOWN, CONTENT_BYTES_MAX, NAME_CHARS_MAX};
 use crate::{Error, Result, check_text, format_time, identity};
 
 /// What agents can call, by full name: the steps of an agent are calls like any other.
@@ -24,45 +25,6 @@ static CALLABLE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         |op: &crate::call::Op| op.access == Access::Anyone && (op.toolset != Toolset::Agents || op.effect == Effect::Read || op.name == "run_agent");
     Registry::new().all().filter(|op| for_steps(op)).map(|op| op.full_name()).collect()
 });
-
-/// Make an agent that the desk runs: what it is for, its steps, and when it runs. It stays a draft until it is deployed. Its steps
-/// are operations of the desk, called as that agent, each decided like any other act.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct CreateAgent {
-    /// What it is for.
-    description: String,
-    /// Its name: letters, digits, '-' and '_'; made from the description if not given.
-    name: Option<String>,
-    /// What it does, one step after another.
-    #[serde(default)]
-    steps: Vec<Step>,
-    /// Values that its steps use as `{{params.NAME}}`.
-    #[serde(default)]
-    params: Map<String, Value>,
-    /// When it runs by itself, as cron: five fields, or six with seconds first; or a short name such as `@daily`.
-    schedule: Option<String>,
-    /// The time zone of the schedule, such as `Europe/Berlin`; UTC if not given.
-    time_zone: Option<String>,
-    /// Each run is put off by up to so many seconds, always the same ones for this agent.
-    #[serde(default)]
-    jitter_seconds: u32,
-    /// What happens to moments that went by while the desk was away; `skip` if not given.
-    #[serde(default)]
-    missed: IfMissed,
-    /// Whether a run may begin while the one before is still under way.
-    #[serde(default)]
-    overlap: bool,
-    /// Whether deploying it waits for people whatever the trust.
-    #[serde(default)]
-    approval_required: bool,
-    /// What a run may use up.
-    #[serde(default)]
-    budget: Budget,
-    /// Whether its runs may start other agents.
-    #[serde(default)]
-    may_start: bool,
-}
 
 /// An agent.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -105,7 +67,7 @@ impl AgentOut {
             name: row.agent.clone(),
             status: row.status,
             version: row.version,
-            definition: row.definition.clone(),
+            definition: if cx.actor.is_agent() { row.definition.for_agents() } else { row.definition.clone() },
             schedule_words: schedule.as_ref().map(Schedule::words),
             next_runs: runs.map(|schedule| schedule.next(cx.now(), 5).into_iter().map(format_time).collect()).unwrap_or_default(),
             request: row.request.clone(),
@@ -116,56 +78,7 @@ impl AgentOut {
     }
 }
 
-pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<AgentOut> {
-    guard::not_from_a_run(cx)?;
-    check_text("description", &input.description, CONTENT_BYTES_MAX)?;
-    if input.description.trim().is_empty() {
-        return Err(Error::invalid("description", "must say what the agent is for"));
-    }
-    let count: i64 = cx.tx.one("select count(*) from agent_definition where deleted_at is null", &[])?.get(0)?;
-    if count >= AGENTS_MAX {
-        return Err(Error::limited(format!("there are {AGENTS_MAX} agents already"), 60_000).hint("delete those that nobody needs"));
-    }
-    let schedule = timing(input.schedule, input.time_zone, input.jitter_seconds, input.missed, input.overlap)?;
-    let definition = Definition {
-        task: input.description.clone(),
-        runner: Runner::Steps { steps: input.steps },
-        schedule,
-        approval_required: input.approval_required,
-        budget: input.budget,
-        template: None,
-        params: input.params,
-        may_start: input.may_start,
-    };
-    check(&definition)?;
-    let agent = match input.name {
-        Some(name) => own_name(cx, &name)?,
-        None => free_name(cx, &name_of(&input.description))?,
-    };
-    let (_, digest) = rows::sealed(&definition)?;
-    let now = cx.now();
-    let row = AgentRow {
-        id: cx.new_id(),
-        agent,
-        status: Status::Draft,
-        version: 1,
-        digest,
-        definition,
-        creator_kind: cx.actor.kind,
-        creator: cx.actor.id.clone(),
-        due_at: None,
-        request: None,
-        created_at: now,
-        updated_at: now,
-        deployed_at: None,
-        deleted_at: None,
-    };
-    rows::insert(cx, &row)?;
-    rows::tell(cx, &row, MADE, json!({ "definition": row.definition }))?;
-    AgentOut::of(&row, cx)
-}
-
-fn timing(cron: Option<String>, zone: Option<String>, jitter_seconds: u32, missed: IfMissed, overlap: bool) -> Result<Option<Timing>> {
+pub(super) fn timing(cron: Option<String>, zone: Option<String>, jitter_seconds: u32, missed: IfMissed, overlap: bool) -> Result<Option<Timing>> {
     let Some(cron) = cron else {
         return if zone.is_some() || jitter_seconds > 0 || overlap || missed != IfMissed::Skip {
             Err(Error::invalid("schedule", "is not given, so there is nothing for a time zone, a jitter or the like to be about"))
@@ -180,10 +93,23 @@ fn timing(cron: Option<String>, zone: Option<String>, jitter_seconds: u32, misse
     Ok(Some(Timing { cron: schedule.cron().to_owned(), time_zone: schedule.time_zone().to_owned(), jitter_seconds, missed, overlap }))
 }
 
+/// What it does: steps, a runner, or a project that is made here.
+pub(super) fn runner_of(steps: Vec<Step>, given: Option<Runner>, language: Option<Language>, task: &str) -> Result<Runner> {
+    match (given, language) {
+        (Some(_), _) if !steps.is_empty() => Err(Error::invalid("runner", "give either steps or a runner")),
+        (Some(_), Some(_)) => Err(Error::invalid("language", "is for a project that is made here, so give no runner with it")),
+        (Some(runner), None) => Ok(runner),
+        (None, Some(language)) => project::make(language, task, &steps),
+        (None, None) => Ok(Runner::Steps { steps }),
+    }
+}
+
 /// Checks what an agent is made of.
-fn check(definition: &Definition) -> Result<()> {
-    let Runner::Steps { steps } = &definition.runner;
-    step::check(steps, |name| CALLABLE.contains(name))?;
+pub(super) fn check(definition: &Definition) -> Result<()> {
+    runner::check(&definition.runner, &definition.budget)?;
+    if let Runner::Steps { steps } = &definition.runner {
+        step::check(steps, |name| CALLABLE.contains(name))?;
+    }
     let budget = &definition.budget;
     for (field, value, most) in [("seconds", budget.seconds, 86_400), ("calls", budget.calls, 100_000), ("log_bytes", budget.log_bytes, 16_000_000)] {
         if value == 0 || value > most {
@@ -194,7 +120,7 @@ fn check(definition: &Definition) -> Result<()> {
 }
 
 /// A name from the first telling words of a description.
-fn name_of(description: &str) -> String {
+pub(super) fn name_of(description: &str) -> String {
     const LEFT_OUT: &[&str] =
         &["a", "an", "the", "create", "make", "build", "agent", "that", "which", "to", "for", "my", "our", "and", "of", "please", "i", "want", "need"];
     let words = description.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_ascii_lowercase);
@@ -204,7 +130,7 @@ fn name_of(description: &str) -> String {
 }
 
 /// A name that nobody has yet, and that is not only a number away from being somebody's.
-fn own_name(cx: &mut Cx<'_, '_>, name: &str) -> Result<String> {
+pub(super) fn own_name(cx: &mut Cx<'_, '_>, name: &str) -> Result<String> {
     identity::check_name("name", name)?;
     if is_used(cx, name)? {
         return Err(Error::conflict(format!("there is an agent or a person {name} already")).hint("give it another name"));
@@ -217,7 +143,7 @@ fn is_used(cx: &mut Cx<'_, '_>, name: &str) -> Result<bool> {
     Ok(known.is_some() || rows::is_taken(cx.tx, name)? || (cx.actor.is_agent() && cx.actor.id == name))
 }
 
-fn free_name(cx: &mut Cx<'_, '_>, wanted: &str) -> Result<String> {
+pub(super) fn free_name(cx: &mut Cx<'_, '_>, wanted: &str) -> Result<String> {
     let wanted: String = wanted.chars().take(NAME_CHARS_MAX - 8).collect();
     for number in 1..1_000 {
         let name = if number == 1 { wanted.clone() } else { format!("{wanted}-{number}") };
@@ -238,6 +164,9 @@ pub(super) struct UpdateAgent {
     description: Option<String>,
     /// What it does.
     steps: Option<Vec<Step>>,
+    /// What it does, where that is not steps, as when it was made.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    runner: Option<Runner>,
     /// Values that its steps use.
     params: Option<Map<String, Value>>,
     /// When it runs by itself; an empty text takes the schedule away.
@@ -268,8 +197,19 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateAgent) -> Result<AgentOut
         check_text("description", &description, CONTENT_BYTES_MAX)?;
         definition.task = description;
     }
-    if let Some(steps) = input.steps {
-        definition.runner = Runner::Steps { steps };
+    match (input.steps, input.runner) {
+        (Some(_), Some(_)) => return Err(Error::invalid("runner", "give either steps or a runner")),
+        (Some(steps), None) => {
+            // Whoever writes the steps says what it does; only parameters that were asked for can still be missing.
+            let used = serde_json::to_string(&steps).unwrap_or_default();
+            definition.needs.retain(|need| need.param.as_ref().is_some_and(|param| used.contains(&format!("params.{param}"))));
+            definition.runner = Runner::Steps { steps };
+        }
+        (None, Some(runner)) => {
+            definition.runner = runner;
+            definition.needs.clear();
+        }
+        (None, None) => {}
     }
     if let Some(params) = input.params {
         definition.params = params;
@@ -294,7 +234,7 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateAgent) -> Result<AgentOut
     check(definition)?;
     row.version += 1;
     row.status = Status::Draft;
-    let payload = json!({ "definition": row.definition });
+    let payload = json!({ "definition": row.definition.for_agents() });
     rows::save(cx, &mut row, CHANGED, payload)?;
     AgentOut::of(&row, cx)
 }

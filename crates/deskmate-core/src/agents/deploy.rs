@@ -4,21 +4,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::attach::Shown;
 use super::define::AgentOut;
+use super::gate::DOMAIN;
 use super::model::{Cause, Definition, IfMissed, Runner, Status};
 use super::rows::{self, AgentRow};
 use super::run;
 use super::schedule::Schedule;
-use super::{DEPLOYED, PAUSED, RESUMED, STOPPED, WAITS, guard};
-use crate::call::Cx;
+use super::{DEPLOYED, PAUSED, RESUMED, STOPPED, WAITS, guard, test};
+use crate::call::{Cx, Presence};
+use crate::gateway::taint;
 use crate::policy::{Act, Mode};
 use crate::request::{self, New, Packet, Request, RequestKind, Requester};
 use crate::{Error, Result, hex};
 
 /// The verb of deployments.
-pub(super) const KIND: &str = "agent.deploy";
-/// The domain of what concerns agents as such.
-const DOMAIN: &str = "desk.agents";
+pub(crate) const KIND: &str = "agent.deploy";
 
 /// Deploy an agent: from then on it runs when it is due, and when somebody starts it. Where an agent asks for it, a person decides,
 /// unless a rule that names `agent.deploy` lets it pass; the deployment then happens with the approval.
@@ -49,14 +50,26 @@ pub(super) struct Deployed {
     agent: AgentOut,
 }
 
-fn act_of(row: &AgentRow, auto_start: bool) -> Act {
+fn act_of(row: &AgentRow, auto_start: bool, tested: bool, taint: Vec<String>) -> Act {
+    // Of its policies the names: words in their rules are about other acts than this one. The digest covers all of them.
+    let names: Vec<&str> = row.definition.policies.iter().map(|held| held.policy.id.as_str()).collect();
+    let definition = Definition { policies: Vec::new(), ..row.definition.clone() };
     Act {
         kind: KIND.to_owned(),
         tool: "agents_deploy_agent".to_owned(),
         domain: DOMAIN.to_owned(),
         action: "deploy".to_owned(),
         target: row.agent.clone(),
-        arguments: json!({ "agent": row.id, "digest": hex(&row.digest), "version": row.version, "definition": row.definition, "auto_start": auto_start }),
+        arguments: json!({
+            "agent": row.id,
+            "digest": hex(&row.digest),
+            "version": row.version,
+            "definition": definition,
+            "policies": names,
+            "auto_start": auto_start,
+            "tested": tested,
+        }),
+        taint,
         ..Act::default()
     }
 }
@@ -68,19 +81,31 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
     if matches!(row.status, Status::Deployed | Status::Paused) {
         return Err(Error::conflict(format!("{} is {} already", row.agent, row.status.name())).hint("agents_resume_agent lets a paused one go on"));
     }
-    let Runner::Steps { steps } = &row.definition.runner;
-    if steps.is_empty() {
+    if matches!(&row.definition.runner, Runner::Steps { steps } if steps.is_empty()) {
         return Err(Error::conflict(format!("{} has no steps, so there is nothing to run", row.agent)).hint("give it some with agents_update_agent"));
+    }
+    if row.definition.runner.is_program() && cx.actor.is_person() && cx.actor.presence != Presence::Shown {
+        return Err(Error::needs_presence("deploying an agent that runs programs needs you to show that you are there").hint(request::WAYS));
+    }
+    let needs: Vec<&str> = row.definition.open_needs().map(|need| need.what.as_str()).collect();
+    if !needs.is_empty() {
+        return Err(Error::conflict(format!("{} cannot be deployed yet; it needs {}", row.agent, needs.join("; "))).hint("fill it in with agents_update_agent"));
     }
     if let Some(id) = &row.request
         && let Some(open) = request::find(cx, id)?.filter(|open| open.state_at(cx.now()) == request::State::Pending)
     {
         return Err(Error::conflict(format!("its deployment waits for people already, as request {}", open.id)));
     }
-    let (act, who) = (act_of(&row, input.auto_start), Requester::of(&cx.actor));
+    let tested = test::passed(cx, &row)?;
+    let read = taint::of_caller(cx, None)?;
+    let (act, who) = (act_of(&row, input.auto_start, tested, read), Requester::of(&cx.actor));
     let judged = request::weigh(cx, &act, &who, false)?;
     let mut decision = judged.decision;
     request::hold_unless_named(cx, &mut decision, &act, &who)?;
+    if row.definition.runner.is_program() && matches!(decision.risk.as_str(), "low" | "medium") {
+        // A program of the machine is more than the desk's own steps, whoever asks for it.
+        "high".clone_into(&mut decision.risk);
+    }
     if decision.mode == Mode::Deny {
         let why: Vec<String> = decision.hard_stops().map(|hit| format!("{}: {}", hit.rule_id, hit.reason)).collect();
         let why = if why.is_empty() { decision.reasons.first().map(|reason| reason.text.clone()).unwrap_or_default() } else { why.join("; ") };
@@ -108,10 +133,11 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
 fn ask(cx: &mut Cx<'_, '_>, row: &mut AgentRow, act: Act, decision: crate::policy::Decision) -> Result<Request> {
     let Definition { task, schedule, .. } = &row.definition;
     let words = schedule.as_ref().map(|timing| Schedule::read(&timing.cron, &timing.time_zone)).transpose()?.map(|schedule| schedule.words());
+    let policies: Vec<Shown> = row.definition.policies.iter().map(|held| Shown::of(held, false)).collect();
     let packet = Packet {
         reasoning: Some(task.clone()),
         reversibility: Some("It can be stopped at any time; what its runs have done by then stays done.".to_owned()),
-        more: json!({ "schedule": words }),
+        more: json!({ "schedule": words, "policies": policies }),
         ..Packet::default()
     };
     let title = format!("Deploy the agent {}", row.agent);

@@ -1,33 +1,57 @@
 //! Agents that the desk runs: what they are for, what they do, when they run, and what holds them.
 //!
-//! - [`define`]: making, changing and looking at them; [`deploy`]: letting them run, which is an act that is decided.
+//! - [`attach`]: policies that hold for one agent; [`gate`]: what they say to the calls of its runs; [`policies`]: policies of sentences.
+//! - [`compose`]: steps of a sketch. [`test`]: what an agent would do, without doing it.
+//! - [`conflict`]: rules that contradict each other, or do nothing.
+//! - [`create`]: making them; [`define`]: changing and looking at them; [`deploy`]: letting them run, which is an act that is decided.
 //! - [`run`]: their runs; the worker does the steps. A run acts as its agent, and changes no agents.
+//! - [`runner`]: runners that are programs, and what they are given; [`project`]: a small project to begin with.
 //! - [`step`]: what runs are made of; [`value`]: what passes between steps.
 //! - [`schedule`]: cron in a time zone.
+//! - [`audit`]: what the record tells of one; [`approval`]: asking named people by name.
+//! - [`sentence`]: from a sentence to a sketch of an agent.
 //! - [`template`]: what agents and policies are often made of.
 //!
-//! Tables: `agent_definition`, `agent_run`, `agent_log`.
+//! Tables: `agent_definition`, `agent_run`, `agent_log`, `agent_hold`, `agent_test`.
 
+mod approval;
+mod attach;
+mod audit;
+mod compose;
+pub mod conflict;
+mod create;
 mod define;
 mod deploy;
+mod gate;
 mod guard;
 mod model;
+mod policies;
+mod project;
 mod rows;
 mod run;
+mod runner;
 pub mod schedule;
+pub mod sentence;
 pub mod step;
+mod subject;
 pub mod template;
+mod test;
 pub mod value;
 
-use crate::call::{Op, Toolset};
+use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
+pub(crate) use attach::attached;
+pub(crate) use deploy::KIND as DEPLOY;
 pub(crate) use deploy::approved;
 pub use deploy::{next_due, start_due};
-pub use model::{Budget, Definition, RunState, Runner, Status};
+pub(crate) use gate::{Passage, pass, passed};
+pub use model::{Attachment, Budget, Definition, Need, RunState, Runner, Source, Status};
 pub(crate) use rows::is_taken;
 pub(crate) use run::actor;
-pub use run::{Begun, begin, end, said};
+pub use run::{Begun, begin, credential, end, said};
+pub use runner::{Cli, Given, IfInterrupted, Language, Reach};
+pub(crate) use subject::{Subject, subject};
 
 /// The job that does a run.
 pub const RUN_JOB: &str = "agent.run";
@@ -40,13 +64,16 @@ const PAUSED: Kind = Kind { name: "agent.held", says: "A deployed agent begins n
 const RESUMED: Kind = Kind { name: "agent.let_go_on", says: "A person let an agent go on that had begun no runs." };
 const STOPPED: Kind = Kind { name: "agent.stopped", says: "An agent is not deployed any more, and its runs were stopped." };
 const DELETED: Kind = Kind { name: "agent.deleted", says: "An agent that was not deployed was deleted." };
+const ATTACHED: Kind = Kind { name: "agent.policy_attached", says: "A policy holds for an agent from now on; it only takes away." };
+const DETACHED: Kind = Kind { name: "agent.policy_detached", says: "A person took a policy away from an agent that was not deployed." };
+const TESTED: Kind = Kind { name: "agent.tested", says: "An agent was tested without effects, and what came of it was kept." };
 const QUEUED: Kind = Kind { name: "run.queued", says: "A run of an agent was made." };
 const BEGUN: Kind = Kind { name: "run.begun", says: "A run of an agent has begun." };
 const ENDED: Kind = Kind { name: "run.ended", says: "A run of an agent has ended." };
 const SKIPPED: Kind = Kind { name: "run.skipped", says: "A run was due while the one before was still under way, and was left out." };
 
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] = &[MADE, CHANGED, WAITS, DEPLOYED, PAUSED, RESUMED, STOPPED, DELETED, QUEUED, BEGUN, ENDED, SKIPPED];
+pub const EVENTS: &[Kind] = &[MADE, CHANGED, WAITS, DEPLOYED, PAUSED, RESUMED, STOPPED, DELETED, ATTACHED, DETACHED, TESTED, QUEUED, BEGUN, ENDED, SKIPPED];
 
 /// The statements whose cost must not grow with what the tables hold, each with the index that it has to go through: a test reads
 /// their plans on both engines.
@@ -57,13 +84,15 @@ pub const INDEXED: &[(&str, &str)] = &[
     (rows::PAGE, "agent_definition_by_age"),
     (rows::RUNS, "agent_run_by_definition"),
     (rows::OPEN_RUNS, "agent_run_open"),
+    (audit::OWN, "event_by_actor"),
+    (audit::ABOUT, "event_by_subject"),
 ];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
     let set = Toolset::Agents;
     vec![
-        Op::write(set, "create_agent", define::create),
+        Op::write(set, "create_agent", create::create),
         Op::write(set, "update_agent", define::update),
         Op::read(set, "list_agents", define::list),
         Op::read(set, "get_agent_status", define::status),
@@ -78,5 +107,18 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::wait(set, "wait_for_run", run::wait),
         Op::read(set, "run_log", run::log),
         Op::write(set, "stop_run", run::stop).destructive(),
+        Op::read(set, "audit_log", audit::log),
+        Op::write(set, "request_approval", approval::ask),
+        Op::read(set, "list_approvals", approval::list),
+        Op::read(set, "get_approval", approval::get),
+        Op::write(set, "cancel_approval", approval::cancel).destructive(),
+        Op::write(set, "attach_policy", attach::attach).idempotent(),
+        Op::write(set, "detach_policy", attach::detach).access(Access::Present(Role::Owner)).destructive(),
+        Op::write(set, "test_agent", test::test),
+        Op::write(set, "create_policy", policies::create).untold_when(policies::is_untold),
+        Op::write(set, "delete_policy", policies::delete).destructive(),
+        Op::read(set, "list_policies", crate::policy::list),
+        Op::read(set, "get_policy", crate::policy::get).access(Access::Person(Role::Viewer)),
+        Op::read(set, "policy_versions", policies::versions).access(Access::Person(Role::Viewer)),
     ]
 }

@@ -89,11 +89,21 @@ pub(super) fn by_id(tx: &mut Tx<'_>, id: &str) -> Result<Option<AgentRow>> {
     tx.optional(BY_ID, args![id])?.map(|row| AgentRow::read(&row)).transpose()
 }
 
+/// The digest of what an agent is, by its name.
+pub(super) fn digest_of(tx: &mut Tx<'_>, agent: &str) -> Result<Option<Vec<u8>>> {
+    Ok(tx.optional("select digest from agent_definition where agent = $1", args![agent])?.map(|row| row.get(0)).transpose()?)
+}
+
+/// An agent by its name.
+pub(super) fn by_agent(tx: &mut Tx<'_>, agent: &str) -> Result<Option<AgentRow>> {
+    tx.optional(BY_AGENT, args![agent])?.map(|row| AgentRow::read(&row)).transpose()
+}
+
 /// An agent by its id or by its name, that the caller may see and that was not deleted.
 pub(super) fn find(cx: &mut Cx<'_, '_>, named: &str) -> Result<AgentRow> {
     let row = match by_id(cx.tx, named)? {
         Some(row) => Some(row),
-        None => cx.tx.optional(BY_AGENT, args![named])?.map(|row| AgentRow::read(&row)).transpose()?,
+        None => by_agent(cx.tx, named)?,
     };
     let row = row.filter(|row| row.deleted_at.is_none() && row.is_for(&cx.actor));
     row.ok_or_else(|| Error::not_found(format!("there is no agent {named} that was made here")).hint("agents_list_agents shows those that are there"))

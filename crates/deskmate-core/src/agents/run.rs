@@ -5,13 +5,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::model::{Cause, Definition, RunState, Status};
+use super::model::{Cause, Definition, RunState, Runner, Status};
 use super::rows::{self, AgentRow, RunRow};
 use super::{BEGUN, ENDED, QUEUED, RUN_JOB, SKIPPED, guard};
-use crate::call::{Actor, Cx, Page, PageIn, Wait};
+use crate::call::{Actor, Cx, Page, PageIn, Presence, Wait};
 use crate::job::{self, NewJob};
 use crate::limits::{AGENT_DEPTH_MAX, AGENT_OPEN_RUNS_MAX, AGENT_RESULT_BYTES_MAX, CONTENT_BYTES_MAX, NOTE_BYTES_MAX, WAIT_MAX};
-use crate::{Code, Error, Result, check_text, format_time, meter, redact};
+use crate::{Code, Error, Result, check_text, format_time, hex, identity, meter, redact, request};
+
+/// Seconds for which a run's token outlives the run's own time, while the run is being ended.
+const TOKEN_GRACE: i64 = 60;
 
 /// A run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -120,14 +123,18 @@ pub(super) fn skip(cx: &mut Cx<'_, '_>, row: &AgentRow, moment: i64) -> Result<(
     if rows::insert_run(cx.tx, &run)? { rows::tell_run(cx, &run, SKIPPED, Value::Null) } else { Ok(()) }
 }
 
-/// Start a run of a deployed agent now.
+/// Start a run of a deployed agent now, or a run of its test.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RunAgent {
     /// The agent's id or name.
     agent_id: String,
-    /// Values that its steps use as `{{input.NAME}}`.
+    /// Values that its steps use as `{{input.NAME}}`, and that a program finds in `input.json`.
     input: Option<Map<String, Value>>,
+    /// Whether to run its test instead: without the network, without secrets and without a token. Of an agent that is not
+    /// deployed a person does this.
+    #[serde(default)]
+    test: bool,
 }
 
 pub(super) fn start(cx: &mut Cx<'_, '_>, given: RunAgent) -> Result<RunOut> {
@@ -135,6 +142,9 @@ pub(super) fn start(cx: &mut Cx<'_, '_>, given: RunAgent) -> Result<RunOut> {
     let row = rows::find(cx, &given.agent_id)?;
     if parent.is_none() {
         guard::maker_or_person(cx, &row)?;
+    }
+    if given.test {
+        return test(cx, &row, given.input.is_some());
     }
     if row.status != Status::Deployed {
         return Err(
@@ -144,6 +154,21 @@ pub(super) fn start(cx: &mut Cx<'_, '_>, given: RunAgent) -> Result<RunOut> {
     let input = given.input.map_or(Value::Null, Value::Object);
     check_text("input", &input.to_string(), CONTENT_BYTES_MAX)?;
     Ok(make(cx, &row, Cause::Started, None, parent, input)?.into())
+}
+
+/// Starts a run of a test. What nobody approved yet is started by a person who is there.
+fn test(cx: &mut Cx<'_, '_>, row: &AgentRow, has_input: bool) -> Result<RunOut> {
+    guard::not_from_a_run(cx)?;
+    if has_input {
+        return Err(Error::invalid("input", "is not for a test"));
+    }
+    if !matches!(&row.definition.runner, Runner::Command { test, .. } if !test.is_empty()) {
+        return Err(Error::conflict(format!("{} has no test", row.agent)).hint("a command has one if `test` names it, or if it was made with a language"));
+    }
+    if row.status != Status::Deployed && (cx.actor.is_agent() || (cx.actor.is_person() && cx.actor.presence != Presence::Shown)) {
+        return Err(Error::needs_presence("a person who is there tries out what is not deployed").hint(request::WAYS));
+    }
+    Ok(make(cx, row, Cause::Test, None, None, json!({ "digest": hex(&row.digest) }))?.into())
 }
 
 /// The runs of an agent, newest first.
@@ -271,7 +296,8 @@ pub(super) fn last_lines(cx: &mut Cx<'_, '_>, run: &str, count: i64) -> Result<V
     Ok(lines)
 }
 
-/// Stop a run. A step that is under way is finished, and none begins after it.
+/// Stop a run. A step that is under way is finished, and none begins after it; a program is asked to end, and ended with all that
+/// it started if it does not.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct StopRun {
@@ -313,28 +339,47 @@ pub struct Begun {
     pub definition: Definition,
     /// What it was started with.
     pub input: Value,
+    /// Whether it is its test that is run, which has no credential.
+    pub test: bool,
+    /// Whether a worker before this one left it in the middle.
+    pub again: bool,
+    /// How many calls it has made by now.
+    pub calls: i64,
 }
 
 /// Begins a run, or goes on with one that a worker before this one left. `None` if there is nothing to do.
 pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Begun>> {
     let Some(mut run) = rows::run(cx.tx, id)?.filter(|run| !run.state.is_end()) else { return Ok(None) };
     let row = rows::by_id(cx.tx, &run.definition)?;
-    let Some(row) = row.filter(|row| row.status == Status::Deployed && row.deleted_at.is_none()) else {
-        end(cx, id, RunState::Stopped, Err("its agent is not deployed any more".to_owned()), run.calls)?;
+    let input = run.input.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null);
+    let test = run.cause == Cause::Test;
+    // A test is of what somebody looked at; what it was made into since then is something else.
+    let fits = |row: &AgentRow| if test { input.get("digest") == Some(&Value::from(hex(&row.digest))) } else { row.status == Status::Deployed };
+    let Some(row) = row.filter(|row| fits(row) && row.deleted_at.is_none()) else {
+        end(cx, id, RunState::Stopped, Err(if test { "its agent was changed" } else { "its agent is not deployed any more" }.to_owned()), run.calls)?;
         return Ok(None);
     };
     if meter::paused(cx, &row.agent)? {
         end(cx, id, RunState::Stopped, Err("its agent is paused".to_owned()), run.calls)?;
         return Ok(None);
     }
-    let input = run.input.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null);
-    if run.state == RunState::Queued {
+    let again = run.state != RunState::Queued;
+    if !again {
         run.state = RunState::Running;
         run.started_at = Some(cx.now());
         run.expires_at = Some(cx.now().saturating_add(i64::from(row.definition.budget.seconds) * 1_000_000));
         rows::save_run(cx, &run, BEGUN, Value::Null)?;
     }
-    Ok(Some(Begun { run: run.id, agent: row.agent, definition: row.definition, input }))
+    Ok(Some(Begun { run: run.id, agent: row.agent, definition: row.definition, input, again, test, calls: run.calls }))
+}
+
+/// The token with which the program of a run speaks to the desk: its own, good until the run ends. One that an attempt before
+/// had ends here.
+pub fn credential(cx: &mut Cx<'_, '_>, run: &str, seconds: u32) -> Result<String> {
+    if !cx.actor.is_system() {
+        return Err(Error::forbidden("the desk itself hands out what a run acts with"));
+    }
+    identity::issue_run(cx, run, i64::from(seconds).saturating_add(TOKEN_GRACE).saturating_mul(1_000_000))
 }
 
 /// Writes down lines that a run said, without secrets, and how many calls it has made.
@@ -368,7 +413,8 @@ pub fn end(cx: &mut Cx<'_, '_>, id: &str, state: RunState, came: Result<Value, S
         Err(why) => run.error = Some(redact::text(&why).text.chars().take(2_000).collect()),
     }
     let payload = json!({ "error": run.error });
-    rows::save_run(cx, &run, ENDED, payload)
+    rows::save_run(cx, &run, ENDED, payload)?;
+    identity::end_run(cx, id)
 }
 
 /// As whom a run acts, while it is under way.

@@ -80,6 +80,8 @@ pub enum Presence {
     Shown,
     /// Only something that could lie on a disk was given.
     NotShown,
+    /// A link came that was sent to the person for one request. It stands for presence nowhere but there.
+    Linked,
     /// A session's secret came without what proves the session: a cookie alone, which only reads.
     Unproved,
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use deskmate_db::Tx;
 
 use super::actor::{Actor, Signed, Surface};
+use crate::compliance::Library;
 use crate::policy::{self, Cache, Rulebook};
 use crate::record::{Event, Keyring};
 use crate::secret::Safe;
@@ -22,6 +23,8 @@ pub struct Cx<'t, 'c> {
     pub keys: Arc<Keyring>,
     /// The key of the secrets, and who names them.
     pub(crate) safe: Safe,
+    /// The frameworks that agents can be checked against.
+    pub(crate) frameworks: Library,
     /// The rulebook that was used last.
     pub(crate) rulebooks: Cache,
     /// The rulebook in force, once this call asked for it.
@@ -38,7 +41,7 @@ impl<'t, 'c> Cx<'t, 'c> {
     /// A context over an open transaction. The whole call happens at one moment.
     pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>, safe: Safe, rulebooks: Cache) -> Self {
         let now = world.now();
-        Self { tx, actor, surface, keys, safe, rulebooks, rulebook: None, signed: None, decision: None, world, now }
+        Self { tx, actor, surface, keys, safe, rulebooks, frameworks: Library::default(), rulebook: None, signed: None, decision: None, world, now }
     }
 
     /// The moment of the call: microseconds since 1970 in UTC.

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use serde_json::Value;
 
 use crate::gateway::Mount;
+use crate::notify::Tell;
 use crate::workspace::Look;
 use crate::{Code, Error, Result};
 
@@ -26,6 +27,13 @@ pub enum Errand {
         /// Its address.
         url: String,
     },
+    /// A document in the form of PDF, of a text in Markdown.
+    Pdf {
+        /// The text.
+        text: String,
+    },
+    /// A message to a person, now.
+    Tell(Box<Tell>),
 }
 
 /// What came of it, on its way.

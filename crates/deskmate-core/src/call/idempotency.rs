@@ -14,6 +14,11 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// The key as it was given.
+    pub(crate) fn text(&self) -> &str {
+        &self.key
+    }
+
     /// Takes `idempotency_key` out of an input.
     pub(crate) fn take(input: &mut Value) -> Result<Option<Self>> {
         let Some(given) = input.as_object_mut().and_then(|fields| fields.remove("idempotency_key")) else { return Ok(None) };

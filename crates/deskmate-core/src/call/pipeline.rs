@@ -15,6 +15,8 @@ use super::errand::{Errand, Hands};
 use super::idempotency::Key;
 use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
+use crate::agents::{self, Passage};
+use crate::compliance::Library;
 use crate::policy::{self, Cache};
 use crate::record::Keyring;
 use crate::secret::Safe;
@@ -96,6 +98,8 @@ pub struct Desk {
     pub open_allowed: bool,
     /// The rulebook that was used last.
     pub rulebooks: Cache,
+    /// The frameworks that agents can be checked against.
+    pub frameworks: Library,
     /// Who looks at what is outside.
     pub hands: Arc<dyn Hands>,
 }
@@ -169,7 +173,9 @@ impl Desk {
 
     /// A context in an open transaction.
     pub fn cx<'t, 'c>(&self, tx: &'t mut Tx<'c>, actor: Actor, surface: Surface) -> Cx<'t, 'c> {
-        Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.safe.clone(), self.rulebooks.clone())
+        let mut cx = Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.safe.clone(), self.rulebooks.clone());
+        cx.frameworks = self.frameworks.clone();
+        cx
     }
 
     /// Who calls, and the input without what only says who calls.
@@ -235,8 +241,16 @@ impl Desk {
             // What was decided then is not decided again.
             return Ok(Answer { outcome: Outcome::Done(answer), actor: cx.actor, decision: None });
         }
+        let approved = match agents::pass(&mut cx, op, &input, key.as_ref().map(Key::text))? {
+            Passage::Free(approved) => approved,
+            Passage::Refused(said) => return Ok(Answer { outcome: Outcome::Done(said), actor: cx.actor, decision: cx.decision }),
+            Passage::Waits(said) => return Ok(Answer { outcome: Outcome::NotYet(said), actor: cx.actor, decision: cx.decision }),
+        };
         let before = cx.tx.staged();
         let outcome = op.run(&mut cx, input, prepared)?;
+        if let Some(request) = &approved {
+            agents::passed(&mut cx, request)?;
+        }
         if let Outcome::Done(answer) = &outcome {
             let untold = cx.tx.staged() == before;
             if untold && !op.hints.idempotent && !op.is_untold(answer) {

@@ -18,6 +18,7 @@ impl Registry {
         let capabilities = [
             crate::agents::operations,
             crate::bridge::operations,
+            crate::compliance::operations,
             crate::cowork::operations,
             crate::desk_operations,
             crate::edit::operations,

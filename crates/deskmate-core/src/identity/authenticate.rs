@@ -47,6 +47,8 @@ pub fn authenticate(tx: &mut Tx<'_>, credential: &Credential, claims: &Claims, n
         (Credential::Signed { secret, .. }, _) => by_secret(tx, secret, true, now)?,
         (Credential::Kept(id), _) => by_id(tx, id, now)?,
         (Credential::Run(run), _) => agents::actor(tx, run)?,
+        // A run's token comes as a credential only: as an argument nobody would count it.
+        (_, Some(token)) if Secret::parse(token).is_ok_and(|secret| secret.kind() == SecretKind::Run) => return Err(refused()),
         (_, Some(token)) => by_secret(tx, token, false, now)?,
         (Credential::Named(name), None) => by_name(tx, name.as_deref(), claims, open_allowed)?,
         (Credential::Local, None) => by_name(tx, None, claims, open_allowed)?,
@@ -126,7 +128,9 @@ fn actor(tx: &mut Tx<'_>, found: CredentialRow, kind: SecretKind, proved: bool, 
                 run: None,
             })
         }
-        SecretKind::Invitation | SecretKind::Claim | SecretKind::Pairing | SecretKind::Passkey => Err(refused()),
+        // A run's token is good for as long as the run is under way, and as its agent.
+        SecretKind::Run => Ok(Actor { credential: Some(found.id), ..agents::actor(tx, &found.owner)? }),
+        SecretKind::Invitation | SecretKind::Claim | SecretKind::Pairing | SecretKind::Decision | SecretKind::Passkey => Err(refused()),
     }
 }
 

@@ -12,11 +12,13 @@ mod erase;
 mod factor;
 mod imported;
 mod known;
+mod link;
 mod pairing;
 mod passkey;
 mod people;
 mod projection;
 mod rows;
+mod runs;
 mod sessions;
 mod token;
 
@@ -28,8 +30,10 @@ pub(crate) use imported::bring_in;
 pub(crate) use agents::accept_agent_edit;
 pub use authenticate::{Claims, agent_count, authenticate, check_name, mode};
 pub(crate) use erase::erase;
+pub(crate) use link::{DecisionLink, LinkState, end_link, find_link, issue_link, note_refusal, open_link};
 pub use projection::IdentityProjection;
 pub use rows::prune_credentials;
+pub(crate) use runs::{end_run, issue_run};
 pub use sessions::{Link, has_key, is_claimed, issue_claim, verify_signature};
 pub use token::{Secret, SecretKind};
 

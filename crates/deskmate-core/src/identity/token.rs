@@ -27,13 +27,17 @@ pub enum SecretKind {
     Pairing,
     /// An agent's token of another server, brought in by its hash. It has no form of ours.
     Imported,
+    /// A link by which a person decides one request, once.
+    Decision,
+    /// The token of one run of an agent, for the program that does it.
+    Run,
     /// A passkey, kept by the hash of its id. It is no secret of ours, and nobody brings it as one.
     Passkey,
 }
 
 impl SecretKind {
     /// Those with a form of our own; an imported token is not among them, because any text could be one.
-    const ALL: [Self; 5] = [Self::Agent, Self::Personal, Self::Session, Self::Invitation, Self::Claim];
+    const ALL: [Self; 7] = [Self::Agent, Self::Personal, Self::Session, Self::Invitation, Self::Claim, Self::Decision, Self::Run];
 
     /// The stable name.
     pub fn name(self) -> &'static str {
@@ -45,6 +49,8 @@ impl SecretKind {
             Self::Claim => "claim",
             Self::Pairing => "pairing",
             Self::Imported => "imported",
+            Self::Decision => "decision",
+            Self::Run => "run",
             Self::Passkey => "passkey",
         }
     }
@@ -56,6 +62,8 @@ impl SecretKind {
             Self::Session => "dms_",
             Self::Invitation => "dmi_",
             Self::Claim => "dmc_",
+            Self::Decision => "dml_",
+            Self::Run => "dmr_",
             Self::Pairing | Self::Imported | Self::Passkey => "",
         }
     }

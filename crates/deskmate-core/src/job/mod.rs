@@ -30,6 +30,7 @@ pub(crate) use operations::{seen, under_way};
 pub use prune::prune;
 pub use queue::{claim, enqueue, ensure_scheduled, next_due};
 pub use run::{finish, heartbeat, rescue, rescue_all};
+pub(crate) use steer::drop;
 pub use steer::{cancel, retry};
 
 /// What this capability tells the record.

@@ -14,7 +14,7 @@ use crate::call::Cx;
 use crate::gateway;
 use crate::limits::{INPUT_BYTES_MAX, JOB_BACKOFF_MAX, JOB_BACKOFF_MIN, JOB_PUT_OFF_MAX, JOB_SLICE_MAX, JOB_STEP_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::workspace::plan;
-use crate::{Error, Result, check_text, lease};
+use crate::{Error, Result, check_text, lease, notify, record};
 
 /// Gives a sign of life: the lease starts anew, and progress and step are kept where they are given. It answers whether
 /// somebody wants the job to stop. The record is not told: that a job runs is no news.
@@ -101,6 +101,10 @@ fn end(cx: &mut Cx<'_, '_>, job: &JobRow, state: State, result: Option<&str>, er
     tell(cx, FINISHED, job, state, |event| event)?;
     plan::job_ended(cx, &job.kind, &job.id)?;
     gateway::job_ended(cx, &job.kind, &job.id)?;
+    record::job_ended(cx, &job.kind, result)?;
+    if state != State::Done {
+        notify::job_ended(cx, &job.kind, &job.id, job.unique_key.as_deref(), error.unwrap_or("it was stopped"))?;
+    }
     Ok(state)
 }
 

@@ -9,7 +9,7 @@ use crate::call::Cx;
 use crate::gateway;
 use crate::limits::JOB_RUNS_MAX;
 use crate::workspace::plan;
-use crate::{Error, Result};
+use crate::{Error, Result, notify};
 
 pub(super) fn need(cx: &mut Cx<'_, '_>, job: &str) -> Result<JobRow> {
     find(cx, job)?.ok_or_else(|| missing(job))
@@ -32,6 +32,7 @@ pub fn cancel(cx: &mut Cx<'_, '_>, job: &str) -> Result<State> {
             tell(cx, FINISHED, &row, State::Cancelled, |event| event)?;
             plan::job_ended(cx, &row.kind, &row.id)?;
             gateway::job_ended(cx, &row.kind, &row.id)?;
+            notify::job_ended(cx, &row.kind, &row.id, row.unique_key.as_deref(), "it was cancelled before it was sent")?;
             Ok(State::Cancelled)
         }
         State::Running if row.cancel_requested => Ok(State::Running),
@@ -43,6 +44,14 @@ pub fn cancel(cx: &mut Cx<'_, '_>, job: &str) -> Result<State> {
         State::Cancelled => Ok(State::Cancelled),
         ended => Err(Error::conflict(format!("the job has ended already: it is {}", ended.name()))),
     }
+}
+
+/// Stops a job whose work nobody wants any more, if it has not ended.
+pub(crate) fn drop(cx: &mut Cx<'_, '_>, job: &str) -> Result<()> {
+    if find(cx, job)?.is_some_and(|row| !row.state.is_end()) {
+        cancel(cx, job)?;
+    }
+    Ok(())
 }
 
 /// Sends a job round again that failed, or whose outcome nobody knew until somebody looked. Where its attempts are used

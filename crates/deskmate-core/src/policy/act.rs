@@ -87,6 +87,8 @@ pub struct Standing {
     /// The person's word, given before, that stands in for trust here: a request's id or a rule. It lifts only what trust
     /// alone would hold, never a rule, a limit or a high-risk field.
     pub waived_by: Option<String>,
+    /// Policies that hold for this agent alone, beside those that are mapped.
+    pub attached: Option<std::sync::Arc<super::Attached>>,
 }
 
 /// What an agent used up and has waiting; only what the rulebook asks for is filled in.

@@ -92,6 +92,7 @@ fn decision(rulebook: &Rulebook, policy: &str, case: &Case) -> Result<Decision, 
         decided: 100,
         over_a_persons_edit: false,
         waived_by: None,
+        attached: None,
     };
     if policy != GLOBAL_POLICY && rulebook.number_of(policy).is_none() {
         return Err(format!("there is no policy {policy}"));

@@ -1,5 +1,8 @@
 //! Act, suggest, escalate or deny: the minimum over everything that has a say.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::change::{Change, Held};
 use super::condition::{Scope, holds};
 use super::index::values;
@@ -19,6 +22,43 @@ pub fn decide(rulebook: &Rulebook, act: &Act, standing: &Standing, counters: &Co
     let (mapping_found, applied) = rulebook.applied(&standing.agent, &act.domain);
     Run::new(rulebook, act, standing, counters, now).decide(mapping_found, &applied)
 }
+
+/// What acts like one would get, of which what they are called with is not known yet.
+#[derive(Clone, Debug)]
+pub struct Outlook {
+    /// The answer, as far as it is the same for all of them.
+    pub decision: Decision,
+    /// Rules that may change it: whether they fire is seen in what an act is called with.
+    pub open: Vec<OpenRule>,
+}
+
+/// A rule whose condition cannot be answered yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OpenRule {
+    /// Its name.
+    pub rule_id: String,
+    /// The policy it is in.
+    pub policy: String,
+    /// That policy's version.
+    pub version: i64,
+    /// What it does where it fires.
+    pub effect: Effect,
+    /// When it does.
+    pub when: String,
+    /// Why, for people and agents alike.
+    pub message: String,
+}
+
+/// The answer to acts that are called with anything: rules that ask for it are set aside.
+pub fn outlook(rulebook: &Rulebook, act: &Act, standing: &Standing, counters: &Counters, now: i64) -> Outlook {
+    let (mapping_found, applied) = rulebook.applied(&standing.agent, &act.domain);
+    let mut open = Vec::new();
+    let decision = Run { open: Some(&mut open), ..Run::new(rulebook, act, standing, counters, now) }.decide(mapping_found, &applied);
+    Outlook { decision, open }
+}
+
+/// What conditions call what an act is called with.
+const ARGUMENTS: &str = "args";
 
 /// The answer under one policy and the rules for everybody, as if a mapping named it: for the cases beside a policy.
 pub fn decide_under(rulebook: &Rulebook, policy: &str, act: &Act, standing: &Standing, counters: &Counters, now: i64) -> Decision {
@@ -68,6 +108,8 @@ struct Run<'a> {
     needs: Asked,
     /// What the rules that fired hide.
     hidden: Vec<&'a [String]>,
+    /// Where rules go that cannot be answered yet; without it they fire.
+    open: Option<&'a mut Vec<OpenRule>>,
 }
 
 /// What the rules that ask for approval want, the strictest of each.
@@ -98,11 +140,13 @@ impl<'a> Run<'a> {
             waived_by: standing.waived_by.clone(),
             needs: Asked::default(),
             hidden: Vec::new(),
+            open: None,
         }
     }
 
     fn decide(mut self, mapping_found: bool, applied: &[u32]) -> Decision {
-        let policies: Vec<&Compiled> = applied.iter().chain(&self.rulebook.global).filter_map(|number| self.rulebook.compiled(*number)).collect();
+        let own = self.standing.attached.iter().flat_map(|attached| &attached.policies);
+        let policies: Vec<&Compiled> = applied.iter().chain(&self.rulebook.global).filter_map(|number| self.rulebook.compiled(*number)).chain(own).collect();
         let change = Change::of(self.act);
         if applied.is_empty() && !mapping_found {
             self.reasons.unmapped(&self.standing.agent, &self.act.domain);
@@ -156,7 +200,8 @@ impl<'a> Run<'a> {
             |candidate: &Candidate| policies.get(candidate.policy as usize).and_then(|policy| Some((*policy, policy.rules.get(candidate.rule as usize)?)));
         let conditional = |candidate: &Candidate| matches!(ready(candidate), Some((_, Ready::General(general))) if general.condition.is_some());
         let scope = candidates.iter().any(conditional).then(|| Scope::new(self.act, change, self.standing, self.counters, self.now));
-        let context = scope.as_ref().map(|scope| scope.context(&self.rulebook.env, &self.rulebook.patterns));
+        let patterns = self.standing.attached.as_ref().map_or(&self.rulebook.patterns, |attached| &attached.patterns);
+        let context = scope.as_ref().map(|scope| scope.context(&self.rulebook.env, patterns));
         let mut before = None;
         for candidate in &candidates {
             if before != Some((candidate.policy, candidate.rule)) {
@@ -244,6 +289,14 @@ impl<'a> Run<'a> {
 
     fn general(&mut self, policy: &Compiled, ready: &'a GeneralReady, held: Result<bool, String>) {
         let rule = &ready.rule;
+        if let (Some(open), Some(when)) = (&mut self.open, &rule.when)
+            && held != Ok(true)
+            && when.contains(ARGUMENTS)
+        {
+            let (rule_id, message) = (rule.name.clone(), rule.message.clone());
+            open.push(OpenRule { rule_id, policy: policy.name.clone(), version: policy.version, effect: rule.effect, when: when.clone(), message });
+            return;
+        }
         let failure = match held {
             Ok(false) => return,
             Ok(true) => None,

@@ -112,6 +112,11 @@ pub(super) fn check_glob(pattern: &str) -> Result<(), String> {
     Glob::new(pattern).map(|_| ())
 }
 
+/// Whether a pattern of a `match` fits a text. One that cannot be read fits nothing.
+pub(crate) fn fits_pattern(pattern: &str, text: &str) -> bool {
+    Glob::new(pattern).is_ok_and(|glob| glob.fits(text))
+}
+
 /// What a `match` looks at, in the order of its lists.
 const DIMENSIONS: usize = 5;
 

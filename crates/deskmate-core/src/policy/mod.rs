@@ -10,6 +10,7 @@
 
 mod act;
 mod ask;
+mod attached;
 mod cases;
 mod change;
 mod condition;
@@ -36,26 +37,36 @@ use crate::call::Op;
 use crate::record::Kind;
 
 pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing, StillIn};
+pub(crate) use ask::doings_of;
+pub use attached::Attached;
 pub use cases::{CaseResult, run_case, run_cases};
 pub use criteria::Criterion;
-pub use decide::{HIGH_RISK_LIST, decide, decide_under, mode_of_trust};
+pub use decide::{HIGH_RISK_LIST, OpenRule, Outlook, decide, decide_under, mode_of_trust, outlook};
 pub use document::Document;
 pub use draft::accept;
 pub use hidden::hidden_in;
+pub(crate) use index::fits_pattern;
 pub use model::{
     Case, Constraint, DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Match, Parts, Patch, Policy, PolicyMode, Rule, Section, Severity,
 };
 pub use operations::cases::Tested;
+pub(crate) use operations::{Caught, Get, get, list, would_catch};
 pub use problem::Problem;
 pub use projection::PolicyProjection;
 pub use rulebook::{Cache, Rulebook};
 pub use settings::Settings;
 pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, current, store, stored_digest};
+pub(crate) use template::literal;
 pub use template::{Parameter, ParameterKind, Template};
 
 /// What a condition can ask for: the name, and what it is.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     condition::VARIABLES.iter().map(|(name, _, what)| (*name, *what))
+}
+
+/// What is wrong with a policy, wherever it comes from.
+pub fn problems(policy: &Policy) -> Vec<Problem> {
+    rules::policy(&policy.id, policy, "policy")
 }
 
 /// What conditions can ask of a whole act: the function, the word that it takes, and what that is.

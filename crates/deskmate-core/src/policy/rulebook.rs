@@ -8,11 +8,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use cel::Env;
 use regex::Regex;
 
+use super::attached::Attached;
 use super::condition::{Condition, environment, regex};
 use super::index::{Matches, Patterns};
 use super::model::{DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Parts, Policy, PolicyMode, Rule};
 use super::store::Content;
 use super::{Problem, Settings, rules};
+use crate::Result;
 use crate::hook::{self, HOOK_POLICY};
 
 /// Everything in force, ready to decide with.
@@ -91,7 +93,7 @@ pub(super) struct GeneralReady {
 }
 
 impl Compiled {
-    fn new(policy: &Policy, version: i64) -> Result<Self, String> {
+    pub(super) fn new(policy: &Policy, version: i64) -> Result<Self, String> {
         let mut compiled = Self { name: policy.id.clone(), version, ..Self::default() };
         for (number, rule) in (0..).zip(&policy.rules) {
             compiled.rules.push(match rule {
@@ -116,7 +118,7 @@ impl Compiled {
     }
 
     /// A policy that is in force but cannot be read denies whatever it would have been asked about.
-    fn unreadable(name: &str, version: i64, why: &str) -> Self {
+    pub(super) fn unreadable(name: &str, version: i64, why: &str) -> Self {
         let rule = GeneralRule {
             name: "unreadable_policy".to_owned(),
             matches: super::Match::default(),
@@ -363,17 +365,47 @@ fn settle(parts: &Parts) -> Result<(Vec<InDomain>, Patterns), String> {
     Ok((all, by))
 }
 
-/// The rulebook that was used last. It is known by the digest of its content, so it can be old but never wrong.
+/// The rulebook that was used last, and the policies of single agents that were read beside it. Both are known by the digests of
+/// their content, so they can be old but never wrong.
 #[derive(Clone, Debug, Default)]
-pub struct Cache(Arc<RwLock<Option<Arc<Rulebook>>>>);
+pub struct Cache {
+    last: Arc<RwLock<Option<Arc<Rulebook>>>>,
+    attached: Arc<RwLock<AttachedByDigest>>,
+}
+
+/// By the digest of an agent's definition, with that of the rulebook that they were read beside.
+type AttachedByDigest = HashMap<Vec<u8>, (String, Option<Arc<Attached>>)>;
+
+/// For how many agents their own policies are held ready.
+const ATTACHED_HELD: usize = 1_000;
 
 impl Cache {
+    /// The policies of an agent with this definition, read beside this rulebook: as they were held, or as they are read now.
+    pub(crate) fn attached(
+        &self,
+        definition: &[u8],
+        rulebook: &Rulebook,
+        read: impl FnOnce() -> Result<Option<Arc<Attached>>>,
+    ) -> Result<Option<Arc<Attached>>> {
+        let held = self.attached.read().unwrap_or_else(PoisonError::into_inner).get(definition).filter(|(beside, _)| *beside == rulebook.digest()).cloned();
+        if let Some((_, attached)) = held {
+            return Ok(attached);
+        }
+        let attached = read()?;
+        let mut all = self.attached.write().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= ATTACHED_HELD {
+            all.clear();
+        }
+        all.insert(definition.to_vec(), (rulebook.digest().to_owned(), attached.clone()));
+        Ok(attached)
+    }
+
     pub(super) fn get(&self, digest: &str) -> Option<Arc<Rulebook>> {
-        let held = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let held = self.last.read().unwrap_or_else(PoisonError::into_inner);
         held.as_ref().filter(|rulebook| rulebook.digest() == digest).map(Arc::clone)
     }
 
     pub(super) fn put(&self, rulebook: &Arc<Rulebook>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(rulebook));
+        *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(rulebook));
     }
 }

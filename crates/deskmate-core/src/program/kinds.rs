@@ -112,8 +112,8 @@ mod tests {
         assert_eq!(read(3, &[("path", "notes/a"), ("max_bytes", "1000000")]).unwrap(), json!({ "path": "notes/a", "max_bytes": FILE_READ_BYTES_MAX }));
         assert_eq!(read(9, &[("path", "notes/a.xlsx"), ("data", r#"[{"a":1}]"#)]).unwrap(), json!({ "path": "notes/a.xlsx", "data": [{ "a": 1 }] }));
         let restore = read(7, &[("trash_item_path", "/w/.trash/files/a.txt"), ("workspace_root", "notes")]).unwrap();
-        assert_eq!(restore, json!({ "trash_id": "a.txt", "root": "notes" }));
-        assert_eq!(read(6, &[("path", "notes/a"), ("workspace_root", "notes")]).unwrap(), json!({ "path": "notes/a" }));
+        assert_eq!(restore, json!({ "trash_id": "a.txt", "workspace_root": "notes" }));
+        assert_eq!(read(6, &[("path", "notes/a"), ("workspace_root", "notes")]).unwrap(), json!({ "path": "notes/a", "workspace_root": "notes" }));
         assert_eq!(read(5, &[("plan_job_id", "x")]).unwrap(), json!({}));
     }
 

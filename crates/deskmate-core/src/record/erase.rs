@@ -1,11 +1,11 @@
 //! Erasing what somebody wrote. The event stays, its proof stays, the text goes.
 
-use deskmate_db::args;
+use deskmate_db::{Tx, args};
 
-use super::entry::{Event, Kind};
+use super::entry::{Body, Event, Kind, commitment};
 use super::tree::signed;
 use crate::call::Cx;
-use crate::{Error, Result};
+use crate::{Error, Result, hex};
 
 /// A payload was erased.
 pub const ERASED: Kind = Kind { name: "record.payload.erased", says: "A person erased the payload of an event, with a reason." };
@@ -17,4 +17,16 @@ pub(crate) fn erase(cx: &mut Cx<'_, '_>, seq: u64, reason: &str) -> Result<()> {
         return Err(Error::not_found(format!("event {seq} has no payload, or it was erased before")));
     }
     cx.emit(Event::new(ERASED, format!("event:{seq}")).fact("seq", seq).payload(serde_json::json!({ "reason": reason })))
+}
+
+/// Whether what is sealed of an event is a commitment to its payload, so that the payload can go.
+pub(crate) fn is_committed(tx: &mut Tx<'_>, seq: u64) -> Result<bool> {
+    let row = tx.optional("select e.body, p.salt, p.payload from event e join event_payload p on p.seq = e.seq where e.seq = $1", args![signed(seq)])?;
+    let Some(row) = row else { return Ok(false) };
+    let (body, salt, payload): (String, Option<Vec<u8>>, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let sealed = serde_json::from_str::<Body>(&body).ok().and_then(|body| body.payload);
+    Ok(match (sealed, salt, payload) {
+        (Some(sealed), Some(salt), Some(payload)) => sealed == hex(&commitment(&salt, &payload)) && !body.contains(&payload),
+        _ => false,
+    })
 }

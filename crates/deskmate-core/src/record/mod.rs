@@ -18,6 +18,7 @@ mod prune;
 mod read;
 mod seal;
 mod tree;
+mod verified;
 mod verify;
 
 /// The kind of the job that verifies the record.
@@ -26,7 +27,7 @@ pub const VERIFY_JOB: &str = "record.verify";
 pub use bundle::{BundleHeader, BundleLine, verify_bundle};
 pub use entry::{Body, Entry, Event, Kind};
 pub use erase::ERASED;
-pub(crate) use erase::erase;
+pub(crate) use erase::{erase, is_committed};
 pub use key::{Keyring, SigningKey};
 pub(crate) use list::{Events, Sought, find, list};
 pub use proof::{Proof, check_consistency, check_proof, consistency, prove};
@@ -38,5 +39,7 @@ pub use read::{
 };
 pub use seal::{Sealer, Sealing, Stager, check_end, seal_staged};
 pub use tree::{Frontier, StoredHashes};
+pub use verified::VERIFIED;
+pub(crate) use verified::job_ended;
 pub(crate) use verify::differences;
 pub use verify::{Finding, Projection, Report, Verifier};

@@ -88,8 +88,10 @@ impl Verifier {
         let projections: Vec<Box<dyn Projection>> = vec![
             Box::new(crate::cowork::CoworkProjection::default()),
             Box::new(crate::edit::EditProjection::default()),
+            Box::new(crate::gateway::ToolProjection::default()),
             Box::new(crate::identity::IdentityProjection::default()),
             Box::new(crate::meter::PauseProjection::default()),
+            Box::new(crate::notify::SubscriptionProjection::default()),
             Box::new(crate::policy::PolicyProjection::default()),
             Box::new(crate::request::RequestProjection::default()),
             Box::new(crate::secret::SecretProjection::default()),

@@ -32,9 +32,11 @@ const fn form(begins: &'static str, kind: Kind, least: usize, is: fn(&str) -> bo
 const FORMS: &[Form] = &[
     form("dma_", Kind::DeskmateToken, 40, base32),
     form("dmp_", Kind::DeskmateToken, 40, base32),
+    form("dmr_", Kind::DeskmateToken, 40, base32),
     form("dms_", Kind::DeskmateToken, 40, base32),
     form("dmi_", Kind::DeskmateToken, 40, base32),
     form("dmc_", Kind::DeskmateToken, 40, base32),
+    form("dml_", Kind::DeskmateToken, 40, base32),
     form("DESKMATE-SECRET-KEY-1-", Kind::DeskmateToken, 40, varied),
     form("sk-ant-", Kind::AnthropicKey, 20, varied),
     form("AKIA", Kind::AwsKey, 16, aws),

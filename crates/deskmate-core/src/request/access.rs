@@ -2,6 +2,7 @@
 
 use deskmate_db::args;
 
+use super::link::check_linked;
 use super::model::{Request, RequestKind};
 use crate::call::{ActorKind, Cx, Presence, Role, Surface};
 use crate::policy::{self, Decision, Effect};
@@ -27,10 +28,15 @@ pub(super) struct Person {
     active: bool,
 }
 
+/// Whether a role covers a domain.
+pub(crate) fn role_decides(role: Role, domains: &[String], domain: &str) -> bool {
+    role == Role::Owner || (role == Role::Approver && covers(domains, domain))
+}
+
 impl Person {
     /// Whether their role covers a domain.
     pub(super) fn decides_in(&self, domain: &str) -> bool {
-        self.active && (self.role == Role::Owner || (self.role == Role::Approver && covers(&self.domains, domain)))
+        self.active && role_decides(self.role, &self.domains, domain)
     }
 
     fn is_named(&self, names: &[String]) -> bool {
@@ -77,7 +83,7 @@ pub(super) fn counts(cx: &mut Cx<'_, '_>, person: &str, request: &Request, appro
 
 /// Refuses whoever must not decide a request: every deciding operation calls it first.
 pub fn check_decider(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
-    check_decider_in(cx, &request.domain)?;
+    check_person(cx, &request.domain, Some(request))?;
     if asked_themselves(request, &cx.actor.id)? {
         return Err(Error::forbidden("this is your own request: somebody else decides it").hint(WAYS));
     }
@@ -99,6 +105,10 @@ fn asked_themselves(request: &Request, person: &str) -> Result<bool> {
 
 /// Refuses whoever must not decide anything in a domain.
 pub fn check_decider_in(cx: &mut Cx<'_, '_>, domain: &str) -> Result<()> {
+    check_person(cx, domain, None)
+}
+
+fn check_person(cx: &mut Cx<'_, '_>, domain: &str, request: Option<&Request>) -> Result<()> {
     let forbidden = |why: String| Err(Error::forbidden(why).hint(WAYS));
     if !cx.actor.is_person() {
         return forbidden("only people decide".to_owned());
@@ -112,6 +122,8 @@ pub fn check_decider_in(cx: &mut Cx<'_, '_>, domain: &str) -> Result<()> {
         }
     } else if matches!(cx.surface, Surface::Mcp | Surface::File) {
         return forbidden("over MCP a session never decides, because a model drives it".to_owned());
+    } else if cx.actor.presence == Presence::Linked {
+        check_linked(request)?;
     } else if cx.actor.presence != Presence::Shown {
         return Err(Error::needs_presence("this needs you to show that you are there").hint(WAYS));
     }

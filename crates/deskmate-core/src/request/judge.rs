@@ -2,11 +2,11 @@
 
 use super::model::{Request, Requester};
 use super::{rows, standing};
-use crate::Result;
 use crate::call::{ActorKind, Cx};
 use crate::meter::{self, Gauge};
-use crate::policy::{self, Act, Decision, Effect, Hit, Match, Mode, Needs, Reason, Rule, Standing};
+use crate::policy::{self, Act, Counters, Decision, Effect, Hit, Match, Mode, Needs, Outlook, Reason, Rule, Rulebook, Standing};
 use crate::trust::{self, Points, Trust};
+use crate::{Result, agents};
 
 /// An answer, and what it was weighed with: whoever goes on need not look again.
 #[derive(Clone, Debug)]
@@ -56,13 +56,37 @@ pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_p
             decided: i64::MAX,
             over_a_persons_edit: false,
             waived_by: None,
+            attached: None,
         };
         let decision = policy::decide(&rulebook, act, &standing, &policy::Counters::default(), now);
         return Ok(Judged { decision: of_person(decision), trust: None, gauge: None });
     }
+    let (standing, counters, trust, gauge) = stand(cx, act, who, &rulebook, over_a_persons_edit, uses)?;
+    let decision = policy::decide(&rulebook, act, &standing, &counters, now);
+    Ok(Judged { decision, trust: Some(trust), gauge: Some(gauge) })
+}
+
+/// What an agent's acts like this one would get, whatever they are called with.
+pub(crate) fn outlook(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester) -> Result<Outlook> {
+    let rulebook = policy::current(cx)?;
+    let (standing, counters, ..) = stand(cx, act, who, &rulebook, false, Use::New)?;
+    Ok(policy::outlook(&rulebook, act, &standing, &counters, cx.now()))
+}
+
+/// How an agent stands, and what it has used up.
+fn stand(
+    cx: &mut Cx<'_, '_>,
+    act: &Act,
+    who: &Requester,
+    rulebook: &Rulebook,
+    over_a_persons_edit: bool,
+    uses: Use,
+) -> Result<(Standing, Counters, Trust, Gauge)> {
     let trust = trust::look(cx, &who.id, &act.domain, who.verified)?;
     let mut gauge = meter::gauge(cx, &who.id, &act.domain)?;
-    if rulebook.asks_for("counters.calls_minute") {
+    let attached = agents::attached(cx, &who.id, rulebook)?;
+    let asks_for = |variable: &str| rulebook.asks_for(variable) || attached.as_ref().is_some_and(|attached| attached.asks_for(variable));
+    if asks_for("counters.calls_minute") {
         gauge.count_minute(cx)?;
     }
     let mut counters = gauge.counters;
@@ -78,9 +102,9 @@ pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_p
         decided: trust.decided(),
         over_a_persons_edit,
         waived_by: standing::waived_by(cx, &who.id, act)?,
+        attached,
     };
-    let decision = policy::decide(&rulebook, act, &standing, &counters, now);
-    Ok(Judged { decision, trust: Some(trust), gauge: Some(gauge) })
+    Ok((standing, counters, trust, gauge))
 }
 
 /// Makes a decision wait for a person whatever the trust, unless a rule that names the verb or the tool lets the act pass: one
@@ -119,7 +143,7 @@ fn of_person(mut decision: Decision) -> Decision {
 
 /// Why the rules forbid an act, if they do: a rule that denies, or rules that together leave nobody to approve. Pauses and
 /// limits pass, so they are not among these.
-pub(super) fn forbids(decision: &Decision) -> Option<String> {
+pub(crate) fn forbids(decision: &Decision) -> Option<String> {
     let stops = decision.hard_stops().map(|hit| format!("{} ({} version {}): {}", hit.rule_id, hit.policy, hit.version, hit.reason));
     let others = decision.reasons.iter().filter(|reason| reason.source == "policy" && reason.mode == Mode::Deny).map(|reason| reason.text.clone());
     let mut all: Vec<String> = stops.collect();

@@ -5,6 +5,7 @@
 //!   what was gathered for it.
 //! - [`submit`] makes a request of it, [`begin`] uses its grant up, [`finish`] says what came of it.
 //! - People decide with the operations of this folder, in the toolset `desk`; agents see their own through `cowork`.
+//! - A link that a person wanted sent to themself decides one request, once, if it is not of high risk (`link.rs`).
 //! - Every step tells the whole row, and begins from what was told last: a row that somebody changed behind the desk's
 //!   back goes nowhere.
 //!
@@ -20,6 +21,7 @@ mod execute;
 mod grant;
 mod hidden;
 mod judge;
+mod link;
 mod list;
 mod model;
 mod operations;
@@ -35,6 +37,7 @@ mod view;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
+pub(crate) use access::role_decides;
 pub use access::{FRESH, WAYS, check_decider, check_decider_in, check_fresh, covers_domain};
 pub use decide::{Correction, Further, approve, approve_with, reject, reject_with, undo};
 pub use digest::Bound;
@@ -43,12 +46,15 @@ pub(crate) use erase::erase;
 pub(crate) use execute::begin_seen;
 pub use execute::{begin, finish};
 pub(crate) use hidden::{hide, shown_act, shown_executed, shown_packet};
-pub(crate) use judge::hold_unless_named;
 pub use judge::{Judged, for_people, judge, weigh};
+pub(crate) use judge::{forbids, hold_unless_named, outlook};
+pub(crate) use link::issue_link;
 pub use list::of_requester;
+pub(crate) use model::grade;
 pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, RequestKind, Requester, State, Stop, StopReason};
 pub use projection::RequestProjection;
 pub use standing::waived_by;
+pub(crate) use submit::load;
 pub use submit::{cancel, denied, find, questioned, submit, supersede, withdraw};
 pub use talk::{answer, ask, delegate, snooze};
 pub(crate) use view::{NoteOut, notes_of};
@@ -80,6 +86,9 @@ pub const EVENTS: &[Kind] = &[
     events::REFUSED,
     events::STANDING,
     events::STANDING_ENDED,
+    link::OPENED,
+    link::USED,
+    link::REFUSED,
 ];
 
 /// The statements whose cost must not grow with what the tables hold, each with the index that it has to go through: a
@@ -129,6 +138,9 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(Toolset::Desk, "request_delegate", operations::delegate).access(decides),
         Op::write(Toolset::Desk, "request_snooze", operations::snooze).access(decides),
         Op::write(Toolset::Desk, "request_undo", operations::undo).access(decides).destructive(),
+        // They bring their own proof, and nothing that is derived from it is kept.
+        Op::write(Toolset::Desk, "decision_link_open", link::open).access(Access::Public).takes_secrets(&["link"]).idempotent(),
+        Op::write(Toolset::Desk, "decision_link_decide", link::decide).access(Access::Public).takes_secrets(&["link"]).destructive().idempotent(),
         Op::read(Toolset::Desk, "standing_approval_list", operations::list_standing),
         Op::write(Toolset::Desk, "standing_approval_revoke", operations::revoke_standing).access(decides).destructive(),
     ]

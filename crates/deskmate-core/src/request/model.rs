@@ -389,7 +389,7 @@ pub const OWNERS: &str = "role:owner";
 const PLACES: i64 = 1 << 53;
 
 /// The order of risks; what is not known counts as the highest.
-pub(super) fn grade(risk: &str) -> i64 {
+pub(crate) fn grade(risk: &str) -> i64 {
     match risk {
         "low" => 0,
         "medium" => 1,

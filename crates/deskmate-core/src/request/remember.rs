@@ -87,6 +87,7 @@ fn fires(rulebook: &Rulebook, name: &str, request: &Request, now: i64) -> Result
         decided: 0,
         over_a_persons_edit: false,
         waived_by: None,
+        attached: None,
     };
     let decision = policy::decide(rulebook, &request.act()?, &standing, &Counters::default(), now);
     Ok(decision.hits.iter().any(|hit| hit.policy == GLOBAL_POLICY && hit.rule_id == name && !hit.failed))

@@ -173,6 +173,11 @@ pub fn find(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Request>> {
     Ok(found.filter(|request| !cx.actor.is_agent() || is_own(cx, request)))
 }
 
+/// A request by its id, whoever asks for it: the caller sees to who may.
+pub(crate) fn load(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Request>> {
+    rows::load(cx.tx, id)
+}
+
 pub(super) fn is_own(cx: &Cx<'_, '_>, request: &Request) -> bool {
     request.requester.kind == cx.actor.kind && request.requester.id == cx.actor.id
 }

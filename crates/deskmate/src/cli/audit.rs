@@ -2,13 +2,13 @@
 //! so they work with and without a running server.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use data_encoding::BASE64;
 use deskmate_core::record::{self, BundleHeader, BundleLine, Keyring, Report};
-use deskmate_core::{Error, MIGRATIONS};
+use deskmate_core::{Error, MIGRATIONS, compliance};
 use deskmate_db::{Db, Options, Tx, args};
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use crate::{config, keep};
 pub(super) enum AuditCommand {
     /// Derive the whole record again from its stored rows and name the first thing that does not fit
     Verify {
-        /// An export to verify offline instead of this desk's store
+        /// An export, or a bundle of `deskmate compliance report`, to verify offline instead of this desk's store
         bundle: Option<PathBuf>,
         /// A checkpoint that was kept elsewhere; may be repeated
         #[arg(long, value_name = "FILE")]
@@ -107,8 +107,13 @@ fn verify_bundle(global: &Global, bundle: &Path, checkpoints: &[PathBuf], keys: 
     for file in checkpoints {
         kept.extend(kept_checkpoints(file)?);
     }
-    let file = File::open(bundle).map_err(|error| Failure::Other(format!("{}: {error}", bundle.display())))?;
-    let own = !keys.is_empty();
+    let open = || File::open(bundle).map_err(|error| Failure::Other(format!("{}: {error}", bundle.display())));
+    let mut first = String::new();
+    BufReader::new(open()?).take(FIRST_LINE_MAX).read_line(&mut first)?;
+    let (file, own) = (open()?, !keys.is_empty());
+    if compliance::is_bundle(&first) {
+        return verify_evidence(global, file, own.then(|| Keyring::new(keys)), &kept);
+    }
     let bar = keep::progress(file.metadata().map_or(0, |file| file.len()), "verifying");
     let report = record::verify_bundle(BufReader::new(bar.wrap_read(file)).lines(), own.then(|| Keyring::new(keys)), &kept)?;
     bar.finish_and_clear();
@@ -116,6 +121,34 @@ fn verify_bundle(global: &Global, bundle: &Path, checkpoints: &[PathBuf], keys: 
         say("The keys were taken from the bundle itself: this shows that it is consistent, not who made it (give --key for that).")?;
     }
     tell(global, report)
+}
+
+/// How long the first line of a bundle may be: that of a report holds the report.
+const FIRST_LINE_MAX: u64 = 64 * 1024 * 1024;
+
+/// A compliance report with its events and proofs.
+fn verify_evidence(global: &Global, file: File, keys: Option<Keyring>, kept: &[String]) -> Result<(), Failure> {
+    let own = keys.is_some();
+    let report = compliance::verify_bundle(BufReader::new(file).lines(), keys, kept)?;
+    if global.json {
+        print(&json!(report), true)?;
+    } else {
+        if !own {
+            say("The keys were taken from the bundle itself: this shows that it is consistent, not who made it (give --key for that).")?;
+        }
+        let about = format!("the report about {} and {}", report.agent, report.framework);
+        if report.sound {
+            say(&format!("The evidence is sound: each of the {} events that {about} names is in the signed record and is what it says.", report.events))?;
+            say("What is set at the desk, and what its rules answer, is the desk's own word as of then: no proof covers that.")?;
+        } else {
+            say(&format!("THE EVIDENCE IS NOT SOUND, of {about}."))?;
+        }
+        for finding in &report.findings {
+            let seq = finding.seq.map_or(String::new(), |seq| format!("event {seq}: "));
+            say(&format!("  {seq}{}", finding.what))?;
+        }
+    }
+    if report.sound { Ok(()) } else { Err(Failure::NotSound) }
 }
 
 fn tell(global: &Global, report: Report) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 mod audit;
 mod call;
 mod client;
+mod compliance;
 #[cfg(feature = "conformance")]
 mod conformance;
 mod connect;
@@ -15,6 +16,7 @@ mod import;
 mod inbox;
 mod keep;
 mod mcp;
+mod notify;
 mod output;
 mod policy;
 mod secret;
@@ -114,6 +116,9 @@ enum Command {
     /// Keep the passwords and keys that this desk needs to reach other programs
     #[command(subcommand)]
     Secret(secret::SecretCommand),
+    /// Say how you are told that something waits, and look at what did not arrive
+    #[command(subcommand)]
+    Notify(notify::NotifyCommand),
     /// Show how much agents are trusted, and recompute it from the record
     #[command(subcommand)]
     Trust(trust::TrustCommand),
@@ -127,6 +132,9 @@ enum Command {
     /// Bring in what another server left
     #[command(subcommand)]
     Import(import::ImportCommand),
+    /// Show what the record and the settings show about an agent, control by control
+    #[command(subcommand)]
+    Compliance(compliance::ComplianceCommand),
     /// Verify, prove and export the record
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -182,11 +190,13 @@ pub(crate) fn run() -> ExitCode {
         Command::Token(command) => identity::token(&global, command),
         Command::Gateway(command) => gateway::run(&global, command),
         Command::Secret(command) => secret::run(&global, command),
+        Command::Notify(command) => notify::run(&global, command),
         Command::Trust(command) => trust::trust(&global, command),
         Command::Pause(args) => trust::pause(&global, args),
         Command::Resume(args) => trust::resume(&global, args),
         Command::Import(command) => import::run(&global, command),
         Command::Policy(command) => policy::run(&global, command),
+        Command::Compliance(command) => compliance::run(&global, command),
         Command::Audit(command) => audit::run(&global, command),
         Command::Backup(args) => keep::backup(&global, args),
         Command::Restore(args) => keep::restore(&global, args),

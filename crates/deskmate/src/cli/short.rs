@@ -13,7 +13,9 @@ use crate::hook::Client;
 pub(super) fn read(mut words: impl Iterator<Item = OsString>, home: Option<OsString>) -> Option<Cli> {
     let mut command = match words.next()?.to_str()? {
         "mcp" => Command::Mcp(mcp::McpArgs::default()),
-        "hook" => Command::Hook(hook::HookArgs { client: Client::default(), agent: None, hold: hook::HOLD, command: None }),
+        "hook" => {
+            Command::Hook(hook::HookArgs { client: Client::default(), agent: None, hold: hook::HOLD, server: None, project_server: false, command: None })
+        }
         _ => return None,
     };
     let mut global = Global { home: None, json: false, token_file: None, passphrase_stdin: false };
@@ -32,6 +34,7 @@ pub(super) fn read(mut words: impl Iterator<Item = OsString>, home: Option<OsStr
             ("--json", _) => Some(&mut global.json),
             ("--passphrase-stdin", _) => Some(&mut global.passphrase_stdin),
             ("--read-only", Command::Mcp(args)) => Some(&mut args.read_only),
+            ("--project-server", Command::Hook(args)) => Some(&mut args.project_server),
             _ => None,
         };
         if let Some(switch) = switch {
@@ -48,6 +51,7 @@ pub(super) fn read(mut words: impl Iterator<Item = OsString>, home: Option<OsStr
             ("--toolset", Command::Mcp(args)) => args.toolset.extend(value.split(',').map(str::to_owned)),
             ("--agent", Command::Mcp(mcp::McpArgs { agent, .. }) | Command::Hook(hook::HookArgs { agent, .. })) => *agent = Some(value),
             ("--idle-exit", Command::Mcp(args)) => args.idle_exit = Some(value),
+            ("--server", Command::Hook(args)) => args.server = Some(value),
             ("--client", Command::Hook(args)) => args.client = Client::from_str(&value, false).ok()?,
             ("--hold", Command::Hook(args)) => args.hold = value.parse().ok().filter(|seconds| *seconds <= hook::HOLD)?,
             _ => return None,
@@ -82,6 +86,7 @@ mod tests {
             "mcp --home /tmp/x --json --token-file=/tmp/t --passphrase-stdin --agent=a=b",
             "hook",
             "hook --client gemini --agent code --hold 5",
+            "hook --server desk-2 --project-server",
             "hook --home=/tmp/x --token-file /tmp/t --client=claude-code --hold=0",
         ];
         let left = [
@@ -101,6 +106,7 @@ mod tests {
             "hook --hold x",
             "hook --client nobody",
             "hook --read-only",
+            "hook --project-server=yes",
             "hook print-config",
             "hook --agent a --agent b",
         ];

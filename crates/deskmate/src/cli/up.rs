@@ -25,7 +25,7 @@ use crate::effects::notify::{self, Outlets};
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound, Bounds};
 use crate::telemetry::Telemetry;
-use crate::{background, keep, mcp, secrets, socket};
+use crate::{background, frameworks, keep, mcp, secrets, socket};
 
 #[derive(Args)]
 pub(super) struct UpArgs {
@@ -100,10 +100,14 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     let (key, fresh) = home.key_or_new()?;
     // This refuses a record that another key signed, so a lost key is not replaced by a new one.
     let mut app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;
-    app.hands.keeps(home.path());
+    app.hands.keeps(settings.own());
     keep::refuse_unfinished(&app.desk.db)?;
     home.keep_key(fresh.as_deref())?;
     app.desk.safe = secrets::open(&home, &app.desk.db)?;
+    app.desk.frameworks = frameworks::library(&home);
+    for problem in app.desk.frameworks.problems() {
+        tracing::error!("a framework was not taken in: {problem}");
+    }
     let standing = Standing { activity: app.activity.clone(), set_up: activity::set_up(args.separate_user, home.path()), background: args.background };
     if args.separate_user && standing.set_up != "separate user" {
         tracing::warn!(home = %home.path().display(), "the data directory is not this account's alone (0700), so this counts as a shared user");
@@ -146,12 +150,17 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     // All doors are bound before anybody is told that they are there.
     let (desk_socket, http_socket) = (http::bind_private(&home.socket())?, http::bind_private(&home.http_socket())?);
+    app.listens_itself(url.trim_end_matches('/'));
     app.listens(settings.proxy.as_deref().unwrap_or(&url).trim_end_matches('/'));
-    app.start().await?;
+    app.start(settings.standing()).await?;
     if let Some(draft) = settings.draft.clone() {
         submit(&app, draft).await?;
     }
     let outlets = Outlets::new(settings.notifications.clone());
+    app.hands.tells(&outlets);
+    if settings.listen.ip().is_unspecified() && settings.proxy.is_none() && settings.notifications.base_url.is_none() && !outlets.is_empty() {
+        tracing::warn!("messages lead to {url}, which nobody else can open: set notifications.base_url in {}", config::FILE);
+    }
     let begun = notify::begin(&app, &outlets).await?;
     let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some()).behind_proxy(settings.proxy.is_some());
     let stop = CancellationToken::new();

@@ -116,10 +116,11 @@ impl Place {
     }
 }
 
-/// Expires requests that nobody decided in time, and sends what waited too long to the owners.
+/// Expires requests that nobody decided in time, sends what waited too long to the owners, and has people told again.
 async fn sweep_requests(app: &App) -> Result<()> {
     while act(app, |cx| request::escalate_due(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| request::expire_due(cx, SLICE)).await? >= SLICE {}
+    while act(app, |cx| notify::remind_due(cx, SLICE)).await? >= SLICE {}
     crate::gateway::sweep(app).await
 }
 
@@ -129,6 +130,9 @@ async fn prune(app: &App, retention: Retention, rounds: &mut Rounds, stop: &Canc
     if let Some(kept) = retention.jobs {
         while act(app, move |cx| job::prune(cx, now - kept, SLICE)).await?.more && !stop.is_cancelled() {}
         while act(app, move |cx| notify::prune(cx, now - kept, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
+    }
+    if let Some(kept) = retention.plans {
+        while act(app, move |cx| workspace::plan::prune(cx, now - kept, SLICE)).await? && !stop.is_cancelled() {}
     }
     while act(app, move |cx| identity::prune_credentials(cx, now - ENDED_KEPT, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}
     while act(app, move |cx| bridge::prune_reservations(cx, now - ENDED_KEPT, SLICE)).await? >= u64::from(SLICE) && !stop.is_cancelled() {}

@@ -97,7 +97,7 @@ impl Fate {
 /// The kind of actor that a credential is made for: a refusal does not say who it was.
 fn brought(credential: &Credential) -> &'static str {
     match credential {
-        Credential::Secret { secret, .. } if secret.starts_with("dma_") => ActorKind::Agent.name(),
+        Credential::Secret { secret, .. } if secret.starts_with("dma_") || secret.starts_with("dmr_") => ActorKind::Agent.name(),
         Credential::Secret { secret, .. } if secret.starts_with("dmp_") || secret.starts_with("dms_") => ActorKind::Person.name(),
         Credential::Signed { .. } | Credential::Kept(_) => ActorKind::Person.name(),
         Credential::Named(Some(_)) | Credential::Run(_) => ActorKind::Agent.name(),

@@ -6,6 +6,7 @@ mod call;
 mod execute;
 mod notification;
 mod plan;
+mod process;
 mod program;
 mod run;
 mod scan;

@@ -14,10 +14,13 @@ use deskmate_core::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::Running;
+use super::{Running, process};
 
 /// How often it is looked whether a run has to stop.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// How often it is looked whether a person has decided about a call.
+const HELD: Duration = Duration::from_secs(1);
 
 /// Where a run is.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -58,6 +61,9 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
     let Some(begun) = desk.act(Surface::System, move |cx| agents::begin(cx, &asked)).await? else {
         return Ok(Outcome::Done(json!({ "run": id })));
     };
+    if begun.definition.runner.is_program() {
+        return process::run(running, &begun).await;
+    }
     let at = running.claimed.step.clone().and_then(|step| serde_json::from_value(step).ok()).unwrap_or_default();
     let mut run = Run { running, begun: &begun, at, lines: Vec::new() };
     let came = run.steps().await?;
@@ -83,7 +89,7 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
 impl Run<'_> {
     /// Does the steps that are left. Outside it is an error of the desk's own, inside one of the run's.
     async fn steps(&mut self) -> Result<std::result::Result<Value, Stop>> {
-        let Runner::Steps { steps } = &self.begun.definition.runner;
+        let Runner::Steps { steps } = &self.begun.definition.runner else { return Ok(Err(Stop::Failed("it has no steps".to_owned()))) };
         let mut last = Value::Null;
         for (number, step) in steps.iter().enumerate().skip(self.at.steps) {
             if self.running.is_cancelled() {
@@ -253,7 +259,19 @@ impl Run<'_> {
                 }
             };
             match answer {
+                // A rule asks for a person first: waiting for people is neither a call nor work.
+                Answered::NotYet(said) if said.get("state") == Some(&Value::from("held_for_person")) => {
+                    self.at.calls = self.at.calls.saturating_sub(1);
+                    tokio::select! {
+                        () = tokio::time::sleep(HELD) => {}
+                        () = self.asked_to_stop() => return Ok(Err((Stop::Asked, false))),
+                    }
+                }
                 Answered::NotYet(_) => {}
+                Answered::Done(said) if said.get("refused_by_policy") == Some(&Value::Bool(true)) => {
+                    let why = said.get("message").and_then(Value::as_str).unwrap_or_default();
+                    return Ok(Err((Stop::Failed(format!("policy forbids it: {why}")), false)));
+                }
                 Answered::Done(said) if said.get("state") == Some(&Value::from("held")) && said.get("call_id").is_some() => {
                     "gateway_result".clone_into(&mut operation);
                     input = json!({ "call_id": said.get("call_id") });

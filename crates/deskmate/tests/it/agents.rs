@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::desk::{Client, Desk, until};
 use crate::workspace::{ask, person};
 
-fn client(desk: &Desk, token: &str) -> Client {
+/// An agent's client with the tools of agents and of the bridge.
+pub(crate) fn client(desk: &Desk, token: &str) -> Client {
     let mut command = desk.command(&["mcp", "--toolset", "agents,bridge"]);
     command.env("DESKMATE_TOKEN", token);
     let mut client = Client::of(desk, command);
@@ -15,7 +16,7 @@ fn client(desk: &Desk, token: &str) -> Client {
     client
 }
 
-fn owner(desk: &Desk, operation: &str, input: &Value) -> Value {
+pub(crate) fn owner(desk: &Desk, operation: &str, input: &Value) -> Value {
     person(desk, &["call", operation, "--input", &input.to_string(), "--passphrase-stdin", "--json"])
 }
 
@@ -181,4 +182,28 @@ fn however_often_the_server_dies_a_run_does_each_step_once() {
         told.extend(found);
     }
     assert_eq!((told.len(), told.last().map(String::as_str)), (201, Some("that was all")));
+}
+
+#[test]
+fn a_rule_that_asks_for_a_person_holds_the_run_and_one_that_forbids_fails_it() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = client(&desk, &token);
+    let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "code", "content": "{{input.words}}" } }]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Tell code something", "steps": steps, "policies": ["human-review"] }));
+    let run = started(&desk, &id, json!({ "words": "may I?" }));
+    let request = until("the call waits for a person", || {
+        let listed = owner(&desk, "desk_request_list", &json!({}));
+        listed["requests"].as_array().and_then(|all| all.iter().find(|one| one["kind"] == "approval")).map(|one| one["request"].clone())
+    });
+    assert_eq!(messages(&mut code), Vec::<String>::new());
+    owner(&desk, "desk_request_approve", &json!({ "request": request }));
+    let seen = ended(&mut code, &run);
+    assert_eq!((&seen["state"], &seen["calls"]), (&json!("done"), &json!(1)), "waiting is no call: {seen}");
+    assert_eq!(messages(&mut code), ["may I?"]);
+    let rules = json!([{ "name": "quiet", "condition": "texts.exists(text, text.contains('falcon'))", "action": "deny", "message": "not about falcon" }]);
+    owner(&desk, "agents_attach_policy", &json!({ "agentId": id, "policyId": "cost-control", "customRules": rules }));
+    let run = started(&desk, &id, json!({ "words": "about falcon" }));
+    let seen = ended(&mut code, &run);
+    assert!(seen["state"] == "failed" && seen["error"].as_str().is_some_and(|why| why.contains("not about falcon")), "{seen}");
 }

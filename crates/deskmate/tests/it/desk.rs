@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long anything may take on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 /// Tells the logs of clients apart.
 static STARTED: AtomicU64 = AtomicU64::new(0);
@@ -42,6 +42,12 @@ pub(crate) fn give(path: &Path) {
 impl Desk {
     pub(crate) fn new() -> Self {
         let home = tempfile::Builder::new().prefix("desk").tempdir().expect("a directory");
+        Self { home, program: vec![env!("CARGO_BIN_EXE_deskmate").to_owned()] }
+    }
+
+    /// A desk whose data directory lies in this folder.
+    pub(crate) fn within(folder: &Path) -> Self {
+        let home = tempfile::Builder::new().prefix("desk").tempdir_in(folder).expect("a directory");
         Self { home, program: vec![env!("CARGO_BIN_EXE_deskmate").to_owned()] }
     }
 

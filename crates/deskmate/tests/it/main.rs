@@ -7,6 +7,8 @@ mod bridge_file;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod compliance;
+#[cfg(test)]
 mod connect;
 #[cfg(test)]
 mod cowork;
@@ -39,9 +41,13 @@ mod metrics;
 #[cfg(test)]
 mod notify;
 #[cfg(test)]
+mod outlets;
+#[cfg(test)]
 mod policy;
 #[cfg(test)]
 mod rest;
+#[cfg(test)]
+mod runners;
 #[cfg(test)]
 mod running;
 #[cfg(test)]
@@ -53,6 +59,8 @@ mod settings;
 #[cfg(test)]
 mod shim;
 #[cfg(test)]
+mod smtp;
+#[cfg(test)]
 mod spans;
 #[cfg(test)]
 mod streams;
@@ -62,6 +70,8 @@ mod trust;
 mod upkeep;
 #[cfg(test)]
 mod workspace;
+#[cfg(test)]
+mod workspace_proof;
 #[cfg(test)]
 mod workspace_python;
 #[cfg(test)]

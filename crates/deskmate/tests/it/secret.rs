@@ -43,7 +43,7 @@ fn start(desk: &Desk) {
 }
 
 /// A command with the passphrase and more on its standard input.
-fn typed(desk: &Desk, words: &[&str], input: &str) -> Output {
+pub(crate) fn typed(desk: &Desk, words: &[&str], input: &str) -> Output {
     let words = [words, &["--json", "--passphrase-stdin"]].concat();
     let mut child = desk.command(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdin.take().unwrap().write_all(format!("correct horse\n{input}").as_bytes()));

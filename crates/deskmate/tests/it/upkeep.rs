@@ -1,8 +1,9 @@
 //! Upkeep by the clock: what was kept long enough goes, leases that ended are told, checkpoints are copied out.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::desk::{Desk, until};
+use super::workspace;
 
 fn call(desk: &Desk, agent: &str, args: &[&str]) -> Value {
     let output = desk.run(&[&["call"], args, &["--agent", agent, "--json"]].concat());
@@ -45,6 +46,37 @@ fn data_goes_after_its_time_and_checkpoints_are_copied_out() {
     let verified = desk.run(&["audit", "verify"]);
     assert_eq!(verified.status.code(), Some(7), "{}", String::from_utf8_lossy(&verified.stdout));
     assert!(String::from_utf8_lossy(&verified.stdout).contains("older copy"));
+}
+
+#[test]
+fn plans_go_with_their_contents_after_their_time_and_what_waits_stays() {
+    let (desk, _folder, token) = workspace::desk();
+    let mut client = workspace::agent(&desk, &token);
+    let write = |name: &str| json!({ "root": "notes", "steps": [{ "action": "write", "to": name, "text": format!("content of {name}") }] });
+    let done = workspace::ask(&mut client, "change_plan", write("done.md"));
+    workspace::approve(&desk, &done);
+    assert_eq!(workspace::ask(&mut client, "execute_plan", json!({ "plan_id": done["plan_id"] }))["state"], "done");
+    let waits = workspace::ask(&mut client, "change_plan", write("waits.md"));
+    let refused = workspace::ask(&mut client, "change_plan", write("refused.md"));
+    let request = refused["request_id"].as_str().unwrap();
+    workspace::person(&desk, &["inbox", "--passphrase-stdin", "reject", request, "--reason", "no", "--json"]);
+    drop(client);
+    assert!(desk.run(&["stop"]).status.success());
+    std::fs::write(desk.path().join("deskmate.yaml"), "retention:\n  plans: 1ms\n").unwrap();
+    desk.up();
+    let mut client = workspace::agent(&desk, &token);
+    until("what ended is gone", || {
+        let plans = workspace::ask(&mut client, "list_plans", json!({}))["plans"].as_array().unwrap().clone();
+        (plans.len() == 1 && plans[0]["plan_id"] == waits["plan_id"]).then_some(())
+    });
+    let whole = workspace::ask(&mut client, "get_plan", json!({ "plan_id": waits["plan_id"] }));
+    assert!(whole["steps"][0]["diff"].as_str().unwrap().contains("content of waits.md"), "{whole}");
+    assert_eq!(workspace::ask(&mut client, "undo_plan", json!({ "plan_id": done["plan_id"] }))["_meta"]["deskmate/error"]["code"], "not_found");
+    drop(client);
+    let told = workspace::person(&desk, &["call", "desk_record_list", "kind=plan.pruned", "--passphrase-stdin", "--json"]);
+    assert!(told.to_string().contains("\"plans\":2"), "{told}");
+    let report = workspace::person(&desk, &["audit", "verify", "--json"]);
+    assert_eq!(report["sound"], true, "{report}");
 }
 
 #[test]

@@ -125,6 +125,7 @@ fn standing() -> impl Strategy<Value = Standing> {
         decided,
         over_a_persons_edit: false,
         waived_by: waived.then(|| "request 1".to_owned()),
+        attached: None,
     })
 }
 

@@ -30,7 +30,16 @@ pub(crate) fn problems(text: &str) -> Vec<String> {
 
 /// A registered agent that earned everything, so that only rules hold it.
 pub(crate) fn trusted(agent: &str) -> Standing {
-    Standing { agent: agent.to_owned(), verified: true, paused: false, score: Points::ONE, decided: 40, over_a_persons_edit: false, waived_by: None }
+    Standing {
+        agent: agent.to_owned(),
+        verified: true,
+        paused: false,
+        score: Points::ONE,
+        decided: 40,
+        over_a_persons_edit: false,
+        waived_by: None,
+        attached: None,
+    }
 }
 
 /// A proposal in a domain.

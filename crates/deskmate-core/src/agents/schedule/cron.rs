@@ -99,7 +99,7 @@ impl Cron {
             weekdays,
             weeks,
             both: is_open(day) || is_open(weekday),
-            text: fields.join(" "),
+            text: fields.join(" ").to_ascii_uppercase(),
         };
         // 2000 begins a cycle of the calendar, so a day that is not in it does not exist.
         let exists = (2000..2000 + CYCLE_YEARS).any(|year| bits(cron.months).any(|month| cron.days_in(year, month) != 0));

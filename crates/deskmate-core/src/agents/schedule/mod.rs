@@ -78,7 +78,7 @@ impl Schedule {
         Ok(Self { cron: Cron::read(cron)?, zone, zone_name })
     }
 
-    /// The expression in one spelling: small letters, one space between fields, short names written out.
+    /// The expression in one spelling: large letters, one space between fields, short names written out.
     pub fn cron(&self) -> &str {
         &self.cron.text
     }
@@ -189,4 +189,11 @@ impl Schedule {
 /// A second later on the clock.
 fn step(time: DateTime) -> Option<DateTime> {
     time.checked_add(SignedDuration::from_secs(1)).ok()
+}
+
+/// The time zone of a city, such as `Berlin` or `new york`.
+pub fn zone_of_city(city: &str) -> Option<String> {
+    let city = city.trim().replace(' ', "_");
+    let is_city = |name: &str| name.contains('/') && !name.starts_with("Etc/") && name.rsplit('/').next().is_some_and(|last| last.eq_ignore_ascii_case(&city));
+    ZONES.available().find(|name| is_city(name.as_str())).map(|name| name.as_str().to_owned())
 }

@@ -95,7 +95,7 @@ fn what_cannot_be_read_is_said() {
     }
     assert_eq!(
         Schedule::read("0  9 * * Mon", "europe/berlin").map(|it| (it.cron().to_owned(), it.time_zone().to_owned())).unwrap(),
-        ("0 9 * * mon".to_owned(), "Europe/Berlin".to_owned())
+        ("0 9 * * MON".to_owned(), "Europe/Berlin".to_owned())
     );
 }
 

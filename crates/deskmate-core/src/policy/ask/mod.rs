@@ -85,6 +85,12 @@ pub(super) fn doings() -> impl Iterator<Item = (&'static str, &'static str)> {
     doing::DOINGS.iter().map(|doing| (doing.name, doing.what))
 }
 
+/// What an act does, as far as its words tell.
+pub(crate) fn doings_of(act: &Act) -> Vec<&'static str> {
+    let Some(told) = doing::words_of(act) else { return Vec::new() };
+    doing::DOINGS.iter().filter(|doing| doing.is_told_by(&told)).map(|doing| doing.name).collect()
+}
+
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ask {

@@ -158,8 +158,16 @@ fn decision(paths: &[&str], arguments: Value) -> Decision {
     let policy = Document::parse(&text).unwrap().policies.unwrap().remove("p").unwrap();
     assert!(matches!(&policy.rules[0], Rule::General(rule) if rule.effect == Effect::Redact));
     let act = serde_json::from_value(json!({ "kind": "x", "tool": "x", "domain": "x", "action": "", "target": "", "arguments": arguments })).unwrap();
-    let standing =
-        Standing { agent: "a".to_owned(), verified: true, paused: false, score: Points::ONE, decided: 5, over_a_persons_edit: false, waived_by: None };
+    let standing = Standing {
+        agent: "a".to_owned(),
+        verified: true,
+        paused: false,
+        score: Points::ONE,
+        decided: 5,
+        over_a_persons_edit: false,
+        waived_by: None,
+        attached: None,
+    };
     decide_under(&rulebook(policy), "p", &act, &standing, &crate::policy::Counters::default(), 0)
 }
 

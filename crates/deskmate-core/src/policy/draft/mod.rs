@@ -23,4 +23,4 @@ pub use submit::{Submitted, claimed, submit};
 
 pub(crate) use apply::{compile, refused};
 pub(crate) use compare::with;
-pub(crate) use submit::CHANGED;
+pub(crate) use submit::{CHANGED, propose};

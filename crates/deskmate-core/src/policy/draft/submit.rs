@@ -147,6 +147,22 @@ fn hold(cx: &mut Cx<'_, '_>, waiting: &[Classified], supersedes: Option<String>)
     Ok(made.id)
 }
 
+/// Asks an owner for a change of policies that somebody wishes.
+pub(crate) fn propose(cx: &mut Cx<'_, '_>, changes: Vec<Change>, title: String, why: String) -> Result<request::Request> {
+    let in_force = Set::of(super::super::current(cx)?.parts())?;
+    let after = with(&in_force, &changes);
+    compile(&after.parts()?)?;
+    let act = act_of(&changes.iter().collect::<Vec<_>>(), &after)?;
+    let decision = request::for_people(cx, DOMAIN, "high", "what holds on this desk is decided by an owner")?;
+    let packet = Packet {
+        reasoning: Some(why),
+        reversibility: Some("Every version is kept; an earlier one can be applied again.".to_owned()),
+        more: json!({ "difference": bounded(&classify(&in_force, changes)) }),
+        ..Packet::default()
+    };
+    request::submit(cx, New { packet, ..New::new(RequestKind::Policy, title, act, decision) })
+}
+
 /// The domain of what concerns the desk itself.
 const DOMAIN: &str = "desk.policy";
 /// The kind of the act that puts policies in force.

@@ -8,6 +8,9 @@ mod explain;
 mod read;
 mod simulate;
 
+pub(crate) use read::{Get, get, list};
+pub(crate) use simulate::{Caught, would_catch};
+
 use crate::call::{Access, Op, Role, Toolset};
 
 pub(super) fn all() -> Vec<Op> {

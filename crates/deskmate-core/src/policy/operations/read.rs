@@ -13,7 +13,7 @@ use crate::{Code, Error, Result, format_time, hex};
 /// List the policies in force, in the order of their names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {
+pub(crate) struct List {
     /// How many; at most 200.
     limit: Option<u32>,
     /// Where the previous page ended.
@@ -22,7 +22,7 @@ pub(super) struct List {
 
 /// A page of the policies in force.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Policies {
+pub(crate) struct Policies {
     /// The policies.
     policies: Vec<PolicyOut>,
     /// How many mappings are in force. Without any, the built-in policy `default` holds for everybody.
@@ -54,7 +54,7 @@ struct PolicyOut {
     accepted_at: String,
 }
 
-pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Policies> {
+pub(crate) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Policies> {
     let rulebook = current(cx)?;
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
     let after = page.after.as_ref().map_or("", |(_, name)| name.as_str());
@@ -90,16 +90,23 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Policies> {
 /// force as one document.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Get {
+pub(crate) struct Get {
     /// The policy's name.
     policy: Option<String>,
     /// Which version; the one in force if not given.
     version: Option<i64>,
 }
 
+impl Get {
+    /// One policy, as it is in force.
+    pub(crate) fn named(policy: String) -> Self {
+        Self { policy: Some(policy), version: None }
+    }
+}
+
 /// A policy, or everything in force.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct PolicyWhole {
+pub(crate) struct PolicyWhole {
     /// The policy's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<String>,
@@ -131,7 +138,7 @@ struct VersionOut {
     accepted_at: String,
 }
 
-pub(super) fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<PolicyWhole> {
+pub(crate) fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<PolicyWhole> {
     let rulebook = current(cx)?;
     let Some(name) = input.policy else {
         if input.version.is_some() {

@@ -207,5 +207,85 @@ fn standing(cx: &mut Cx<'_, '_>, past: &Past) -> Result<Standing> {
         decided: i64::from(!rested_on("default_mode")),
         over_a_persons_edit: rested_on("edit"),
         waived_by: past.waived_by.clone(),
+        attached: None,
     })
+}
+
+/// A past act that a policy would have caught.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct CaughtAct {
+    /// When.
+    pub(crate) at: String,
+    /// Who asked.
+    pub(crate) agent: String,
+    /// In which domain.
+    pub(crate) domain: String,
+    /// What it was, in a few words.
+    pub(crate) act: String,
+    /// The rules that fire.
+    pub(crate) rules: Vec<String>,
+    /// What was answered then.
+    pub(crate) then: Mode,
+    /// What this policy answers, at best.
+    pub(crate) now: Mode,
+}
+
+/// What a policy would have done to past acts.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Caught {
+    /// How many past acts were looked at: the newest.
+    pub(crate) looked_at: usize,
+    /// How many could not be, because what was asked was erased.
+    pub(crate) erased: usize,
+    /// How many it would have caught.
+    pub(crate) caught: usize,
+    /// The newest of these.
+    pub(crate) examples: Vec<CaughtAct>,
+}
+
+/// Which of the newest past acts a policy would have caught, if it had held for everybody. Of others' acts an agent is told nothing.
+pub(crate) fn would_catch(cx: &mut Cx<'_, '_>, policy: &super::super::Policy, limit: u32, shown: usize) -> Result<Caught> {
+    let in_force = current(cx)?;
+    let mut parts = in_force.parts().clone();
+    parts.policies.insert(policy.id.clone(), policy.clone());
+    let rulebook = Rulebook::compile(parts, BTreeMap::new()).map_err(|problems| refused(&problems))?;
+    let (events, _) = page(cx, Some(limit), None)?;
+    let mut out = Caught::default();
+    for event in events {
+        let fact = |name: &str| event.facts.get(name).and_then(Value::as_str);
+        let is_act = event.kind == DENIED || matches!(fact("request_kind"), Some("proposal" | "tool_call" | "approval"));
+        let is_own = !cx.actor.is_agent() || fact("requester") == Some(cx.actor.id.as_str());
+        if !is_act || !is_own || fact("requester_kind") != Some("agent") {
+            continue;
+        }
+        out.looked_at += 1;
+        let Some(past) = past(cx, &event)? else {
+            out.erased += 1;
+            continue;
+        };
+        let standing = standing(cx, &past)?;
+        let at = parse_time("at", &event.at)?;
+        let decision = super::super::decide_under(&rulebook, &policy.id, &past.act, &standing, &Counters::default(), at);
+        let own: Vec<&super::super::Hit> = decision.hits.iter().filter(|hit| hit.policy == policy.id).collect();
+        let Some(now) = own
+            .iter()
+            .map(|hit| match hit.effect {
+                super::super::Effect::Deny => Mode::Deny,
+                super::super::Effect::RequireApproval => Mode::Suggest,
+                _ => Mode::Act,
+            })
+            .min()
+        else {
+            continue;
+        };
+        out.caught += 1;
+        if out.examples.len() < shown {
+            let words: Vec<&str> =
+                [past.act.kind.as_str(), past.act.action.as_str(), past.act.target.as_str()].into_iter().filter(|word| !word.is_empty()).collect();
+            let act: String = words.join(" ").chars().take(200).collect();
+            let rules = own.iter().map(|hit| hit.rule_id.clone()).collect();
+            out.examples.push(CaughtAct { at: event.at.clone(), agent: past.agent.clone(), domain: past.domain.clone(), act, rules, then: past.then, now });
+        }
+    }
+    Ok(out)
 }

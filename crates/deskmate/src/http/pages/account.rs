@@ -1,4 +1,4 @@
-//! What a person has at the desk: sessions, tokens, standing approvals, and how they are told.
+//! What a person has at the desk: sessions, tokens and standing approvals.
 
 use axum::extract::Query;
 use axum::response::Response;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::people::{TABS, once};
 use super::shell::{self, Page, Place};
-use super::ui::{self, Tone, badge, choice, empty, field, more, said, short, spaced, tabs, time};
+use super::ui::{self, Tone, badge, choice, empty, field, more, said, short, tabs, time};
 use super::visit::{Fault, People, Visit};
 
 /// How many rows a list begins with, and how many more it shows at once.
@@ -145,12 +145,12 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.rows.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX)
     }
 
     /// The way to more of a list, or where it goes on.
-    fn more(&self, path: &str, operation: &str) -> Markup {
+    pub(super) fn more(&self, path: &str, operation: &str) -> Markup {
         if self.rows() < ROWS_MAX {
             return more(&ui::address(path, &[("rows", &(self.rows() + ROWS).to_string())]));
         }
@@ -212,117 +212,6 @@ fn approved(people: &People, approval: &Approval) -> Markup {
                     button.quiet { "End it" }
                 }
             }
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct Notifications {
-    channels: Vec<Channel>,
-    notifications: Vec<Notification>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Channel {
-    channel: String,
-    kind: String,
-    target: String,
-    configured: bool,
-    delivered_at: Option<String>,
-    disabled_at: Option<String>,
-    failed_at: Option<String>,
-    error: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Notification {
-    notification: String,
-    channel: String,
-    state: String,
-    urgent: bool,
-    count: i64,
-    opened_at: String,
-    finished_at: Option<String>,
-    error: Option<String>,
-    items: Vec<Item>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    topic: String,
-    event: String,
-    agent: Option<String>,
-    title: Option<String>,
-}
-
-/// Who is told outside of the desk, and how that went.
-pub(super) async fn notifications(visit: Visit, Query(shown): Query<Shown>) -> Result<Response, Fault> {
-    let Notifications { channels, notifications, next_cursor } = visit.ask("desk_notification_list", json!({ "limit": shown.rows() })).await?;
-    let body = html! {
-        h1.unseen { "Notifications" }
-        (tabs(&TABS, "/people/notifications"))
-        div.alone {
-            h2 { "How you are told" }
-            @if channels.is_empty() {
-                (empty("No channel is set up", html! {
-                    p { "The desk tells you in an open tab. To be told elsewhere, name a channel in " code { "deskmate.yaml" } " and start the desk again:" }
-                    pre.block { "notifications:\n  desktop: {}\n  webhooks:\n    - name: team\n      url: https://hooks.example.org/desk\n      secret_file: team.secret" }
-                }))
-            }
-            ul.cards id="channels" { @for channel in &channels { (channelled(channel)) } }
-            @if !notifications.is_empty() {
-                section.part {
-                    h2 { "What was told" }
-                    ul.cards id="notifications" { @for notification in &notifications { (told(notification)) } }
-                    @if next_cursor.is_some() { (shown.more("/people/notifications", "desk_notification_list")) }
-                }
-            }
-        }
-    };
-    shell::show(&visit, Page { title: "Notifications", place: Place::People, topics: "notification job request", body }).await
-}
-
-fn channelled(channel: &Channel) -> Markup {
-    let hidden = html! { input type="hidden" name="channel" value=(channel.channel); };
-    html! {
-        li.card id={ "channel-" (channel.channel) } {
-            h3 { (said(&channel.channel)) }
-            p { (spaced(&channel.kind)) " · " (said(&channel.target)) }
-            p.badges {
-                @if let Some(at) = &channel.disabled_at { (badge(Tone::Alarm, "off")) span.deadline { "since " (time(at)) ", because its receiver said that it is gone" } }
-                @else if !channel.configured { (badge(Tone::Quiet, "no longer configured")) }
-                @else { (badge(Tone::Good, "on")) }
-                @if let Some(at) = &channel.delivered_at { span.deadline { "last arrived " (time(at)) } }
-                @if let Some(at) = &channel.failed_at { span.deadline { "last failed " (time(at)) @if let Some(error) = &channel.error { ": " (said(error)) } } }
-            }
-            div.acts {
-                @if channel.configured {
-                    form data-call="desk_notification_test" data-done="A test is on its way" { (hidden) button.quiet { "Send a test" } }
-                }
-                @if channel.disabled_at.is_some() {
-                    form data-call="desk_notification_enable" data-done="It is on again" { (hidden) button { "Turn it on again" } }
-                }
-            }
-        }
-    }
-}
-
-fn told(notification: &Notification) -> Markup {
-    html! {
-        li.card id={ "notification-" (notification.notification) } {
-            p.badges {
-                (badge(if notification.state == "delivered" { Tone::Good } else { Tone::of_state(&notification.state) }, &notification.state))
-                @if notification.urgent { (badge(Tone::Warning, "urgent")) }
-                span { "through " (said(&notification.channel)) " · " (time(notification.finished_at.as_deref().unwrap_or(&notification.opened_at))) }
-            }
-            ul {
-                @for item in notification.items.iter().take(5) {
-                    li { (spaced(&item.topic)) ": " (said(item.title.as_deref().unwrap_or(&item.event))) @if let Some(agent) = &item.agent { " of " (said(agent)) } }
-                }
-            }
-            @if notification.count > 5 { p.meta { "and " (notification.count - 5) " more" } }
-            @if let Some(error) = &notification.error { p.meta { (said(error)) } }
         }
     }
 }

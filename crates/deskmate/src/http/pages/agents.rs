@@ -79,6 +79,7 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
                 h1 { "Agents" }
                 (badge(if status.mode == "open" { Tone::Warning } else { Tone::Good }, &format!("the desk is {}", status.mode)))
                 a href="/trust" { "Trust, everywhere" }
+                a href="/compliance" { "Compliance" }
             }
             @if status.mode == "open" {
                 p.hint { "No agent is registered: a name is enough, and what agents do is marked as unverified. From the first one that you register, every agent needs its token." }

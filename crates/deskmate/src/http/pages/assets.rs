@@ -18,6 +18,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("desk.svg", "image/svg+xml", include_str!("assets/desk.svg")),
     ("acts.js", SCRIPT, include_str!("assets/acts.js")),
     ("agents.js", SCRIPT, include_str!("assets/agents.js")),
+    ("decide.js", SCRIPT, include_str!("assets/decide.js")),
     ("desk.js", SCRIPT, include_str!("assets/desk.js")),
     ("drafts.js", SCRIPT, include_str!("assets/drafts.js")),
     ("keys.js", SCRIPT, include_str!("assets/keys.js")),

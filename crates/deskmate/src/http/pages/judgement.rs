@@ -49,7 +49,7 @@ pub(super) fn hits(hits: &[Hit]) -> Markup {
         ul.hits {
             @for hit in hits {
                 li {
-                    (badge(if hit.effect == "deny" { Tone::Alarm } else { Tone::Warning }, &hit.effect)) " " (said(&hit.reason))
+                    (badge(Tone::of_effect(&hit.effect), &hit.effect)) " " (said(&hit.reason))
                     @if let Some(field) = &hit.field { " on " code { (said(field)) } }
                     @if hit.failed { " " (badge(Tone::Alarm, "could not be evaluated")) }
                     " " span.meta { "rule " (said(&hit.rule_id)) " of " a href=(address(&hit.policy)) { (said(&hit.policy)) } " v" (hit.version) ", " (spaced(&hit.severity)) }

@@ -5,12 +5,15 @@ mod account;
 mod agents;
 mod assets;
 mod case;
+mod compliance;
+mod decide;
 mod design;
 mod event;
 mod gateway;
 mod inbox;
 mod judgement;
 mod messages;
+mod notifications;
 mod parties;
 mod passkeys;
 mod people;
@@ -48,6 +51,7 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/requests/{id}", get(request::serve))
         .merge(agents::routes())
         .merge(trust::routes())
+        .merge(compliance::routes())
         .merge(policies::routes())
         .merge(record::routes())
         .merge(case::routes())
@@ -59,6 +63,7 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(people::routes())
         .merge(passkeys::routes())
         .merge(design::routes())
+        .route("/decide", get(decide::serve).post(decide::answer))
         .route("/claim", get(session::claim))
         .route("/join", get(session::join))
         .route("/sign-in", get(session::sign_in))

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::Shared;
-use super::account;
 use super::shell::{self, Page, Place};
 use super::ui::{self, Tone, badge, choice, field, more, part, said, spaced, tabs, time};
 use super::visit::{Fault, Visit};
+use super::{account, notifications};
 
 /// How many people a page begins with, and how many more it shows at once.
 const ROWS: usize = 100;
@@ -23,7 +23,7 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/people", get(serve))
         .route("/people/you", get(account::you))
         .route("/people/approvals", get(account::approvals))
-        .route("/people/notifications", get(account::notifications))
+        .route("/people/notifications", get(notifications::serve))
 }
 
 pub(super) const TABS: [(&str, &str); 4] = [

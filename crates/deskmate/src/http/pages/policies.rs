@@ -32,6 +32,11 @@ pub(super) fn routes() -> Router<Shared> {
 /// The pages beside those of single policies: a policy that has the name of one of them is found in another way.
 const TAKEN: [&str; 3] = ["edit", "draft", "why"];
 
+/// What differs between two texts, line by line.
+pub(super) fn difference(old: &str, new: &str) -> Markup {
+    diff::lines(old, new)
+}
+
 /// Where a policy is shown.
 pub(super) fn address(id: &str) -> String {
     with(id, &[])

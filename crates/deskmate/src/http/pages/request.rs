@@ -11,7 +11,7 @@ use super::judgement::{Hit, Reason, hits, reasons};
 use super::shell::{self, Page, Place};
 use super::ui::{self, Tone, badge, block, choice, fact, field, part, percent, plain, said, share, short, spaced, time, words};
 use super::visit::{Fault, People, Person, Visit};
-use super::{trust, workspace};
+use super::{gateway, trust, workspace};
 
 /// When a request that waits is about to expire, in microseconds.
 const SOON: i64 = 60 * 60 * 1_000_000;
@@ -162,6 +162,7 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
                 None if request.kind == "handoff" => (packet(people, request)),
                 None => (what(people, request)),
             }
+            @if request.kind == "tool_call" { (gateway::of_request(visit, &request.request).await) }
             @if let Some(text) = &request.reasoning { (part("Why", words(text))) }
             @if let Some(text) = &request.reversibility { (part("If it goes wrong", words(text))) }
             (judged(request, &lately))
@@ -379,7 +380,12 @@ fn what(people: &People, request: &Request) -> Markup {
             @if let Some(act) = act {
                 p { strong { (said(&act.action)) } " " (said(&act.target)) @if let Some(tool) = &act.tool { " with " code { (said(tool)) } } @if let Some(place) = &act.environment { " in " (said(place)) } }
             }
-            @if !request.changes.is_empty() {
+            @if request.kind == "tool_call" && !request.changes.is_empty() && request.changes.iter().all(|change| change.old.is_none()) {
+                table.diff {
+                    thead { tr { th scope="col" { "Argument" } th scope="col" { "Value" } } }
+                    tbody { @for change in &request.changes { tr { th scope="row" { (said(change.path.trim_start_matches('/'))) } td { @if let Some(new) = &change.new { (ui::value(new)) } } } } }
+                }
+            } @else if !request.changes.is_empty() {
                 table.diff {
                     thead { tr { th scope="col" { "Field" } th scope="col" { @if request.kind == "proposal" { "Now, as the agent says" } @else { "Now" } } th scope="col" { "Then" } } }
                     tbody {

@@ -45,12 +45,22 @@ impl Tone {
         }
     }
 
+    /// The tone of what a rule does.
+    pub(super) fn of_effect(effect: &str) -> Self {
+        match effect {
+            "deny" => Self::Alarm,
+            "allow" => Self::Good,
+            "log" => Self::Quiet,
+            _ => Self::Warning,
+        }
+    }
+
     /// The tone of a state.
     pub(super) fn of_state(state: &str) -> Self {
         match state {
             "approved" | "done" | "completed" | "executing" | "in_progress" | "active" | "act" => Self::Good,
-            "rejected" | "failed" | "revoked" | "deny" => Self::Alarm,
-            "pending" | "ambiguous" | "input_needed" | "escalate" | "suggest" => Self::Warning,
+            "rejected" | "failed" | "revoked" | "deny" | "denied" => Self::Alarm,
+            "pending" | "held" | "ambiguous" | "input_needed" | "escalate" | "suggest" => Self::Warning,
             _ => Self::Quiet,
         }
     }

@@ -87,7 +87,7 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>) -> Result<Resp
             p.meta { "Known since " (time(&agent.created_at)) " · " (activity(&agent)) }
             (acts(&visit, &agent, paused))
             (domains(&agent.agent, &trusted, &used))
-            p.hint { a href=(ui::address("/policies/why", &[("agent", &agent.agent)])) { "Try what it would be answered" } }
+            p.hint { a href=(ui::address("/policies/why", &[("agent", &agent.agent)])) { "Try what it would be answered" } " · " a href=(ui::address("/compliance", &[("agent", &agent.agent)])) { "How it stands against frameworks" } }
             (whole(&used))
             (newest_requests(&agent.agent, &requests))
             (newest_events(&agent.agent, &events))

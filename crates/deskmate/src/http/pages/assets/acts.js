@@ -12,6 +12,9 @@ const SEEN_MS = 400;
 const open = { digest: "", since: 0 };
 let lastUndo = null;
 
+// A mistake that is told in words of its own.
+class Told extends Error {}
+
 // Since when what would be approved is shown: a key or a click that was meant for the one before approves nothing.
 function noteOpen() {
   const digest = document.querySelector("main [name=expected_digest]")?.value ?? "";
@@ -101,6 +104,14 @@ export async function act(operation, input) {
   return answer;
 }
 
+const linesOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+
+function pairOf(line) {
+  const at = line.indexOf("=");
+  if (at < 1) throw new Told(`“${line}” is not of the form NAME=VALUE.`);
+  return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+}
+
 function valueOf(element) {
   const text = element.value;
   switch (element.dataset.as) {
@@ -109,6 +120,10 @@ function valueOf(element) {
       return text.trim() === "" ? undefined : JSON.parse(text);
     case "list":
       return text.split(/[\n,]/).map((item) => item.trim()).filter(Boolean);
+    case "lines":
+      return linesOf(text);
+    case "pairs":
+      return linesOf(text).length ? Object.fromEntries(linesOf(text).map(pairOf)) : undefined;
     case "later":
       return new Date(Date.now() + Number(text) * 60000).toISOString();
     case "moment":
@@ -137,9 +152,9 @@ function inputOf(form) {
     let value;
     try {
       value = element.dataset.original !== undefined && isUntouched(element) ? JSON.parse(element.dataset.original) : valueOf(element);
-    } catch {
+    } catch (error) {
       element.focus();
-      throw new Error(`${element.labels?.[0]?.textContent ?? element.name} is not valid JSON.`);
+      throw error instanceof Told ? error : new Error(`${element.labels?.[0]?.textContent ?? element.name} is not valid JSON.`);
     }
     if (value === undefined) continue;
     const dot = element.name.indexOf(".");
@@ -170,8 +185,9 @@ function failed(form, error) {
   form.dispatchEvent(new CustomEvent("failed", { bubbles: true, detail: { error } }));
 }
 
-// An approval that did not approve yet, or nothing any more.
-function outcome({ approved, state }) {
+// An approval that did not approve yet, or nothing any more; a message that did not arrive.
+function outcome({ approved, state, arrived, why }) {
+  if (arrived === false) return `It did not arrive: ${why}`;
   if (approved !== false) return undefined;
   return state === "pending" ? "Your approval counts; more people are needed" : `Not approved: it is ${state}`;
 }
@@ -194,7 +210,7 @@ async function submit(form) {
     } else {
       const said = outcome(answer) ?? done;
       if (undo && said === done) toast(said, { act: offerUndo(undo, input), label: "Undo", seconds: SECONDS.undo });
-      else toast(said);
+      else toast(said, answer.arrived === false ? { tone: "alarm", seconds: 12 } : {});
       form.dispatchEvent(new CustomEvent("done", { bubbles: true, detail: { answer } }));
       const details = form.closest("details");
       if (details) details.open = false;

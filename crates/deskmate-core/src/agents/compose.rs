@@ -1,0 +1,396 @@
+//! From a sketch to steps that run. What the desk can do becomes a step; what it cannot (a mailbox, a database, a summary) becomes a
+//! need, with what to mount or to fill in, and the steps behind it work on `{{input.items}}` until then.
+
+use serde_json::{Map, Value, json};
+
+use super::model::Need;
+use super::sentence::{Sketch, Step as Said};
+use super::step::Step;
+use crate::call::Cx;
+use crate::{Result, gateway};
+
+/// What came of a sketch.
+#[derive(Default)]
+pub(super) struct Composed {
+    pub(super) steps: Vec<Step>,
+    pub(super) params: Map<String, Value>,
+    pub(super) needs: Vec<Need>,
+    pub(super) assumed: Vec<String>,
+}
+
+/// Words by which a class of texts is known if nobody gives others.
+const CLASSES: &[(&str, &[&str], &[&str])] = &[
+    (
+        "negative",
+        &["negative", "complaint", "complaints", "angry", "unhappy", "dissatisfied"],
+        &[
+            "terrible",
+            "awful",
+            "bad",
+            "disappointed",
+            "disappointing",
+            "angry",
+            "complaint",
+            "refund",
+            "broken",
+            "worst",
+            "unacceptable",
+            "not working",
+            "cancel",
+        ],
+    ),
+    ("urgent", &["urgent", "critical", "emergency"], &["urgent", "urgently", "asap", "immediately", "emergency", "critical", "deadline", "outage", "down"]),
+    ("spam", &["spam", "abusive", "offensive"], &["viagra", "casino", "lottery", "winner", "crypto", "free money", "click here", "unsubscribe"]),
+    ("positive", &["positive", "praise", "happy"], &["great", "excellent", "thanks", "thank you", "love", "perfect", "happy"]),
+];
+
+/// What a step of a sentence needs of a mounted server: the words that a tool's name has, and what it is for.
+const TOOLS: &[(&str, &[&[&str]], &str)] = &[
+    (
+        "read_mail",
+        &[&["mail", "email", "emails", "mails", "gmail", "outlook", "imap", "inbox", "messages"], &["read", "list", "search", "get", "fetch", "find"]],
+        "reads mail",
+    ),
+    ("send_mail", &[&["mail", "email", "emails", "gmail", "outlook", "smtp"], &["send", "reply"]], "sends mail"),
+    ("draft", &[&["mail", "email", "gmail", "outlook", "draft"], &["draft", "create"]], "drafts mail"),
+    ("query_database", &[&["query", "select", "sql"]], "asks a database"),
+    ("read_chat", &[&["slack", "teams", "discord", "chat", "channel", "telegram"], &["read", "list", "history", "get", "search"]], "reads a chat"),
+    ("post_chat", &[&["slack", "teams", "discord", "chat", "channel", "telegram"], &["post", "send"]], "posts to a chat"),
+    ("read_calendar", &[&["calendar", "events", "event"], &["read", "list", "get", "search"]], "reads a calendar"),
+    (
+        "read_records",
+        &[&["record", "records", "issues", "issue", "tickets", "ticket", "deals", "contacts", "crm", "comments"], &["read", "list", "search", "get", "query"]],
+        "reads these records",
+    ),
+    (
+        "update_records",
+        &[&["record", "records", "issue", "ticket", "deal", "contact", "crm", "calendar", "event"], &["update", "create", "set", "edit", "write", "add"]],
+        "changes these records",
+    ),
+    ("call_api", &[&["http", "api", "fetch", "request"]], "calls this interface"),
+    ("publish", &[&["publish", "post", "tweet", "blog"]], "publishes"),
+    ("pay", &[&["pay", "payment", "payments", "refund", "charge", "invoice"]], "moves money"),
+    ("deploy", &[&["deploy", "release", "rollout"]], "deploys"),
+    ("summarise", &[&["summarize", "summarise", "summary"]], "summarises"),
+    ("translate", &[&["translate", "translation"]], "translates"),
+    ("extract", &[&["extract", "parse"]], "extracts this"),
+    ("transform", &[&["transform", "convert", "clean"]], "transforms this"),
+    ("analyse", &[&["analyse", "analyze", "analysis"]], "analyses this"),
+    ("moderate", &[&["moderate", "moderation"]], "moderates"),
+];
+
+struct Builder<'s> {
+    sketch: &'s Sketch,
+    text: String,
+    made: Composed,
+    /// The list that the next step works on, as a path.
+    items: Option<String>,
+    /// What of an item is its text.
+    field: Option<&'static str>,
+    /// The class that was asked for, once items are classified.
+    class: Option<String>,
+    /// The text that was made last.
+    said: Option<String>,
+}
+
+/// Makes steps of a sketch.
+pub(super) fn compose(cx: &mut Cx<'_, '_>, sketch: &Sketch, description: &str, given: &Map<String, Value>) -> Result<Composed> {
+    let made = Composed { params: given.clone(), ..Composed::default() };
+    let mut builder = Builder { sketch, text: description.to_owned(), made, items: None, field: None, class: None, said: None };
+    // A sentence may name what goes out before what it is made of: "forward negative cases". Reading comes first, sending last.
+    let mut in_order: Vec<&Said> = sketch.steps.iter().collect();
+    in_order.sort_by_key(|said| rank(&said.kind));
+    for said in in_order {
+        builder.step(cx, said)?;
+    }
+    if sketch.steps.is_empty() {
+        let what = "no step was understood: say what it reads, what it does with it and where that goes, or give steps with agents_update_agent".to_owned();
+        builder.made.needs.push(Need { what, param: None, words: String::new() });
+    }
+    Ok(builder.made)
+}
+
+/// When a step has its turn: what reads, what works on it, what makes a text of it, what brings it somewhere.
+fn rank(kind: &str) -> u8 {
+    match kind {
+        "fetch_url" | "query_database" | "call_api" => 0,
+        kind if kind.starts_with("read_") => 0,
+        "write_report" | "draft" => 2,
+        "send_mail" | "post_chat" | "notify" | "publish" | "hand_to_person" | "write_files" | "update_records" | "pay" | "deploy" | "delete" | "back_up"
+        | "organise_files" => 3,
+        _ => 1,
+    }
+}
+
+/// Something in the text that is a path of a file.
+fn path_in(text: &str) -> Option<String> {
+    const ENDS: [&str; 10] = [".csv", ".txt", ".md", ".json", ".jsonl", ".log", ".tsv", ".html", ".xml", ".yaml"];
+    let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'', '`', ',', ';', '(', ')', ':', '“', '”']).trim_end_matches('.'));
+    let is_path = |word: &&str| {
+        let lower = word.to_lowercase();
+        !lower.contains("://") && !lower.contains('@') && (ENDS.iter().any(|end| lower.ends_with(end)) && lower.len() > 4)
+    };
+    words.into_iter().find(is_path).map(str::to_owned)
+}
+
+/// Whether the name of a file ends so.
+fn ends(path: &str, with: &str) -> bool {
+    std::path::Path::new(path).extension().is_some_and(|end| end.eq_ignore_ascii_case(with))
+}
+
+fn url_in(text: &str) -> Option<String> {
+    let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'', '`', ',', ';', '(', ')', '“', '”']).trim_end_matches(['.', ':']));
+    words.into_iter().find(|word| word.starts_with("https://") || word.starts_with("http://")).map(str::to_owned)
+}
+
+impl Builder<'_> {
+    /// A name for a step that none has yet.
+    fn id(&self, wanted: &str) -> String {
+        let taken = |id: &str| self.made.steps.iter().any(|step| step.id == id);
+        let mut number = 1;
+        let mut id = wanted.to_owned();
+        while taken(&id) {
+            number += 1;
+            id = format!("{wanted}_{number}");
+        }
+        id
+    }
+
+    fn add(&mut self, wanted: &str, does: &str, with: Value) -> String {
+        let id = self.id(wanted);
+        let mut fields = Map::new();
+        fields.insert("id".to_owned(), Value::from(id.clone()));
+        fields.insert("do".to_owned(), Value::from(does));
+        fields.insert("with".to_owned(), with);
+        // A step of ours is always one.
+        if let Ok(step) = serde_json::from_value(Value::Object(fields)) {
+            self.made.steps.push(step);
+        }
+        id
+    }
+
+    fn need(&mut self, param: Option<&str>, what: &str, words: &str) {
+        let is_given = param.is_some_and(|param| self.made.params.get(param).is_some_and(|value| !value.is_null()));
+        let is_there = |need: &Need| need.what == what || (param.is_some() && need.param.as_deref() == param);
+        if !is_given && !self.made.needs.iter().any(is_there) {
+            self.made.needs.push(Need { what: what.to_owned(), param: param.map(str::to_owned), words: words.to_owned() });
+        }
+    }
+
+    /// A parameter with what the sentence says for it, or a need.
+    fn param(&mut self, name: &str, found: Option<String>, what: &str, words: &str) {
+        if let Some(found) = found
+            && !self.made.params.contains_key(name)
+        {
+            self.made.params.insert(name.to_owned(), Value::from(found));
+        }
+        self.need(Some(name), what, words);
+    }
+
+    /// What it is for, as words of a step: nothing in it stands for a value.
+    fn task(&self) -> String {
+        self.sketch.task.replace("{{", "{ {").chars().take(300).collect()
+    }
+
+    fn items(&self) -> String {
+        self.items.clone().unwrap_or_else(|| "{{input.items}}".to_owned())
+    }
+
+    fn step(&mut self, cx: &mut Cx<'_, '_>, said: &Said) -> Result<()> {
+        match said.kind.as_str() {
+            "read_files" => self.read_files(said),
+            "fetch_url" => {
+                self.param("url", url_in(&self.text.clone()), "params.url: the page that it reads", &said.words);
+                let id = self.add("page", "workspace_browse_web", json!({ "url": "{{params.url}}" }));
+                let lines = self.add("lines", "lines", json!({ "text": format!("{{{{steps.{id}.text}}}}") }));
+                self.items = Some(format!("{{{{steps.{lines}.items}}}}"));
+                self.said = Some(format!("{{{{steps.{id}.text}}}}"));
+            }
+            "classify" => self.classify(said),
+            "filter" => self.filter(said),
+            "analyse" if self.items.is_some() => {
+                let id = self.add("count", "count", json!({ "items": self.items() }));
+                self.said = Some(format!("{{{{steps.{id}.count}}}} items"));
+                self.made.assumed.push(format!("\"{}\" is counting, because the desk reckons with nothing else by itself", said.words));
+            }
+            "write_report" => {
+                let id = self.report();
+                self.said = Some(format!("{{{{steps.{id}.text}}}}"));
+            }
+            "write_files" => {
+                let text = self.text_so_far();
+                self.param("output", None, "params.output: the file that it writes, such as reports/today.md", &said.words);
+                let plan = self.add(
+                    "plan",
+                    "workspace_change_plan",
+                    json!({ "steps": [{ "action": "write", "to": "{{params.output}}", "text": text }], "reasoning": self.task() }),
+                );
+                self.carry_out(&plan);
+            }
+            "organise_files" => {
+                self.param("folder", None, "params.folder: the folder that it tidies", &said.words);
+                let plan = self.add("plan", "workspace_organize_plan", json!({ "root": "{{params.folder}}", "reasoning": self.task() }));
+                self.carry_out(&plan);
+            }
+            "back_up" => {
+                self.param("from", path_in(&self.text.clone()), "params.from: what is copied", &said.words);
+                self.param("to_folder", None, "params.to_folder: where the copy goes, beneath a root of the desk", &said.words);
+                let steps = json!([{ "action": "copy", "from": "{{params.from}}", "to": "{{params.to_folder}}/{{run.id}}" }]);
+                let plan = self.add("plan", "workspace_change_plan", json!({ "steps": steps, "reasoning": self.task() }));
+                self.carry_out(&plan);
+            }
+            "delete" if self.sketch.source.as_ref().is_some_and(|source| matches!(source.kind.as_str(), "files" | "logs" | "spreadsheet")) => {
+                self.param("path", path_in(&self.text.clone()), "params.path: what goes to the trash", &said.words);
+                let plan = self.add("plan", "workspace_soft_delete", json!({ "path": "{{params.path}}", "reasoning": self.task() }));
+                self.carry_out(&plan);
+            }
+            "notify" => self.notify(cx, said),
+            "hand_to_person" => self.hand_over(said),
+            kind => self.by_tool(cx, kind, said)?,
+        }
+        Ok(())
+    }
+
+    fn read_files(&mut self, said: &Said) {
+        let found = path_in(&self.text.clone());
+        self.param("path", found, "params.path: the file that it reads, beneath a root of the desk", &said.words);
+        let id = self.add("file", "workspace_read_file", json!({ "path": "{{params.path}}" }));
+        let text = format!("{{{{steps.{id}.text}}}}");
+        let path = self.made.params.get("path").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let is_table = ends(&path, "csv") || (path.is_empty() && self.sketch.source.as_ref().is_some_and(|source| source.kind == "spreadsheet"));
+        let rows = if is_table {
+            self.add("rows", "parse", json!({ "text": text, "as": "csv" }))
+        } else if ends(&path, "jsonl") {
+            self.add("rows", "parse", json!({ "text": text, "as": "json_lines" }))
+        } else {
+            self.add("lines", "lines", json!({ "text": text }))
+        };
+        self.field = None;
+        self.items = Some(format!("{{{{steps.{rows}.items}}}}"));
+        self.said = Some(text);
+    }
+
+    fn classify(&mut self, said: &Said) {
+        let lower = self.text.to_lowercase();
+        let has = |word: &&str| lower.split(|letter: char| !letter.is_alphanumeric()).any(|own| own == *word);
+        let named: Vec<&(&str, &[&str], &[&str])> = CLASSES.iter().filter(|(_, names, _)| names.iter().any(has)).collect();
+        if !named.is_empty() && !self.made.params.contains_key("classes") {
+            let classes: Map<String, Value> = named.iter().map(|(class, _, words)| ((*class).to_owned(), json!(words))).collect();
+            self.made.params.insert("classes".to_owned(), Value::Object(classes));
+            self.made.assumed.push("the word lists of params.classes, by which texts are told apart: look at them and change them".to_owned());
+        }
+        self.class = named.first().map(|(class, ..)| (*class).to_owned());
+        self.need(Some("classes"), "params.classes: for each class the words by which it is known, such as {\"negative\": [\"refund\"]}", &said.words);
+        let mut with = json!({ "items": self.items(), "classes": "{{params.classes}}" });
+        if let (Some(field), Some(fields)) = (self.field, with.as_object_mut()) {
+            fields.insert("field".to_owned(), Value::from(field));
+        }
+        let id = self.add("classified", "classify", with);
+        self.items = Some(format!("{{{{steps.{id}.items}}}}"));
+    }
+
+    fn filter(&mut self, said: &Said) {
+        let is_classified = self.made.steps.iter().any(|step| step.does == "classify");
+        if is_classified {
+            let class = self.class.clone();
+            self.param("keep", class, "params.keep: the class that is kept", &said.words);
+            let keep = json!({ "value": "{{item.class}}", "is": "equal", "than": "{{params.keep}}" });
+            let id = self.add("kept", "filter", json!({ "items": self.items(), "keep": keep }));
+            self.items = Some(format!("{{{{steps.{id}.items}}}}"));
+        } else if self.made.steps.iter().any(|step| step.does == "lines") {
+            self.need(Some("keep"), "params.keep: the words that a line has to have to be kept", &said.words);
+            let keep = json!({ "value": "{{item}}", "is": "contains", "than": "{{params.keep}}" });
+            let id = self.add("kept", "filter", json!({ "items": self.items(), "keep": keep }));
+            self.items = Some(format!("{{{{steps.{id}.items}}}}"));
+        } else {
+            self.need(None, "which items are kept: give steps with a filter on a field of theirs", &said.words);
+        }
+    }
+
+    /// The text that a message or a file is made of.
+    fn text_so_far(&mut self) -> String {
+        if let Some(said) = self.said.clone() {
+            return said;
+        }
+        let id = self.report();
+        format!("{{{{steps.{id}.text}}}}")
+    }
+
+    fn report(&mut self) -> String {
+        let items = self.items();
+        let body = self.said.clone().unwrap_or(items);
+        let task = self.task();
+        self.add("report", "text", json!({ "text": format!("{task}\n\n{body}") }))
+    }
+
+    fn notify(&mut self, cx: &Cx<'_, '_>, said: &Said) {
+        // "Tell me" is whoever asked, where that is a person.
+        let lower = format!(" {} ", said.words.to_lowercase());
+        let is_me = lower.contains(" me ") || self.text.to_lowercase().split(|letter: char| !letter.is_alphabetic()).any(|word| word == "me");
+        let me = (is_me && cx.actor.is_person()).then(|| cx.actor.id.clone());
+        self.param("to", me, "params.to: the agent or person who is told", &said.words);
+        let content = self.text_so_far();
+        let id = self.add("tell", "bridge_send_message", json!({ "to": "{{params.to}}", "content": content }));
+        self.only_if_any(&id);
+    }
+
+    fn hand_over(&mut self, said: &Said) {
+        let with = json!({
+            "domain": "desk.agents",
+            "reason": self.task(),
+            "confidence": 0.5,
+            "attempted_actions": "[]",
+            "context": { "items": self.items() },
+            "goal": said.words.replace("{{", "{ {"),
+        });
+        let id = self.add("hand_over", "cowork_handoff", with);
+        self.only_if_any(&id);
+    }
+
+    /// Nobody is told of nothing.
+    fn only_if_any(&mut self, id: &str) {
+        let Some(items) = self.items.clone() else { return };
+        let when = serde_json::from_value(json!({ "value": items, "is": "not_empty" })).ok();
+        if let Some(step) = self.made.steps.iter_mut().find(|step| step.id == id) {
+            step.when = when;
+        }
+    }
+
+    /// A plan is carried out once a person has approved it.
+    fn carry_out(&mut self, plan: &str) {
+        self.add("decided", "cowork_wait_for_decision", json!({ "request_id": format!("{{{{steps.{plan}.request_id}}}}") }));
+        self.add("done", "workspace_execute_plan", json!({ "plan_id": format!("{{{{steps.{plan}.plan_id}}}}") }));
+    }
+
+    /// What only a mounted server can do: its tool if there is exactly one that fits, else a need.
+    fn by_tool(&mut self, cx: &mut Cx<'_, '_>, kind: &str, said: &Said) -> Result<()> {
+        let known = TOOLS.iter().find(|(known, ..)| *known == kind);
+        let found = match known {
+            Some((_, words, _)) => gateway::tools_like(cx, words)?,
+            None => Vec::new(),
+        };
+        let does = known.map_or("does this", |(.., does)| does);
+        if let [(mount, tool, required)] = found.as_slice() {
+            let name = format!("{kind}_arguments");
+            if !required.is_empty() {
+                self.need(Some(&name), &format!("params.{name}: what {mount} {tool} is called with; it has to have {}", required.join(", ")), &said.words);
+            } else if !self.made.params.contains_key(&name) {
+                self.made.params.insert(name.clone(), json!({}));
+            }
+            let arguments = format!("{{{{params.{name}}}}}");
+            let id = self.add(kind, "gateway_call", json!({ "mount": mount, "tool": tool, "arguments": arguments, "reasoning": self.task() }));
+            self.items = Some(format!("{{{{steps.{id}.result.structuredContent.items}}}}"));
+            self.said = None;
+            self.made.assumed.push(format!("{mount} {tool} {does}, because it is the only tool behind this desk whose name says so"));
+            return Ok(());
+        }
+        let what = if found.is_empty() {
+            format!("a tool that {does}: mount a server that has one, and give a gateway_call step for \"{}\"", said.words)
+        } else {
+            let all: Vec<String> = found.iter().take(5).map(|(mount, tool, _)| format!("{mount} {tool}")).collect();
+            format!("which tool {does} ({}): give a gateway_call step for \"{}\"", all.join(", "), said.words)
+        };
+        self.need(None, &what, &said.words);
+        Ok(())
+    }
+}

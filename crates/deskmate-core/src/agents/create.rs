@@ -1,0 +1,289 @@
+//! Making an agent: of one sentence, of a template, or of what is given piece by piece.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::attach::{self, Shown};
+use super::define::{AgentOut, check, free_name, name_of, own_name, runner_of, timing};
+use super::model::{Budget, Definition, IfMissed, Need, Runner, Status};
+use super::rows::{self, AgentRow};
+use super::runner::Language;
+use super::schedule::Schedule;
+use super::sentence::{self, DESCRIPTION_BYTES_MAX, Given, Match, Sketch};
+use super::step::Step;
+use super::{MADE, compose, guard, template};
+use crate::call::Cx;
+use crate::limits::{AGENTS_MAX, CONTENT_BYTES_MAX};
+use crate::{Error, Result, check_text, format_time};
+
+/// Make an agent that the desk runs. One sentence is enough: its name, schedule, steps, limits and policies are read out of it, by
+/// words and not by a model, and the answer says what was not understood and what it still needs. What is given beside the sentence
+/// counts more. It stays a draft until it is deployed. Its steps are operations of the desk, called as that agent, each decided like
+/// any other act.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct CreateAgent {
+    /// What it is for, in a sentence or a short paragraph; only with a template it may be left out.
+    description: Option<String>,
+    /// Its name: letters, digits, '-' and '_'; made from the description if not given.
+    name: Option<String>,
+    /// Make it from this template, such as `email-assistant`; agents_list_templates shows them. Values for its gaps go into `params`.
+    template: Option<String>,
+    /// What it does, one step after another; read out of the description if not given.
+    steps: Option<Vec<Step>>,
+    /// Values that its steps use as `{{params.NAME}}`.
+    #[serde(default)]
+    params: Map<String, Value>,
+    /// The policies that hold for it: names of policies of the desk, or of templates; chosen by the description if not given.
+    policies: Option<Vec<String>>,
+    /// What it does, where that is not steps: `{"kind": "command", "command": ["python3", "main.py"], "files": {"main.py": "…"}}` or
+    /// `{"kind": "cli", "client": "claude-code", "prompt": "…"}` (also `codex`, `gemini`), both with `given` (environment, network,
+    /// read, if_interrupted).
+    #[schemars(with = "Option<Map<String, Value>>")]
+    runner: Option<Runner>,
+    /// Makes a small project in this language, with a test, instead of steps: python, typescript, javascript or go.
+    language: Option<Language>,
+    /// When it runs by itself, as cron: five fields, or six with seconds first; or a short name such as `@daily`. Read out of the
+    /// description if not given; an empty text for none.
+    schedule: Option<String>,
+    /// The time zone of the schedule, such as `Europe/Berlin`; UTC if not given.
+    time_zone: Option<String>,
+    /// Each run is put off by up to so many seconds, always the same ones for this agent.
+    #[serde(default)]
+    jitter_seconds: u32,
+    /// What happens to moments that went by while the desk was away; `skip` if not given.
+    #[serde(default)]
+    missed: IfMissed,
+    /// Whether a run may begin while the one before is still under way.
+    #[serde(default)]
+    overlap: bool,
+    /// Whether deploying it waits for people whatever the trust.
+    #[serde(default)]
+    approval_required: bool,
+    /// What a run may use up.
+    budget: Option<Budget>,
+    /// Whether its runs may start other agents.
+    #[serde(default)]
+    may_start: bool,
+}
+
+/// An agent that was made, with what was read out of its description.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Made {
+    /// All of this in words, for people.
+    message: String,
+    #[serde(flatten)]
+    agent: AgentOut,
+    /// When it would run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<WouldRun>,
+    /// The policies that hold for it, each with its reason.
+    policies: Vec<Shown>,
+    /// Templates that are like it, the best first.
+    templates: Vec<Match>,
+    /// What it needs before it can be deployed.
+    needs: Vec<Need>,
+    /// What the description left open, and how it was taken.
+    assumed: Vec<String>,
+    /// What of the description was not understood.
+    not_understood: Vec<String>,
+    /// What to do next.
+    next_steps: Vec<String>,
+}
+
+/// When an agent would run.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct WouldRun {
+    /// The cron expression.
+    cron: String,
+    /// The time zone.
+    time_zone: String,
+    /// In words.
+    says: String,
+    /// The next three moments.
+    next_runs: Vec<String>,
+}
+
+/// What a description says, and what of it is only assumed.
+struct Read {
+    sketch: Option<Sketch>,
+    template: Option<&'static template::AgentTemplate>,
+    description: String,
+    not_understood: Vec<String>,
+}
+
+fn read(input: &CreateAgent) -> Result<Read> {
+    let template = match input.template.as_deref() {
+        None => None,
+        Some(name) => Some(template::agent(name).ok_or_else(|| {
+            let all: Vec<&str> = template::agents().iter().map(|template| template.id.as_str()).collect();
+            Error::invalid("template", format!("there is no template {name:?}; there are {}", all.join(", ")))
+        })?),
+    };
+    let description = match (&input.description, template) {
+        (Some(description), _) => description.clone(),
+        (None, Some(template)) => template.task.clone(),
+        (None, None) => return Err(Error::invalid("description", "must say what the agent is for")),
+    };
+    check_text("description", &description, CONTENT_BYTES_MAX)?;
+    if description.trim().is_empty() {
+        return Err(Error::invalid("description", "must say what the agent is for"));
+    }
+    // A template says what such an agent does; the description says more about this one.
+    let text = match template {
+        Some(template) if input.description.is_some() => format!("{} {description}", template.task),
+        _ => description.clone(),
+    };
+    if text.len() > DESCRIPTION_BYTES_MAX {
+        if input.steps.is_none() {
+            return Err(Error::invalid("description", format!("is longer than the {DESCRIPTION_BYTES_MAX} bytes that are read for steps"))
+                .hint("say it in a short paragraph, or give steps"));
+        }
+        let why = "the description is too long to be read; only what was given beside it counts".to_owned();
+        return Ok(Read { sketch: None, template, description, not_understood: vec![why] });
+    }
+    let sketch = sentence::sketch(&text, &Given::default(), "UTC")?;
+    let not_understood = sketch.not_understood.clone();
+    Ok(Read { sketch: Some(sketch), template, description, not_understood })
+}
+
+/// The policies that hold for it: those that were given, or those that the description and the template ask for.
+fn policies(cx: &mut Cx<'_, '_>, input: &CreateAgent, read: &Read, definition: &mut Definition) -> Result<()> {
+    if let Some(given) = &input.policies {
+        for id in given {
+            attach::put(definition, attach::find(cx, "policies", id, &Map::new(), "it was given")?)?;
+        }
+        return Ok(());
+    }
+    for id in read.template.iter().flat_map(|template| &template.policies) {
+        let why = format!("it belongs to the template {}", read.template.map_or("", |template| template.id.as_str()));
+        attach::put(definition, attach::find(cx, "policies", id, &Map::new(), &why)?)?;
+    }
+    for chosen in read.sketch.iter().flat_map(|sketch| &sketch.policies) {
+        // Who gives the steps knows what it does; then what agents like it often have does not count.
+        let is_by_likeness = chosen.why.starts_with("it goes with agents such as");
+        let is_there = definition.policies.iter().any(|held| held.policy.id == chosen.template);
+        if !(is_there || is_by_likeness && input.steps.is_some()) {
+            attach::put(definition, attach::find(cx, "policies", &chosen.template, &chosen.values, &chosen.why)?)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn create(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Made> {
+    guard::not_from_a_run(cx)?;
+    let count: i64 = cx.tx.one("select count(*) from agent_definition where deleted_at is null", &[])?.get(0)?;
+    if count >= AGENTS_MAX {
+        return Err(Error::limited(format!("there are {AGENTS_MAX} agents already"), 60_000).hint("delete those that nobody needs"));
+    }
+    let read = read(&input)?;
+    let planned = read.sketch.as_ref().and_then(|sketch| sketch.schedule.clone());
+    let mut assumed: Vec<String> = Vec::new();
+    let (cron, zone) = match (input.schedule.clone(), input.time_zone.clone()) {
+        (Some(cron), zone) if cron.trim().is_empty() => (None, zone),
+        (Some(cron), zone) => (Some(cron), zone),
+        (None, zone) => {
+            assumed.extend(planned.iter().flat_map(|planned| planned.assumed.clone()));
+            (planned.as_ref().map(|planned| planned.cron.clone()), zone.or_else(|| planned.as_ref().map(|planned| planned.time_zone.clone())))
+        }
+    };
+    let schedule = timing(cron, zone, input.jitter_seconds, input.missed, input.overlap)?;
+    let given = std::mem::take(&mut input.params);
+    let is_program = input.runner.is_some() || input.language.is_some();
+    let composed = match (&input.steps, &read.sketch) {
+        (None, Some(sketch)) if !is_program => compose::compose(cx, sketch, &read.description, &given)?,
+        (steps, _) => compose::Composed { steps: steps.clone().unwrap_or_default(), params: given, ..compose::Composed::default() },
+    };
+    assumed.extend(composed.assumed);
+    let mut budget = input.budget.clone().unwrap_or_default();
+    let calls = read.sketch.iter().flat_map(|sketch| &sketch.limits).find(|limit| limit.what == "calls" && limit.per.as_deref() == Some("run"));
+    if let (None, Some(most)) = (&input.budget, calls.and_then(|limit| sentence::whole(limit.most))) {
+        budget.calls = most.clamp(1, 100_000);
+    }
+    let asks = read.template.is_some_and(|template| template.approval) || read.sketch.as_ref().is_some_and(|sketch| sketch.approval.is_some());
+    let mut definition = Definition {
+        task: read.description.clone(),
+        runner: runner_of(composed.steps, input.runner.take(), input.language, &read.description)?,
+        schedule,
+        approval_required: input.approval_required || asks,
+        budget,
+        template: read.template.map(|template| template.id.clone()),
+        params: composed.params,
+        may_start: input.may_start,
+        policies: Vec::new(),
+        needs: composed.needs,
+    };
+    policies(cx, &input, &read, &mut definition)?;
+    check(&definition)?;
+    let agent = if let Some(name) = &input.name {
+        own_name(cx, name)?
+    } else {
+        let wanted = read.sketch.as_ref().map_or_else(|| name_of(&read.description), |sketch| sketch.name.clone());
+        free_name(cx, if wanted.is_empty() { "agent" } else { &wanted })?
+    };
+    let (_, digest) = rows::sealed(&definition)?;
+    let now = cx.now();
+    let row = AgentRow {
+        id: cx.new_id(),
+        agent,
+        status: Status::Draft,
+        version: 1,
+        digest,
+        definition,
+        creator_kind: cx.actor.kind,
+        creator: cx.actor.id.clone(),
+        due_at: None,
+        request: None,
+        created_at: now,
+        updated_at: now,
+        deployed_at: None,
+        deleted_at: None,
+    };
+    rows::insert(cx, &row)?;
+    rows::tell(cx, &row, MADE, json!({ "definition": row.definition.for_agents() }))?;
+    let templates = read.sketch.map(|sketch| sketch.templates.into_iter().take(3).collect()).unwrap_or_default();
+    told(cx, &row, templates, assumed, read.not_understood)
+}
+
+/// What was made, for people and programs.
+fn told(cx: &Cx<'_, '_>, row: &AgentRow, templates: Vec<Match>, assumed: Vec<String>, not_understood: Vec<String>) -> Result<Made> {
+    let definition = &row.definition;
+    let schedule = match &definition.schedule {
+        None => None,
+        Some(timing) => {
+            let read = Schedule::read(&timing.cron, &timing.time_zone)?;
+            let next_runs = read.next(cx.now(), 3).into_iter().map(format_time).collect();
+            Some(WouldRun { cron: timing.cron.clone(), time_zone: timing.time_zone.clone(), says: read.words(), next_runs })
+        }
+    };
+    let shown: Vec<Shown> = definition.policies.iter().map(|held| Shown::of(held, !cx.actor.is_agent())).collect();
+    let needs: Vec<Need> = definition.open_needs().cloned().collect();
+    let mut next_steps = Vec::new();
+    let steps = definition.runner.steps();
+    if !needs.is_empty() || (steps.is_empty() && !definition.runner.is_program()) {
+        next_steps.push("fill in what it needs with agents_update_agent".to_owned());
+    }
+    next_steps.push("look at what it would do with agents_test_agent".to_owned());
+    next_steps.push("let it run with agents_deploy_agent".to_owned());
+    let mut lines = vec![format!("{} is a draft ({}).", row.agent, row.id), format!("Task: {}", definition.task)];
+    lines.push(match &schedule {
+        Some(schedule) => format!("Runs {}; next: {}", schedule.says, schedule.next_runs.join(", ")),
+        None => "Runs when somebody starts it.".to_owned(),
+    });
+    if definition.approval_required {
+        lines.push("An agent that deploys it waits for a person.".to_owned());
+    }
+    lines.extend(steps.iter().enumerate().map(|(number, step)| format!("{}. {}: {}", number + 1, step.id, step.does)));
+    lines.extend(shown.iter().map(|policy| format!("Policy {}: {}", policy.id, policy.reason)));
+    lines.extend(templates.iter().map(|template: &Match| format!("Like the template {}", template.id)));
+    lines.extend(needs.iter().map(|need| format!("Needs {}", need.what)));
+    lines.extend(assumed.iter().map(|assumed| format!("Assumed: {assumed}")));
+    lines.extend(not_understood.iter().map(|unclear| format!("Not understood: {unclear}")));
+    lines.push(format!("Next: {}.", next_steps.join("; ")));
+    let message = lines.join("\n");
+    let agent = AgentOut::of(row, cx)?;
+    Ok(Made { message, agent, schedule, policies: shown, templates, needs, assumed, not_understood, next_steps })
+}

@@ -1,0 +1,568 @@
+//! What an agent would do: its real steps, with effects replaced by what was intended, and mock data in the place of what would have
+//! come back. Every intended act is decided like a real one; nothing is counted, and no trust moves.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use deskmate_db::args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::model::{Cause, RunState, Runner, Status};
+use super::rows::{self, AgentRow};
+use super::step::{self, OnError, Step};
+use super::value::{self, Scope};
+use super::{TESTED, gate, guard, run, sentence};
+use crate::call::{Cx, Effect as OpEffect, Registry, Toolset};
+use crate::limits::{AGENT_ITEMS_MAX, CONTENT_BYTES_MAX};
+use crate::policy::{Act, Decision, Effect, Mode, Severity};
+use crate::record::Event;
+use crate::request::{self, Requester};
+use crate::{Code, Error, Result, check_text, format_time, gateway, hex, meter, redact, workspace};
+
+/// How many intended acts a test decides; what comes after is counted only.
+const ACTS_MAX: usize = 200;
+/// How many past runs an estimate is made of.
+const RUNS_LOOKED_AT: i64 = 50;
+
+static OPERATIONS: LazyLock<BTreeMap<String, (Toolset, &'static str, OpEffect)>> =
+    LazyLock::new(|| Registry::new().all().map(|op| (op.full_name(), (op.toolset, op.name, op.effect))).collect());
+
+/// Try an agent without effects: its real steps run, mock data stands in for what operations would answer, and every act that it
+/// intends is decided by what is in force, without counting it. The result is kept for what the agent is now; a policy can ask for a
+/// passed one before it is deployed. With `dryRun: false` a deployed agent runs once for real, as a run that is marked as a test.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct TestAgent {
+    /// The agent's id or name.
+    agent_id: String,
+    /// What is tried, in words; steps see it as `{{input.scenario}}`.
+    scenario: String,
+    /// What steps give, by the id of the step or the name of its operation; `input` is what the run would be started with.
+    #[serde(default)]
+    mock_data: Map<String, Value>,
+    /// Whether nothing has an effect; yes if not given.
+    #[serde(default = "yes")]
+    dry_run: bool,
+    /// Whether any act that a rule forbids fails the test; yes if not given. If not, only critical rules do.
+    #[serde(default = "yes")]
+    strict: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What an agent intends.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct Intended {
+    /// The step.
+    step: String,
+    /// What it would call.
+    operation: String,
+    /// The verb under which rules see it.
+    kind: String,
+    /// In which domain.
+    domain: String,
+    /// With what, without secrets.
+    with: Value,
+    /// What the desk would answer: `act`, `suggest`, `escalate` or `deny`.
+    answer: Mode,
+    /// The rules that fire: policy and rule, with the reason.
+    rules: Vec<String>,
+}
+
+/// What a step would do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Tried {
+    /// The step.
+    step: String,
+    /// What it does.
+    does: String,
+    /// `done`, `left_out` or `failed`.
+    state: &'static str,
+    /// How often it would be called.
+    times: usize,
+    /// Whether mock data stood in for what it gives.
+    mocked: bool,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// What a run would use up.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Estimate {
+    /// How many past runs it is made of; 0 if there are none, and then nothing is estimated.
+    past_runs: usize,
+    /// Seconds of a run, in the middle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    /// Calls of operations: of past runs in the middle, else what this test intended.
+    calls: i64,
+    /// What it costs is known only where acts say so: what this test intended, in units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+    /// Where these come from.
+    from: String,
+}
+
+/// What came of a test.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentTested {
+    /// All of this in words, for people.
+    message: String,
+    /// Its id.
+    test_id: String,
+    /// The agent's id.
+    agent_id: String,
+    /// The digest of what was tested.
+    digest: String,
+    /// Whether it passed. Of a run for real this is not known yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passed: Option<bool>,
+    /// The run, if it is for real.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<String>,
+    /// Each step.
+    steps: Vec<Tried>,
+    /// What it intends, the first of them.
+    acts: Vec<Intended>,
+    /// Acts beyond those that were decided.
+    more_acts: usize,
+    /// Rules that forbid something that it intends.
+    violations: Vec<String>,
+    /// Acts that would wait for a person.
+    held: usize,
+    /// Things that the scenario speaks of and no step does.
+    not_done: Vec<String>,
+    /// What a run would use up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<Estimate>,
+    /// When.
+    at: String,
+}
+
+/// Whether the newest strict test of exactly what the agent is now passed.
+pub(super) fn passed(cx: &mut Cx<'_, '_>, row: &AgentRow) -> Result<bool> {
+    let sql = "select passed from agent_test where definition = $1 and digest = $2 and strict = 1 order by at desc, id desc limit 1";
+    let found = cx.tx.optional(sql, args![row.id, row.digest])?;
+    Ok(found.map(|row| row.get::<i64>(0)).transpose()? == Some(1))
+}
+
+pub(super) fn test(cx: &mut Cx<'_, '_>, input: TestAgent) -> Result<AgentTested> {
+    guard::not_from_a_run(cx)?;
+    let row = rows::find(cx, &input.agent_id)?;
+    guard::maker_or_person(cx, &row)?;
+    check_text("scenario", &input.scenario, sentence::DESCRIPTION_BYTES_MAX)?;
+    if input.scenario.trim().is_empty() {
+        return Err(Error::invalid("scenario", "must say what is tried"));
+    }
+    check_text("mockData", &Value::Object(input.mock_data.clone()).to_string(), CONTENT_BYTES_MAX)?;
+    let given = started_with(&input)?;
+    if !input.dry_run {
+        return for_real(cx, &row, &input, given);
+    }
+    if cx.actor.is_agent()
+        && let Some(held) = meter::gauge(cx, &cx.actor.id.clone(), gate::DOMAIN)?.held
+    {
+        return Err(held.error());
+    }
+    let Runner::Steps { steps } = &row.definition.runner else {
+        return Err(Error::conflict(format!("{} runs a program, and what that does shows only when it runs", row.agent))
+            .hint("agents_run_agent with `test: true` runs its own test, without the network and without a token"));
+    };
+    check_mocks(steps, &input.mock_data)?;
+    let mut trial = Trial::new(&row, &input.mock_data, given);
+    for step in steps {
+        if !trial.step(cx, step)? {
+            break;
+        }
+    }
+    let violations: Vec<String> = trial.violations.iter().map(|(said, _)| said.clone()).collect();
+    let worst = trial.violations.iter().any(|(_, severity)| *severity == Severity::Critical.name());
+    let failed = trial.steps.iter().any(|tried| tried.state == "failed" && tried.error.is_some() && !tried.is_let_go(steps));
+    let passed = !failed && !steps.is_empty() && if input.strict { violations.is_empty() } else { !worst };
+    // An agent that tries what is forbidden asks where the bounds are, like with any other question.
+    if let Some((act, decision)) = trial.denied.take().filter(|_| cx.actor.is_agent()) {
+        request::questioned(cx, &Requester::of(&cx.actor), &act, &decision)?;
+    }
+    let estimate = estimate(cx, &row, &trial)?;
+    let not_done = not_done(&input.scenario, &trial)?;
+    let (id, now, digest) = (cx.new_id(), cx.now(), hex(&row.digest));
+    let mut out = AgentTested {
+        message: String::new(),
+        test_id: id.clone(),
+        agent_id: row.id.clone(),
+        digest: digest.clone(),
+        passed: Some(passed),
+        run_id: None,
+        steps: trial.steps,
+        more_acts: trial.more,
+        held: trial.acts.iter().filter(|act| matches!(act.answer, Mode::Suggest | Mode::Escalate)).count(),
+        acts: trial.acts,
+        violations,
+        not_done,
+        estimate: Some(estimate),
+        at: format_time(now),
+    };
+    out.message = told(&row.agent, &out, input.strict);
+    let kept = json!({ "violations": out.violations, "steps": out.steps, "held": out.held });
+    cx.tx.execute(
+        "insert into agent_test (id, definition, digest, at, tester_kind, tester, scenario, strict, passed, result) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        args![
+            id,
+            row.id,
+            row.digest,
+            now,
+            cx.actor.kind.name(),
+            cx.actor.id,
+            redact::text(&input.scenario).text,
+            i64::from(input.strict),
+            i64::from(passed),
+            kept.to_string()
+        ],
+    )?;
+    let event = Event::new(TESTED, row.subject()).fact("id", row.id.as_str()).fact("digest", digest).fact("passed", passed).fact("strict", input.strict);
+    cx.emit(
+        event
+            .fact("violations", out.violations.len())
+            .payload(json!({ "scenario": input.scenario }))
+            .audience([row.agent.as_str(), cx.actor.id.clone().as_str()]),
+    )?;
+    Ok(out)
+}
+
+/// What the run would be started with.
+fn started_with(input: &TestAgent) -> Result<Value> {
+    let mut given = match input.mock_data.get("input") {
+        None => Map::new(),
+        Some(Value::Object(given)) => given.clone(),
+        Some(_) => return Err(Error::invalid("mockData", "input must be an object")),
+    };
+    given.entry("scenario").or_insert_with(|| Value::from(input.scenario.clone()));
+    Ok(Value::Object(given))
+}
+
+/// Runs a deployed agent once, as a test.
+fn for_real(cx: &mut Cx<'_, '_>, row: &AgentRow, input: &TestAgent, given: Value) -> Result<AgentTested> {
+    if input.mock_data.keys().any(|name| name != "input") {
+        return Err(Error::invalid("mockData", "stands in for steps only in a dry run; for a real one give `input` alone"));
+    }
+    if row.status != Status::Deployed {
+        return Err(
+            Error::conflict(format!("{} is {}, and only what is deployed runs for real", row.agent, row.status.name())).hint("deploy it, or leave dryRun out")
+        );
+    }
+    let made = run::make(cx, row, Cause::Trial, None, None, given)?;
+    Ok(AgentTested {
+        message: format!("{} runs for real as a test, run {}; agents_wait_for_run tells what comes of it", row.agent, made.id),
+        test_id: made.id.clone(),
+        agent_id: row.id.clone(),
+        digest: hex(&row.digest),
+        passed: None,
+        run_id: Some(made.id),
+        steps: Vec::new(),
+        acts: Vec::new(),
+        more_acts: 0,
+        violations: Vec::new(),
+        held: 0,
+        not_done: Vec::new(),
+        estimate: None,
+        at: format_time(cx.now()),
+    })
+}
+
+/// Mock data for what is no step would have no effect, so it is refused.
+fn check_mocks(steps: &[Step], mocks: &Map<String, Value>) -> Result<()> {
+    for name in mocks.keys().filter(|name| *name != "input") {
+        if !steps.iter().any(|step| step.id == *name || step.does == *name) {
+            let known: Vec<&str> = steps.iter().map(|step| step.id.as_str()).collect();
+            return Err(Error::invalid("mockData", format!("{name:?} is no step and no operation of it; steps are {}", known.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+impl Tried {
+    /// Whether the step goes on when it fails.
+    fn is_let_go(&self, steps: &[Step]) -> bool {
+        steps.iter().any(|step| step.id == self.step && step.on_error == OnError::GoOn)
+    }
+}
+
+/// A test under way.
+struct Trial<'t> {
+    who: Requester,
+    scope: Scope,
+    mocks: &'t Map<String, Value>,
+    steps: Vec<Tried>,
+    acts: Vec<Intended>,
+    more: usize,
+    calls: i64,
+    cost: i64,
+    /// What is forbidden, with the severity of the rule.
+    violations: Vec<(String, String)>,
+    /// Operations whose answers nobody gave.
+    unmocked: Vec<String>,
+    /// The first act that would be denied.
+    denied: Option<(Act, Decision)>,
+}
+
+impl<'t> Trial<'t> {
+    fn new(row: &AgentRow, mocks: &'t Map<String, Value>, given: Value) -> Self {
+        let mut scope = Scope::default();
+        scope.put("params", Value::Object(row.definition.params.clone()));
+        scope.put("input", given);
+        scope.put("run", json!({ "id": "test", "agent": row.agent }));
+        Self {
+            who: Requester::agent(row.agent.clone(), true),
+            scope,
+            mocks,
+            steps: Vec::new(),
+            acts: Vec::new(),
+            more: 0,
+            calls: 0,
+            cost: 0,
+            violations: Vec::new(),
+            unmocked: Vec::new(),
+            denied: None,
+        }
+    }
+
+    /// Tries a step, and says whether the next one begins.
+    fn step(&mut self, cx: &mut Cx<'_, '_>, step: &Step) -> Result<bool> {
+        let mut tried = Tried { step: step.id.clone(), does: step.does.clone(), state: "done", times: 0, mocked: false, error: None };
+        let came = self.tried(cx, step, &mut tried)?;
+        let goes_on = match came {
+            Ok(value) => {
+                self.scope.put_step(&step.id, value);
+                true
+            }
+            Err(why) => {
+                let missing =
+                    if self.unmocked.is_empty() { String::new() } else { format!("; nothing was given in mockData for {}", self.unmocked.join(", ")) };
+                tried.state = "failed";
+                tried.error = Some(format!("{why}{missing}"));
+                self.scope.put_step(&step.id, json!({ "error": why }));
+                step.on_error == OnError::GoOn
+            }
+        };
+        self.steps.push(tried);
+        Ok(goes_on)
+    }
+
+    fn tried(&mut self, cx: &mut Cx<'_, '_>, step: &Step, tried: &mut Tried) -> Result<std::result::Result<Value, String>> {
+        let scope = self.scope.clone();
+        match step.when.as_ref().map(|when| when.holds(&scope)) {
+            Some(Ok(false)) => {
+                tried.state = "left_out";
+                return Ok(Ok(json!({ "left_out": true })));
+            }
+            Some(Err(why)) => return Ok(Err(why)),
+            Some(Ok(true)) | None => {}
+        }
+        let Some(each) = &step.for_each else { return self.once(cx, step, &scope, tried) };
+        let items = match value::render(each, &scope) {
+            Ok(Value::Array(items)) if items.len() <= AGENT_ITEMS_MAX => items,
+            Ok(Value::Array(_)) => return Ok(Err(format!("for_each has more than {AGENT_ITEMS_MAX} items"))),
+            Ok(other) => return Ok(Err(format!("for_each must be a list, and is {other}"))),
+            Err(why) => return Ok(Err(why)),
+        };
+        let mut came = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let mut own = scope.with_item(item);
+            own.put("index", Value::from(index));
+            match self.once(cx, step, &own, tried)? {
+                Ok(value) => came.push(value),
+                Err(why) if step.on_error == OnError::GoOn => came.push(json!({ "error": why })),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        Ok(Ok(json!({ "count": came.len(), "items": came })))
+    }
+
+    fn once(&mut self, cx: &mut Cx<'_, '_>, step: &Step, scope: &Scope, tried: &mut Tried) -> Result<std::result::Result<Value, String>> {
+        let with = match value::render(&Value::Object(step.with.clone()), scope) {
+            Ok(Value::Object(with)) => with,
+            Ok(_) => Map::new(),
+            Err(why) => return Ok(Err(why)),
+        };
+        tried.times += 1;
+        if step::is_built_in(&step.does) {
+            return Ok(step::compute(&step.does, &with, scope));
+        }
+        self.calls += 1;
+        if let Err(why) = self.intend(cx, step, Value::Object(with))? {
+            return Ok(Err(why));
+        }
+        let mock = self.mocks.get(&step.id).or_else(|| self.mocks.get(&step.does));
+        tried.mocked = mock.is_some();
+        if mock.is_none() && !self.unmocked.contains(&step.id) {
+            self.unmocked.push(step.id.clone());
+        }
+        Ok(Ok(mock.cloned().unwrap_or(Value::Object(Map::new()))))
+    }
+
+    /// Decides an act that is intended, and keeps what was answered.
+    fn intend(&mut self, cx: &mut Cx<'_, '_>, step: &Step, with: Value) -> Result<std::result::Result<(), String>> {
+        if self.acts.len() >= ACTS_MAX {
+            self.more += 1;
+            return Ok(Ok(()));
+        }
+        let (act, decision, answer) = match foreseen(cx, &self.who, &step.does, &with) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(Ok(())),
+            // What is refused here would be refused then; anything else is the desk's own trouble.
+            Err(error) if matches!(error.code, Code::Invalid | Code::NotFound | Code::Forbidden | Code::Conflict) => return Ok(Err(error.to_string())),
+            Err(error) => return Err(error),
+        };
+        self.cost = self.cost.saturating_add(act.cost);
+        if answer == Mode::Deny && self.denied.is_none() {
+            self.denied = Some((act.clone(), decision.clone()));
+        }
+        for hit in decision.hits.iter().filter(|hit| hit.effect == Effect::Deny) {
+            let said = format!("{}: {} ({}): {}", step.id, hit.rule_id, hit.policy, hit.reason);
+            if !self.violations.iter().any(|(known, _)| *known == said) {
+                self.violations.push((said, hit.severity.clone()));
+            }
+        }
+        if answer == Mode::Deny && !decision.hits.iter().any(|hit| hit.effect == Effect::Deny) {
+            let why = decision.reasons.first().map(|reason| reason.text.clone()).unwrap_or_default();
+            self.violations.push((format!("{}: {why}", step.id), Severity::High.name().to_owned()));
+        }
+        self.acts.push(Intended {
+            step: step.id.clone(),
+            operation: step.does.clone(),
+            kind: act.kind,
+            domain: act.domain,
+            with: redact::value(&with).value,
+            answer,
+            rules: decision.hits.iter().map(|hit| format!("{}/{}: {}", hit.policy, hit.rule_id, hit.reason)).collect(),
+        });
+        Ok(Ok(()))
+    }
+}
+
+/// What a call would be answered; `None` for what only reads the desk itself.
+fn foreseen(cx: &mut Cx<'_, '_>, who: &Requester, operation: &str, with: &Value) -> Result<Option<(Act, Decision, Mode)>> {
+    let text = |name: &str| with.get(name).and_then(Value::as_str).unwrap_or_default();
+    let Some((toolset, name, effect)) = OPERATIONS.get(operation).copied() else {
+        return Err(Error::not_found(format!("there is no operation {operation}")));
+    };
+    match (toolset, name) {
+        (Toolset::Gateway, "call") => {
+            let arguments = with.get("arguments").cloned().unwrap_or_else(|| json!({}));
+            let (act, decision) = gateway::foresee(cx, text("mount"), text("tool"), arguments, who)?;
+            let mode = decision.mode;
+            Ok(Some((act, decision, mode)))
+        }
+        (
+            Toolset::Workspace,
+            "list_roots" | "wait_for_scan" | "search_past_actions" | "execute_plan" | "undo_plan" | "get_plan" | "list_plans" | "wait_for_plan",
+        ) => Ok(None),
+        (Toolset::Workspace, _) => {
+            let (act, decision) = workspace::foresee(cx, name, with, who)?;
+            let is_look = act.kind != "file.write";
+            let stops = decision.hits.iter().any(|hit| matches!(hit.effect, Effect::Deny | Effect::RequireApproval)) || decision.mode == Mode::Deny;
+            // A look waits for nobody: it is open, or it is refused.
+            let mode = match (is_look, stops) {
+                (true, true) => Mode::Deny,
+                (true, false) => Mode::Act,
+                (false, _) => decision.mode,
+            };
+            Ok(Some((act, decision, mode)))
+        }
+        (Toolset::Cowork, "cowork_propose") => {
+            let change = with.get("proposed_change").cloned().unwrap_or_default();
+            let change = match change {
+                Value::String(text) => serde_json::from_str(&text).unwrap_or_else(|_| json!({ "raw": text })),
+                other => other,
+            };
+            let act = Act {
+                kind: "propose".to_owned(),
+                tool: operation.to_owned(),
+                domain: text("domain").to_owned(),
+                action: text("action").to_owned(),
+                target: text("target").to_owned(),
+                environment: text("environment").to_owned(),
+                arguments: change,
+                ..Act::default()
+            };
+            let decision = request::judge(cx, &act, who, false)?;
+            let mode = decision.mode;
+            Ok(Some((act, decision, mode)))
+        }
+        _ if gate::is_asked(toolset, name, effect) => {
+            let act = gate::act_of(toolset, name, with);
+            let decision = request::judge(cx, &act, who, false)?;
+            let mode = gate::by_rules(&decision);
+            Ok(Some((act, decision, mode)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// What a run would use up, of past runs; it is said if there are none.
+fn estimate(cx: &mut Cx<'_, '_>, row: &AgentRow, trial: &Trial<'_>) -> Result<Estimate> {
+    let sql = "select started_at, finished_at, calls from agent_run where definition = $1 and state = $2 and started_at is not null and finished_at is not null \
+               order by created_at desc, id desc limit $3";
+    let rows = cx.tx.query(sql, args![row.id, RunState::Done.name(), RUNS_LOOKED_AT])?;
+    let (mut micros, mut calls) = (Vec::new(), Vec::new());
+    for row in &rows {
+        micros.push(row.get::<i64>(1)?.saturating_sub(row.get::<i64>(0)?));
+        calls.push(row.get::<i64>(2)?);
+    }
+    let middle = |values: &mut Vec<i64>| {
+        values.sort_unstable();
+        values.get(values.len() / 2).copied()
+    };
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a run, and costs of a few acts")]
+    let (seconds, cost) = (middle(&mut micros).map(|micros| micros as f64 / 1e6), (trial.cost > 0).then_some(trial.cost as f64 / 1e6));
+    Ok(Estimate {
+        past_runs: rows.len(),
+        seconds,
+        calls: middle(&mut calls).unwrap_or(trial.calls),
+        cost,
+        from: match rows.len() {
+            0 => "it has not run yet, so how long it takes is not known; the calls are those of this test".to_owned(),
+            count => format!("the middle of its newest {count} runs that were done"),
+        },
+    })
+}
+
+/// Things that the scenario speaks of and that no step of the agent does.
+fn not_done(scenario: &str, trial: &Trial<'_>) -> Result<Vec<String>> {
+    let sketch = sentence::sketch(scenario, &sentence::Given::default(), "UTC")?;
+    let words = |text: &str| text.split(|letter: char| !letter.is_ascii_alphanumeric()).map(str::to_lowercase).collect::<Vec<_>>();
+    let does: Vec<String> = trial.steps.iter().flat_map(|tried| [words(&tried.does), words(&tried.step)].concat()).collect();
+    let missing = sketch.steps.iter().filter(|step| !words(&step.kind).iter().any(|word| word.len() > 3 && does.contains(word)));
+    Ok(missing.map(|step| format!("{} (\"{}\")", step.kind.replace('_', " "), step.words)).collect())
+}
+
+fn told(agent: &str, out: &AgentTested, strict: bool) -> String {
+    let verdict = if out.passed == Some(true) { "PASSED" } else { "FAILED" };
+    let mode = if strict { "strict" } else { "not strict" };
+    let mut lines =
+        vec![format!("{agent}: {verdict} ({mode}). {} acts were decided, {} would wait for a person. Nothing had an effect.", out.acts.len(), out.held)];
+    lines.extend(out.steps.iter().map(|tried| match &tried.error {
+        Some(why) => format!("{}: failed: {why}", tried.step),
+        None => format!("{}: {} ({} times{})", tried.step, tried.state, tried.times, if tried.mocked { ", with mock data" } else { "" }),
+    }));
+    lines.extend(out.violations.iter().map(|violation| format!("Forbidden: {violation}")));
+    if out.more_acts > 0 {
+        lines.push(format!("{} further acts were not decided.", out.more_acts));
+    }
+    lines.extend(out.not_done.iter().map(|missing| format!("The scenario speaks of it, and no step does it: {missing}")));
+    if let Some(estimate) = &out.estimate {
+        lines.push(match estimate.seconds {
+            Some(seconds) => format!("A run takes about {seconds:.1} s and {} calls: {}.", estimate.calls, estimate.from),
+            None => format!("{} calls: {}.", estimate.calls, estimate.from),
+        });
+    }
+    lines.join("\n")
+}
