@@ -20,8 +20,8 @@ export function check(condition, what, found) {
   console.log(`  ok  ${what}`);
 }
 
-// Waits until something is so, and says what never was.
-export async function until(what, holds, ms = 10_000) {
+// Waits until something is so, and says what never was. Where the time itself is promised, the check measures it.
+export async function until(what, holds, ms = 30_000) {
   const end = Date.now() + ms;
   for (;;) {
     const found = await holds();
@@ -97,6 +97,12 @@ export async function screens(page, name) {
   check(!wide, `${name}: nothing runs out of a narrow window`);
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize({ width: 1280, height: 760 });
+}
+
+// A key approves only what has been on the screen for a moment.
+export async function approve(page) {
+  await sleep(500);
+  await page.keyboard.press("a");
 }
 
 export async function fill(page, fields) {

@@ -3,6 +3,7 @@
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 
 import { LAUNCH, SCREENS, answersPresence, check, chromium, claim, listen, provoked, startDesk } from "./desk.mjs";
 
@@ -20,6 +21,13 @@ function database(name) {
   return server.replace(/\/[^/]*$/, `/${name}`);
 }
 
+// What the page showed when a check failed: without it nobody learns why of a check that fails once in a hundred runs.
+async function tellOf(page, name) {
+  const said = await page.locator("#toasts > *, dialog[open], #connection:not([hidden])").allInnerTexts().catch(() => []);
+  console.log(`  at ${page.url()}: ${JSON.stringify(said)}`);
+  await page.screenshot({ path: join(SCREENS, `${name}.png`) }).catch(() => {});
+}
+
 const browser = await chromium.launch(LAUNCH);
 try {
   for (const engine of engines) {
@@ -28,9 +36,9 @@ try {
       const settings = engine === "postgres" ? ["--database-url", database(`pages_${part}`)] : [];
       const desk = await startDesk({ settings });
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+      const page = await context.newPage();
       try {
         const complaints = [];
-        const page = await context.newPage();
         listen(page, complaints);
         await claim(page, desk);
         await answersPresence(page);
@@ -38,6 +46,9 @@ try {
         await run({ desk, page, context, browser, engine, complaints });
         const unexpected = complaints.filter((complaint) => !provoked(complaint));
         check(unexpected.length === 0, "the browser complained about nothing", unexpected);
+      } catch (error) {
+        await tellOf(page, `failed-${part}-${engine}`);
+        throw error;
       } finally {
         await context.close();
         await desk.stop();

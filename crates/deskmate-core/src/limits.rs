@@ -46,6 +46,8 @@ pub const DIGEST_ITEMS_MAX: usize = 500;
 pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 200;
 /// Channels of the configuration.
 pub const NOTIFICATION_CHANNELS_MAX: usize = 20;
+/// Filters of the inbox that one person keeps.
+pub const KEPT_FILTERS_MAX: i64 = 50;
 /// Ways in which one person is told.
 pub const SUBSCRIPTIONS_MAX: i64 = 20;
 /// Where a person is reached by an outlet: an e-mail address, a topic, a chat.

@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { check, screens, until } from "../desk.mjs";
+import { approve, check, screens, until } from "../desk.mjs";
 
 // The page from its beginning, without what was told meanwhile.
 async function pictures(page, name) {
@@ -134,7 +134,7 @@ async function calling({ desk, page }, token) {
   await page.locator(".request pre:visible", { hasText: "a <i>note</i>" }).first().waitFor();
   check((await page.locator(".request").innerText()).includes("Its server says of it: Writes a note."), "a held call's page says what the tool is, and of which server");
   await pictures(page, "gateway-held");
-  await page.keyboard.press("a");
+  await approve(page);
   await page.locator("#call", { hasText: "done" }).waitFor();
   check(readFileSync(`${desk.root}/log`, "utf8").includes("a <i>note</i>"), "once approved it is done, and its page says so");
   await page.goto(`${desk.url}/gateway/calls?state=held`);

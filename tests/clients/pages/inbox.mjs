@@ -1,13 +1,8 @@
 // The inbox: arrival, filters, keys, deciding alone and with others, and what happens when the desk goes away.
 
-import { check, invited, screens, signedCall, sleep, until } from "../desk.mjs";
+import { approve, check, invited, screens, signedCall, sleep, until } from "../desk.mjs";
 
 const rows = (page) => page.locator("[data-row] .title").allTextContents();
-// A key approves only what has been on the screen for a moment.
-async function approve(page) {
-  await sleep(500);
-  await page.keyboard.press("a");
-}
 const open = (page) => page.locator("article.request h2").textContent();
 const state = async (desk, page, id) => (await signedCall(page, "desk_request_get", { request: id })).state;
 
@@ -86,6 +81,24 @@ async function byKeyboard({ desk, page }) {
   await page.goto(`${desk.url}/?age=60`);
   await page.getByText("Nothing fits").waitFor();
   check(true, "and by age");
+}
+
+// A filter that somebody keeps is kept by the desk: another browser of the same person has it, and nobody else.
+async function kept({ desk, page }) {
+  await page.goto(`${desk.url}/?requester=agent-3&risk=low`);
+  await page.getByRole("button", { name: "Keep this filter" }).click();
+  const link = page.locator("#saved-filters").getByRole("link");
+  await link.waitFor();
+  check((await link.textContent()) === "Low, agent-3", "a filter is kept under a name made of it", await link.textContent());
+  await screens(page, "inbox-kept");
+  await page.goto(desk.url);
+  await link.click();
+  await until("one row", async () => (await rows(page)).join() === "update: deal/3");
+  check(new URL(page.url()).searchParams.get("requester") === "agent-3", "and leads back to what it shows");
+  check(!(await page.evaluate(() => Object.keys(localStorage).some((name) => name.includes("filter")))), "it is on the desk, not in the browser");
+  await page.getByRole("button", { name: "Forget Low, agent-3" }).click();
+  await until("it is forgotten", async () => (await link.count()) === 0);
+  check(true, "until it is forgotten");
 }
 
 // An agent says what is there now. What it claims to be so already is approved with the rest, so it is shown.
@@ -327,5 +340,5 @@ async function pausing({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [firstSteps, arriving, byKeyboard, claimed, editing, remembering, talking, many, handoffs, together, hostile, scrolled, pausing, notifying, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, kept, claimed, editing, remembering, talking, many, handoffs, together, hostile, scrolled, pausing, notifying, away, tabs]) await part(all);
 }

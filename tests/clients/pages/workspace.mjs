@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { check, screens, signedCall, until } from "../desk.mjs";
+import { approve, check, screens, signedCall, until } from "../desk.mjs";
 
 function folder(desk) {
   const path = join(desk.root, "notes");
@@ -78,14 +78,15 @@ async function deciding({ desk, page }, path) {
   await page.locator(".changes ins", { hasText: "the <i>new</i> line" }).waitFor();
   check((await page.locator(".changes del").first().textContent()).includes("the old line"), "the request shows what changes, line by line");
   await screens(page, "plan-request");
-  await page.keyboard.press("a");
+  await approve(page);
   await until("it is approved", async () => (await desk.call("code", "workspace_get_plan", { plan_id: plan.plan_id })).decision === "approved");
   const done = await desk.call("code", "workspace_execute_plan", { plan_id: plan.plan_id });
   check(done.state === "done" && readFileSync(join(path, "letter.txt"), "utf8").includes("the <i>new</i> line"), "then the agent does it", done);
   await page.goto(`${desk.url}/workspace/plans`);
   check((await page.locator("#plans li").count()) === 3, "all plans are listed");
-  const lines = readFileSync(join(path, ".deskmate-audit.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line));
-  check(lines.some((line) => line.action === "soft_delete" && line.from === "photo.png" && line.leaf.length === 64), "what was done lies beside the files too", lines.at(-1));
+  const lines = () => readFileSync(join(path, ".deskmate-audit.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  await until("what was done lies beside the files too", () => lines().some((line) => line.action === "soft_delete" && line.from === "photo.png" && line.leaf.length === 64));
+  check(true, "what was done lies beside the files too");
 }
 
 async function emptying({ desk, page }, path) {

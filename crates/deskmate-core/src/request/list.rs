@@ -14,9 +14,9 @@ use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
 use crate::{Error, Result, check_text};
 
 /// Which requests a list shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum View {
+pub(super) enum View {
     /// What waits for people now, what is most at stake first and of that the newest.
     #[default]
     Inbox,
@@ -31,9 +31,9 @@ enum View {
 }
 
 /// How much is at stake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Risk {
+pub(super) enum Risk {
     /// Little.
     Low,
     /// Something.

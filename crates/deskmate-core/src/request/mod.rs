@@ -9,7 +9,7 @@
 //! - Every step tells the whole row, and begins from what was told last: a row that somebody changed behind the desk's
 //!   back goes nowhere.
 //!
-//! Tables: `request`, `request_count`, `vote`, `request_note`, `act_grant`, `standing_approval`.
+//! Tables: `request`, `request_count`, `vote`, `request_note`, `act_grant`, `standing_approval`, `kept_filter`.
 
 mod access;
 mod decide;
@@ -18,6 +18,7 @@ mod due;
 mod erase;
 mod events;
 mod execute;
+mod filter;
 mod grant;
 mod hidden;
 mod judge;
@@ -89,6 +90,8 @@ pub const EVENTS: &[Kind] = &[
     link::OPENED,
     link::USED,
     link::REFUSED,
+    filter::KEPT,
+    filter::FORGOTTEN,
 ];
 
 /// The statements whose cost must not grow with what the tables hold, each with the index that it has to go through: a
@@ -141,6 +144,9 @@ pub(crate) fn operations() -> Vec<Op> {
         // They bring their own proof, and nothing that is derived from it is kept.
         Op::write(Toolset::Desk, "decision_link_open", link::open).access(Access::Public).takes_secrets(&["link"]).idempotent(),
         Op::write(Toolset::Desk, "decision_link_decide", link::decide).access(Access::Public).takes_secrets(&["link"]).destructive().idempotent(),
+        Op::write(Toolset::Desk, "filter_keep", filter::keep).access(Access::Person(Role::Viewer)).idempotent(),
+        Op::read(Toolset::Desk, "filter_list", filter::list).access(Access::Person(Role::Viewer)),
+        Op::write(Toolset::Desk, "filter_forget", filter::forget).access(Access::Person(Role::Viewer)).destructive(),
         Op::read(Toolset::Desk, "standing_approval_list", operations::list_standing),
         Op::write(Toolset::Desk, "standing_approval_revoke", operations::revoke_standing).access(decides).destructive(),
     ]

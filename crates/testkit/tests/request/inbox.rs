@@ -1,15 +1,15 @@
 //! The list: its order, filters and pages, and the way the engines walk for it.
 
-use deskmate_core::MIGRATIONS;
+use deskmate_core::{Code, MIGRATIONS};
 use deskmate_core::call::Surface;
 use deskmate_core::policy::{Decision, Mode};
 use deskmate_core::record::SEALED_OF_REQUEST;
 use deskmate_core::request::{self, INDEXED, INDEXED_PENDING, New, Priority, RequestKind};
 use deskmate_db::{Engine, Param, Result};
 use serde_json::{Value, json};
-use testkit::{Caller, TestDesk, both, plan};
+use testkit::{Caller, TestDesk, assert_code, both, plan};
 
-use crate::support::{act, approve, decision, pending, proposal, reject, submit};
+use crate::support::{act, approve, decision, invite, pending, proposal, reject, submit};
 
 fn ids(desk: &TestDesk, person: &Caller, input: Value) -> Vec<String> {
     let (mut found, mut input) = (Vec::new(), input);
@@ -39,6 +39,32 @@ both! {
         assert_eq!(ids(desk, &owner, json!({ "state": "rejected" })), [made[1].clone()]);
         let newest: Vec<String> = made.iter().rev().cloned().collect();
         assert_eq!(ids(desk, &owner, json!({ "view": "all", "limit": 2 })), newest);
+    }
+
+    fn a_filter_is_kept_for_its_person_alone(desk: &TestDesk) {
+        let owner = desk.claim();
+        let kept = |who: &Caller| desk.call(who, "desk_filter_list", json!({})).unwrap()["filters"].clone();
+        assert_eq!(kept(&owner), json!([]));
+        let risky = json!({ "risk": "high", "older_than_minutes": 60 });
+        desk.call(&owner, "desk_filter_keep", json!({ "name": "old and risky", "filter": risky })).unwrap();
+        desk.call(&owner, "desk_filter_keep", json!({ "name": "mine", "filter": { "kind": "tool_call" } })).unwrap();
+        desk.call(&owner, "desk_filter_keep", json!({ "name": "mine", "filter": { "kind": "plan", "view": "all" } })).unwrap();
+        assert_eq!(kept(&owner), json!([{ "name": "old and risky", "filter": risky }, { "name": "mine", "filter": { "kind": "plan", "view": "all" } }]));
+        let other = invite(desk, &owner, "Bo", "viewer", &[]);
+        assert_eq!(kept(&other), json!([]), "what somebody looks for is theirs");
+        assert_code(&desk.refused(&other, "desk_filter_forget", json!({ "name": "mine" })), Code::NotFound);
+        assert_code(&desk.refused(&Caller::Agent("code"), "desk_filter_list", json!({})), Code::Forbidden);
+        for filter in [json!({}), json!({ "risk": "some" }), json!({ "rows": 500 }), json!({ "search": "x".repeat(501) })] {
+            assert_code(&desk.refused(&owner, "desk_filter_keep", json!({ "name": "bad", "filter": filter })), Code::Invalid);
+        }
+        assert_code(&desk.refused(&owner, "desk_filter_keep", json!({ "name": " ", "filter": risky })), Code::Invalid);
+        desk.call(&owner, "desk_filter_forget", json!({ "name": "mine" })).unwrap();
+        for number in 1..50 {
+            desk.call(&owner, "desk_filter_keep", json!({ "name": number.to_string(), "filter": risky })).unwrap();
+        }
+        assert_code(&desk.refused(&owner, "desk_filter_keep", json!({ "name": "one too many", "filter": risky })), Code::Invalid);
+        desk.call(&owner, "desk_filter_keep", json!({ "name": "7", "filter": { "domain": "crm" } })).unwrap();
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
     }
 
     fn what_is_most_at_stake_comes_first_and_of_that_the_newest(desk: &TestDesk) {

@@ -73,6 +73,33 @@ impl Filters {
 }
 
 #[derive(Deserialize)]
+struct KeptFilters {
+    filters: Vec<Kept>,
+}
+
+#[derive(Deserialize)]
+struct Kept {
+    name: String,
+    filter: KeptFilter,
+}
+
+/// A kept filter as `desk_filter_list` tells it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct KeptFilter {
+    older_than_minutes: Option<u32>,
+    #[serde(flatten)]
+    filters: Filters,
+}
+
+impl KeptFilter {
+    fn address(&self) -> String {
+        let age = self.older_than_minutes.map(|age| age.to_string()).unwrap_or_default();
+        Filters { age, ..self.filters.clone() }.address()
+    }
+}
+
+#[derive(Deserialize)]
 struct Row {
     request: String,
     title: Option<String>,
@@ -103,6 +130,7 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
         Some(Ok(request)) => request::detail(&visit, &people, request).await,
         Some(Err(fault)) => html! { p.hint { (said(fault.message())) } },
     };
+    let kept = visit.ask::<KeptFilters>("desk_filter_list", json!({})).await?.filters;
     let back = Filters { request: String::new(), ..filters.clone() }.address();
     let body = html! {
         h1.unseen { "Inbox" }
@@ -110,6 +138,7 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
         div.split data-open=[open.is_some().then_some("detail")] {
             section.list aria-label="What waits" {
                 (bar(&filters))
+                (kept_filters(&kept))
                 (listed(&visit, &people, &filters, &rows))
                 @if has_more { (more(&Filters { rows: (filters.rows() + ROWS).to_string(), ..filters.clone() }.address())) }
             }
@@ -126,7 +155,7 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
 
 const VIEWS: [(&str, &str); 5] =
     [("", "Waits for people"), ("asked", "Waits for an answer"), ("snoozed", "Put off"), ("pending", "All that is open"), ("all", "Everything, decided too")];
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 10] = [
     ("", "Any kind"),
     ("proposal", "Proposals"),
     ("approval", "Approvals"),
@@ -134,6 +163,9 @@ const KINDS: [(&str, &str); 7] = [
     ("edit", "Edits of what people set"),
     ("promotion", "Promotions"),
     ("policy", "Policies"),
+    ("plan", "Plans for files"),
+    ("tool_call", "Tool calls"),
+    ("deploy", "Agents to be run"),
 ];
 const RISKS: [(&str, &str); 5] = [("", "Any risk"), ("low", "Low"), ("medium", "Medium"), ("high", "High"), ("critical", "Critical")];
 const AGES: [(&str, &str); 5] = [("", "Any age"), ("10", "Over 10 minutes"), ("60", "Over an hour"), ("1440", "Over a day"), ("10080", "Over a week")];
@@ -160,7 +192,25 @@ fn bar(filters: &Filters) -> Markup {
                     button.quiet type="button" data-save-filter { "Keep this filter" }
                 }
             }
-            ul.saved id="saved-filters" data-keep aria-label="Kept filters" {}
+        }
+    }
+}
+
+/// The filters that this person keeps, each a link.
+fn kept_filters(kept: &[Kept]) -> Markup {
+    html! {
+        @if !kept.is_empty() {
+            ul.saved id="saved-filters" aria-label="Kept filters" {
+                @for (number, Kept { name, filter }) in kept.iter().enumerate() {
+                    li id={ "kept-" (number) } {
+                        a href=(filter.address()) data-in-place { (said(name)) }
+                        form data-call="desk_filter_forget" data-done="Forgotten" {
+                            input type="hidden" name="name" value=(name);
+                            button.quiet aria-label={ "Forget " (name) } { "×" }
+                        }
+                    }
+                }
+            }
         }
     }
 }

@@ -7,12 +7,12 @@ import * as keys from "./keys.js";
 import * as live from "./live.js";
 import { merge } from "./merge.js";
 import "./record.js";
+import { sentence } from "./sign.js";
 import { localise } from "./times.js";
 import "./told.js";
 import "./tools.js";
 
 const at = (id) => document.getElementById(id);
-const SAVED = "deskmate-filters";
 
 // Shows an address in place, without losing what is on the screen. Answers whether that went well, or is no longer wanted
 // because somebody went on meanwhile.
@@ -81,34 +81,16 @@ async function allowNotifications() {
   acts.toast(answer === "granted" ? "New requests are told by this browser from now on." : "This browser does not allow notifications for the desk.");
 }
 
-// Filters that somebody keeps, in this browser.
-function saved() {
-  try {
-    return JSON.parse(localStorage.getItem(SAVED)) ?? [];
-  } catch {
-    return [];
-  }
-}
-
-function showSaved() {
-  const list = at("saved-filters");
-  if (!list) return;
-  list.replaceChildren(
-    ...saved().map(({ name, address }, index) => {
-      const item = document.createElement("li");
-      const link = Object.assign(document.createElement("a"), { href: address, textContent: name });
-      link.dataset.inPlace = "";
-      const remove = Object.assign(document.createElement("button"), { type: "button", textContent: "×", className: "quiet", ariaLabel: `Forget ${name}` });
-      remove.addEventListener("click", () => keepFilters(saved().filter((_, other) => other !== index)));
-      item.append(link, remove);
-      return item;
-    }),
-  );
-}
-
-function keepFilters(filters) {
-  localStorage.setItem(SAVED, JSON.stringify(filters));
-  showSaved();
+// Keeps what is looked for now, under a name made of it. The desk keeps it, so it is there in every browser.
+async function keepFilter(form) {
+  const { age, ...filter } = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
+  if (age) filter.older_than_minutes = Number(age);
+  const chosen = [...form.elements].filter((element) => element.name && element.value !== "");
+  const name = chosen.map((element) => element.selectedOptions?.[0].textContent ?? element.value).join(", ");
+  if (!name) return acts.toast("There is nothing to keep: choose a filter first.");
+  const answer = await acts.act("desk_filter_keep", { name: name.slice(0, 100), filter });
+  acts.toast(answer.error ? sentence(answer.error) : "Kept", answer.error ? { tone: "alarm" } : {});
+  await live.refresh();
 }
 
 // What somebody has hidden stays so in this browser.
@@ -128,11 +110,7 @@ document.addEventListener("click", (event) => {
     localStorage.setItem(`deskmate-hides-${dismiss.dataset.dismiss}`, "yes");
     hideDismissed();
   }
-  if (event.target.closest("[data-save-filter]")) {
-    const form = event.target.closest("form");
-    const name = [...new FormData(form)].map(([, value]) => value).filter(Boolean).join(", ");
-    if (name) keepFilters([...saved(), { name, address: filterAddress(form) }]);
-  }
+  if (event.target.closest("[data-save-filter]")) keepFilter(event.target.closest("form"));
   const link = event.target.closest("a[data-in-place]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
@@ -159,13 +137,9 @@ addEventListener("popstate", () => {
   turn += 1;
   show(location.href).then((shown) => shown || location.reload());
 });
-document.addEventListener("shown", () => {
-  showSaved();
-  hideDismissed();
-});
+document.addEventListener("shown", hideDismissed);
 
 localise(document);
-showSaved();
 hideDismissed();
 acts.start();
 keys.start();
