@@ -79,7 +79,7 @@ impl Receiver {
         std::thread::spawn(move || {
             let mut hanging = Vec::new();
             for stream in listener.incoming().map_while(Result::ok) {
-                let Some(one) = got(&stream) else { continue };
+                let Some(one) = one_of(&stream) else { continue };
                 kept.lock().unwrap().push(one);
                 match statuses.pop_front().unwrap_or(200) {
                     0 => hanging.push(stream),
@@ -108,7 +108,7 @@ impl Receiver {
     }
 }
 
-fn got(stream: impl Read) -> Option<Got> {
+fn one_of(stream: impl Read) -> Option<Got> {
     let (head, body) = read(stream)?;
     Some(Got { head, body: String::from_utf8(body).unwrap() })
 }
@@ -374,7 +374,7 @@ fn checkpoints_are_sent_to_a_receiver_with_its_own_certificate() {
         let config = Arc::new(config);
         for stream in listener.incoming().map_while(Result::ok) {
             let mut tls = rustls::StreamOwned::new(rustls::ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
-            if let Some(got) = got(&mut tls) {
+            if let Some(got) = one_of(&mut tls) {
                 drop(tls.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").and_then(|()| tls.flush()));
                 drop(sender.send(got));
             }
