@@ -81,7 +81,7 @@ fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> 
     }
     let after = |seconds: i64| now.saturating_add(seconds.clamp(1, 10 * 366 * 86_400).saturating_mul(1_000_000));
     Ok(Request {
-        id: cx.new_id(),
+        id: new.id.clone().unwrap_or_else(|| cx.new_id()),
         kind: new.kind,
         state: if passes { State::Approved } else { State::Pending },
         requester,

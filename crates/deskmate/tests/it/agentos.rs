@@ -1,4 +1,5 @@
-//! What users of AgentOS know: its prompts and its resources, over MCP.
+//! What users of AgentOS know: its prompts and its resources over MCP, its data directory, its environment; and the defects of it that only a
+//! running server shows, under their numbers.
 
 use std::time::Duration;
 
@@ -128,7 +129,7 @@ fn resources_show_what_the_reader_may_see_marked_as_data() {
 }
 
 #[test]
-fn a_path_in_an_address_leads_nowhere() {
+fn a10_08_a_path_in_an_address_leads_nowhere() {
     let desk = Desk::new();
     let mut code = client(&desk, "code");
     ask(&mut code, "create_agent", json!({ "description": "Count the rows of today.csv", "name": "counter" }));
@@ -194,4 +195,130 @@ fn followers_of_agents_are_told_in_both_eras() {
     assert_eq!(told, [json!("agentos://agents"), json!("agentos://audit")]);
     // What another agent may not see does not reach it as news either.
     assert_eq!(other.receive(Duration::from_millis(1_500)), None);
+}
+
+const KEPT: &str = "6b29fc40-ca47-4067-b31d-00dd010662da";
+
+/// A data directory as such a server leaves it, with files that are broken.
+fn data_directory(desk: &Desk) -> std::path::PathBuf {
+    let folder = desk.path().join("agentos-data");
+    for name in ["agents", "approvals", "audit"] {
+        std::fs::create_dir_all(folder.join(name)).expect("made");
+    }
+    let agent = json!({ "config": { "id": KEPT, "name": "backup-agent", "task": "Back up notes.csv every day, password: hunter2secret", "language": "python",
+        "status": "deployed", "policies": ["cost-control"], "approvalRequired": false, "createdAt": "2026-02-01T10:00:00Z" }, "workflow": { "steps": [] }, "integrations": [] });
+    let write = |path: &str, text: String| std::fs::write(folder.join(path), text).expect("written");
+    write(&format!("agents/{KEPT}.json"), serde_json::to_string_pretty(&agent).expect("JSON"));
+    write("agents/broken.json", "{\"config\": {".to_owned());
+    write("approvals/twice.json", "{\"id\":\"a\",\"id\":\"b\"}".to_owned());
+    let line = json!({ "id": "aaaaaaaa-0000-4000-8000-000000000001", "timestamp": "2026-02-01T10:00:00Z", "agentId": "system", "action": "tool:create_agent",
+        "outcome": "SUCCESS", "metadata": { "args": { "apiKey": "sk-live-0123456789abcdefghij" } } });
+    write("audit/2026-02-01.jsonl", format!("{line}\nnonsense\n\n{}\n", "[]"));
+    std::os::unix::fs::symlink("/etc/passwd", folder.join("agents/link.json")).expect("linked");
+    folder
+}
+
+#[test]
+fn a_data_directory_is_brought_in_and_what_is_broken_is_named() {
+    let desk = Desk::new();
+    desk.register("code");
+    let folder = data_directory(&desk);
+    let import = |more: &[&str]| {
+        let args = [&["import", "agentos", "--json", "--passphrase-stdin"], more].concat();
+        crate::workspace::person(&desk, &args)
+    };
+    let path = folder.to_str().expect("a path");
+    let dry = import(&[path, "--dry-run"]);
+    assert_eq!(dry["dry_run"], true, "{dry}");
+    let report = import(&[path]);
+    assert_eq!(report["counts"]["agents"], json!({ "changed": 1, "refused": 1 }), "{report:#}");
+    assert_eq!(report["counts"]["approvals"], json!({ "refused": 1 }));
+    assert_eq!(report["counts"]["audit"], json!({ "changed": 1, "refused": 2 }));
+    let named = report["entries"].to_string();
+    for what in ["agents/broken.json", "approvals/twice.json", "audit/2026-02-01.jsonl:2", "audit/2026-02-01.jsonl:4"] {
+        assert!(named.contains(what), "{what}: {named}");
+    }
+    let again = import(&[path]);
+    assert_eq!(again["counts"]["agents"], json!({ "known": 1, "refused": 1 }), "{again:#}");
+    let seen = crate::agents::owner(&desk, "agents_get_agent_status", &json!({ "agentId": KEPT }));
+    assert_eq!((&seen["status"], &seen["name"]), (&json!("draft"), &json!("backup-agent")), "{seen}");
+    for file in ["desk.db", "desk.db-wal"] {
+        let bytes = std::fs::read(desk.path().join(file)).unwrap_or_default();
+        for secret in ["hunter2secret", "sk-live-0123456789abcdefghij"] {
+            assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{secret} is in {file}");
+        }
+    }
+    let elsewhere = desk.run(&["import", "agentos", desk.path().join("nowhere").to_str().unwrap()]);
+    assert!(!elsewhere.status.success() && !elsewhere.stderr.is_empty());
+}
+
+#[test]
+fn a10_10_a_misspelt_environment_of_agentos_stops_the_start_and_the_rest_is_read_or_said() {
+    let desk = Desk::new();
+    for (name, value, word) in [("AGENTOS_POLICY_MODE", "permisive", "strict or permissive"), ("AGENTOS_LOG_LEVEL", "loud", "error, warn, info or debug")] {
+        let output = desk.command(&["up"]).env(name, value).stdin(std::process::Stdio::null()).output().expect("runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains(name) && told.contains(word), "{told}");
+    }
+    let mut server = desk
+        .command(&["up"])
+        .envs([("AGENTOS_POLICY_MODE", "permissive"), ("AGENTOS_LOG_LEVEL", "warn"), ("AGENTOS_API_KEY", "sk-live-0123456789abcdefghij")])
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(server.stderr.take().expect("piped"))).map_while(Result::ok);
+    let told = lines.into_iter().find(|line| line.contains("AGENTOS_API_KEY")).expect("it is said");
+    assert!(told.contains("has no effect") && !told.contains("sk-live"), "{told}");
+    desk.url();
+    server.kill().expect("stopped");
+    server.wait().expect("ended");
+}
+
+#[test]
+fn a10_07_standard_output_carries_nothing_but_json() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut command = desk.command(&["mcp", "--toolset", "agents"]);
+    command.env("DESKMATE_TOKEN", token).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let mut shim = command.spawn().expect("starts");
+    let ask = json!({ "agentId": "code", "action": "send_letter", "description": "to the printer", "approvers": ["Ada"] });
+    let mut lines = vec![
+        json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+    ];
+    lines.extend((1..=10).map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "request_approval", "arguments": ask } })));
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let mut input = shim.stdin.take().expect("piped");
+    std::io::Write::write_all(&mut input, text.as_bytes()).expect("written");
+    let output = std::io::BufRead::lines(std::io::BufReader::new(shim.stdout.take().expect("piped")));
+    let mut answered = 0;
+    for line in output.map_while(Result::ok) {
+        let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        if message["id"].as_u64().is_some_and(|id| id > 0) {
+            assert!(message.pointer("/result/structuredContent/approvalId").is_some(), "{message}");
+            answered += 1;
+        }
+        if answered == 10 {
+            break;
+        }
+    }
+    drop(input);
+    shim.wait().expect("ended");
+    assert_eq!(answered, 10);
+}
+
+#[test]
+fn a10_14_the_program_says_what_it_is_and_refuses_what_it_does_not_do() {
+    let desk = Desk::new();
+    let version = desk.run(&["--version"]);
+    assert_eq!(String::from_utf8_lossy(&version.stdout).trim(), format!("deskmate {}", env!("CARGO_PKG_VERSION")));
+    let mut client = Client::start(&desk, &["--toolset", "agents", "--agent", "code"]);
+    assert_eq!(client.initialize("2025-11-25").pointer("/serverInfo/version"), Some(&json!(env!("CARGO_PKG_VERSION"))));
+    for wrong in [&["mcp", "--http"][..], &["mcp", "--port", "8080"], &["--http"]] {
+        let output = desk.run(wrong);
+        assert!(!output.status.success() && !output.stderr.is_empty(), "{wrong:?}");
+    }
 }
