@@ -22,6 +22,12 @@ pub const INPUT_DEPTH_MAX: usize = 64;
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 /// How long such a key is kept.
 pub const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(7 * 24);
+/// How long somebody may stand in for a person.
+pub const STAND_IN: Duration = Duration::from_hours(90 * 24);
+/// People whom one event names.
+pub const PEOPLE_TOLD_MAX: usize = 200;
+/// Arguments of a prompt.
+pub const PROMPT_ARGUMENTS_MAX: usize = 20;
 /// Rows in one page of a list.
 pub const PAGE_MAX: u32 = 200;
 /// Rows in one page when the caller names no number.

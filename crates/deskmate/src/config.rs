@@ -1,6 +1,7 @@
 //! Settings: flags, then environment, then `deskmate.yaml` in the data directory. This is the only reader of the
 //! environment and of that file. A setting that cannot be understood stops the start; nothing is guessed.
 
+mod agentos;
 mod coworker;
 mod notifications;
 mod outlets;
@@ -18,6 +19,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use serde_saphyr::{Location, Spanned};
 
+pub(crate) use agentos::without_effect;
 pub(crate) use notifications::{Endpoint, Key, Notifications, Outlet, Way, address};
 pub(crate) use outlets::{MailServer, MailTls, Service};
 pub(crate) use telemetry::{Collector, Telemetry};
@@ -318,7 +320,7 @@ pub(crate) fn load(given: &Given) -> Result<Settings> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => (File::default(), None),
         Err(error) => return Err(ConfigError(format!("{}: {error}", path.display()))),
     };
-    Ok(Settings { draft, ..settle(given, home, &path, file)? })
+    Ok(Settings { draft: agentos::policy_mode(draft)?, ..settle(given, home, &path, file)? })
 }
 
 /// Checks a file's text as a start would, without its policy sections.
@@ -360,7 +362,7 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         return Err(ConfigError(format!("{}: the database URL must begin with postgres:// or sqlite:", database.1)));
     }
     let log_level = match given.log.clone().or_else(|| env("DESKMATE_LOG")) {
-        None => file.log.level,
+        None => agentos::log_level()?.unwrap_or(file.log.level),
         Some(name) => parse_level(&name)?,
     };
     if let Some(tls) = &file.tls {

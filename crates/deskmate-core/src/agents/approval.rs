@@ -14,9 +14,9 @@ use crate::request::{self, New, Packet, Request, RequestKind, Requester, State};
 use crate::{Error, Result, check_text, cowork, format_time};
 
 /// The domain of an approval that names none.
-const DOMAIN: &str = "desk.agents";
+pub(super) const DOMAIN: &str = "desk.agents";
 /// The verb of what is asked for; the same as that of proposals.
-const VERB: &str = "propose";
+pub(super) const VERB: &str = "propose";
 
 /// Ask named people to approve something before an agent does it. The answer says how many of them have to; wait with
 /// cowork_wait_for_decision, and begin with cowork_begin once it is approved. Only people decide.
@@ -92,10 +92,11 @@ pub(super) struct ApprovalOut {
 }
 
 /// A person who is asked.
-struct Approver {
-    id: String,
-    name: String,
-    decides: bool,
+pub(super) struct Approver {
+    pub(super) id: String,
+    pub(super) name: String,
+    /// Whether their role covers the domain.
+    pub(super) decides: bool,
 }
 
 const BY_ID: &str = "select id, name, role, domains, state from person where id = $1";
@@ -161,20 +162,10 @@ fn approvers(cx: &mut Cx<'_, '_>, named: &[String], domain: &str) -> Result<Vec<
     let (mut found, mut unknown): (Vec<Approver>, Vec<&str>) = (Vec::new(), Vec::new());
     for name in named {
         check_text("approvers", name, NAME_CHARS_MAX)?;
-        let mut rows = Vec::new();
-        for sql in [BY_ID, BY_NAME, BY_ADDRESS] {
-            if rows.is_empty() {
-                rows = cx.tx.query(sql, args![name.trim()])?;
-            }
-        }
-        let [row] = rows.as_slice() else {
+        let Some(person) = find_approver(cx, name, domain)? else {
             unknown.push(name);
             continue;
         };
-        let (role, domains, state): (String, String, String) = (row.get(2)?, row.get(3)?, row.get(4)?);
-        let domains: Vec<String> = serde_json::from_str(&domains).unwrap_or_default();
-        let decides = state == "active" && request::role_decides(crate::call::Role::from_name(&role), &domains, domain);
-        let person = Approver { id: row.get(0)?, name: row.get(1)?, decides };
         if found.iter().all(|known| known.id != person.id) {
             found.push(person);
         }
@@ -190,9 +181,24 @@ fn approvers(cx: &mut Cx<'_, '_>, named: &[String], domain: &str) -> Result<Vec<
     Ok(found)
 }
 
+/// A person by id, name or the address at which they are told. Nobody, where an address is two people's.
+pub(super) fn find_approver(cx: &mut Cx<'_, '_>, named: &str, domain: &str) -> Result<Option<Approver>> {
+    let mut rows = Vec::new();
+    for sql in [BY_ID, BY_NAME, BY_ADDRESS] {
+        if rows.is_empty() {
+            rows = cx.tx.query(sql, args![named.trim()])?;
+        }
+    }
+    let [row] = rows.as_slice() else { return Ok(None) };
+    let (role, domains, state): (String, String, String) = (row.get(2)?, row.get(3)?, row.get(4)?);
+    let domains: Vec<String> = serde_json::from_str(&domains).unwrap_or_default();
+    let decides = state == "active" && request::role_decides(crate::call::Role::from_name(&role), &domains, domain);
+    Ok(Some(Approver { id: row.get(0)?, name: row.get(1)?, decides }))
+}
+
 /// Puts risk, quorum and approvers into a decision: the stricter of what policy and the risk want, and never more than there are people. What a rule
 /// wants is not lowered.
-fn settle(decision: &mut Decision, act: &Act, description: &str, approvers: &[Approver]) -> Result<Option<String>> {
+pub(super) fn settle(decision: &mut Decision, act: &Act, description: &str, approvers: &[Approver]) -> Result<Option<String>> {
     let risk = risk(act, description);
     if request::grade(risk) > request::grade(&decision.risk) {
         risk.clone_into(&mut decision.risk);

@@ -68,6 +68,30 @@ pub(super) struct CreateAgent {
     may_start: bool,
 }
 
+impl CreateAgent {
+    /// One of which only what it is for is known; with `without_steps` nothing is read out of that.
+    pub(super) fn described(description: String, without_steps: bool) -> Self {
+        Self {
+            description: Some(description),
+            name: None,
+            template: None,
+            steps: without_steps.then(Vec::new),
+            params: Map::new(),
+            policies: None,
+            runner: None,
+            language: None,
+            schedule: Some(String::new()),
+            time_zone: None,
+            jitter_seconds: 0,
+            missed: IfMissed::default(),
+            overlap: false,
+            approval_required: false,
+            budget: None,
+            may_start: false,
+        }
+    }
+}
+
 /// An agent that was made, with what was read out of its description.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -173,8 +197,24 @@ fn policies(cx: &mut Cx<'_, '_>, input: &CreateAgent, read: &Read, definition: &
     Ok(())
 }
 
-pub(super) fn create(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Made> {
+pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<Made> {
     guard::not_from_a_run(cx)?;
+    let built = build(cx, input)?;
+    rows::insert(cx, &built.row)?;
+    rows::tell(cx, &built.row, MADE, json!({ "definition": built.row.definition.for_agents() }))?;
+    told(cx, &built.row, built.templates, built.assumed, built.not_understood)
+}
+
+/// An agent as it would be stored, and what was made of its description.
+pub(super) struct Built {
+    pub(super) row: AgentRow,
+    templates: Vec<Match>,
+    assumed: Vec<String>,
+    not_understood: Vec<String>,
+}
+
+/// Puts an agent together, and stores nothing.
+pub(super) fn build(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Built> {
     let count: i64 = cx.tx.one("select count(*) from agent_definition where deleted_at is null", &[])?.get(0)?;
     if count >= AGENTS_MAX {
         return Err(Error::limited(format!("there are {AGENTS_MAX} agents already"), 60_000).hint("delete those that nobody needs"));
@@ -212,6 +252,7 @@ pub(super) fn create(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Made
         budget,
         template: read.template.map(|template| template.id.clone()),
         params: composed.params,
+        imported: None,
         may_start: input.may_start,
         policies: Vec::new(),
         needs: composed.needs,
@@ -242,10 +283,8 @@ pub(super) fn create(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Made
         deployed_at: None,
         deleted_at: None,
     };
-    rows::insert(cx, &row)?;
-    rows::tell(cx, &row, MADE, json!({ "definition": row.definition.for_agents() }))?;
     let templates = read.sketch.map(|sketch| sketch.templates.into_iter().take(3).collect()).unwrap_or_default();
-    told(cx, &row, templates, assumed, read.not_understood)
+    Ok(Built { row, templates, assumed, not_understood: read.not_understood })
 }
 
 /// What was made, for people and programs.

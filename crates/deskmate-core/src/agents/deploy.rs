@@ -31,6 +31,8 @@ pub(super) struct DeployAgent {
     /// Whether its first run begins at once; no if not given.
     #[serde(default)]
     auto_start: bool,
+    /// Where it runs: `local`, which is this desk, and also what holds if nothing is given.
+    environment: Option<String>,
 }
 
 /// What became of it.
@@ -76,6 +78,9 @@ fn act_of(row: &AgentRow, auto_start: bool, tested: bool, taint: Vec<String>) ->
 
 pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed> {
     guard::not_from_a_run(cx)?;
+    if input.environment.as_deref().is_some_and(|environment| environment != "local") {
+        return Err(Error::invalid("environment", "must be local: this desk runs agents itself, and nowhere else"));
+    }
     let mut row = rows::find(cx, &input.agent_id)?;
     guard::maker_or_person(cx, &row)?;
     if matches!(row.status, Status::Deployed | Status::Paused) {

@@ -6,6 +6,7 @@
 //! - [`create`]: making them; [`define`]: changing and looking at them; [`deploy`]: letting them run, which is an act that is decided.
 //! - [`run`]: their runs; the worker does the steps. A run acts as its agent, and changes no agents.
 //! - [`runner`]: runners that are programs, and what they are given; [`project`]: a small project to begin with.
+//! - [`imported`]: agents and approvals that another system kept.
 //! - [`step`]: what runs are made of; [`value`]: what passes between steps.
 //! - [`schedule`]: cron in a time zone.
 //! - [`audit`]: what the record tells of one; [`approval`]: asking named people by name.
@@ -24,6 +25,7 @@ mod define;
 mod deploy;
 mod gate;
 mod guard;
+mod imported;
 mod model;
 mod policies;
 mod project;
@@ -46,6 +48,7 @@ pub(crate) use deploy::KIND as DEPLOY;
 pub(crate) use deploy::approved;
 pub use deploy::{next_due, start_due};
 pub(crate) use gate::{Passage, pass, passed};
+pub(crate) use imported::{ForeignAgent, ForeignApproval, bring_in, bring_in_approval};
 pub use model::{Attachment, Budget, Definition, Need, RunState, Runner, Source, Status};
 pub(crate) use rows::is_taken;
 pub(crate) use run::actor;

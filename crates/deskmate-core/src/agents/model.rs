@@ -251,6 +251,9 @@ pub struct Definition {
     /// The template that it was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
+    /// The system that it was brought in from, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<String>,
     /// Values that its steps can use as `params.NAME`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,

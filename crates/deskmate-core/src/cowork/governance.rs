@@ -14,6 +14,7 @@ use super::words::{agent_asked_for, check_domain, sees_all};
 use crate::call::{Cx, PageIn};
 use crate::limits::{NAME_CHARS_MAX, PAGE_MAX};
 use crate::policy::{self, Rulebook};
+use crate::request;
 use crate::{Error, Result, check_text, format_time, parse_time};
 
 const SECOND: i64 = 1_000_000;
@@ -57,6 +58,8 @@ pub(super) enum IssueType {
     MissingApproval,
     /// Nobody knows, or nobody said, what came of it.
     AmbiguousOpen,
+    /// A person decided alone what needs several people.
+    BreakGlass,
     /// A person approved many things in seconds.
     RubberStamping,
     /// People took longer to decide than they should.
@@ -167,7 +170,9 @@ pub(super) fn report(cx: &mut Cx<'_, '_>, input: GovernanceReport) -> Result<Gov
     let found = scan(cx, &wanted)?;
     let rulebook = policy::current(cx)?;
     let mut issues = of_executions(&found);
-    issues.extend(of_requests(cx, &found, &rulebook, now)?);
+    let broken = request::broken_between(cx, start, end)?;
+    issues.extend(of_requests(cx, &found, &rulebook, now, &broken)?);
+    issues.extend(of_broken(&found, broken));
     if sees_all(cx) {
         let seen = seen_batches(cx, &found)?;
         issues.extend(rubber_stamping(&found, &rulebook, &seen));
@@ -250,7 +255,7 @@ fn of_executions(found: &Found) -> Vec<Dated> {
 }
 
 /// Requests that went wrong, or nowhere.
-fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64) -> Result<Vec<Dated>> {
+fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64, broken: &[(String, String, i64)]) -> Result<Vec<Dated>> {
     use IssueSeverity::{High, Medium};
     use IssueType::{AmbiguousOpen, MissingApproval, ProposalNeverApproved, SlowDecision};
     let votes = votes(cx, found)?;
@@ -282,7 +287,8 @@ fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64
             };
             find(AmbiguousOpen, High, fate.updated_at, advice.to_owned());
         }
-        if fate.was_approved() && !is_covered(&votes, fate) {
+        let is_broken = broken.iter().any(|(id, ..)| *id == fate.id);
+        if fate.was_approved() && !is_covered(&votes, fate) && !is_broken {
             find(
                 MissingApproval,
                 High,
@@ -292,6 +298,17 @@ fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64
         }
     }
     Ok(issues)
+}
+
+/// What somebody decided alone.
+fn of_broken(found: &Found, broken: Vec<(String, String, i64)>) -> Vec<Dated> {
+    let seen = broken.into_iter().filter_map(|(id, person, at)| Some((found.requests.get(&id)?, person, at)));
+    let issues = seen.map(|(fate, person, at)| {
+        let advice = "somebody decided alone what needs several people: read the reason, ask those who were passed over, and look at what was done";
+        let one = issue(IssueType::BreakGlass, IssueSeverity::High, &fate.agent, at, advice);
+        (at, Issue { proposal_id: Some(fate.id.clone()), domain: Some(fate.domain.clone()), person_id: Some(person), ..one })
+    });
+    issues.collect()
 }
 
 /// How many people approved, by request and round.

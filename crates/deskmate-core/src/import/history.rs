@@ -5,9 +5,9 @@ use deskmate_db::args;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::ROW;
 use super::report::{Outcome, Report};
 use super::rows::{HandoffRow, ProposalRow, Table, TrustRow, text, unpacked};
+use super::{ROW, is_known, keep};
 use crate::call::Cx;
 use crate::cowork::check_domain;
 use crate::identity::check_name;
@@ -34,7 +34,7 @@ pub(super) fn bring_in(cx: &mut Cx<'_, '_>, table: Table, row: Map<String, Value
             return Ok(());
         }
     };
-    if is_known(cx, table, &id)? {
+    if is_known(cx, SOURCE, table.name(), &id)? {
         report.count(table.name(), Outcome::Known);
         return Ok(());
     }
@@ -60,7 +60,7 @@ pub(super) fn bring_in(cx: &mut Cx<'_, '_>, table: Table, row: Map<String, Value
     if report.dry_run {
         return Ok(());
     }
-    keep(cx, table, &id, local.as_deref())?;
+    keep(cx, SOURCE, table.name(), &id, local.as_deref())?;
     tell(cx, table, &id, row, local)
 }
 
@@ -90,20 +90,6 @@ fn checked(row: &Map<String, Value>) -> Result<String, String> {
         return Err("it contains the NUL character".to_owned());
     }
     Ok(id.to_owned())
-}
-
-fn is_known(cx: &mut Cx<'_, '_>, table: Table, id: &str) -> Result<bool> {
-    let row = cx.tx.optional("select kind from imported where source = $1 and kind = $2 and foreign_id = $3", args![SOURCE, table.name(), id])?;
-    Ok(row.is_some())
-}
-
-fn keep(cx: &mut Cx<'_, '_>, table: Table, id: &str, local: Option<&str>) -> Result<()> {
-    let now = cx.now();
-    cx.tx.execute(
-        "insert into imported (source, kind, foreign_id, local, imported_at) values ($1, $2, $3, $4, $5)",
-        args![SOURCE, table.name(), id, local, now],
-    )?;
-    Ok(())
 }
 
 /// Words of the other server that are kinds and not what somebody wrote.
@@ -351,7 +337,7 @@ fn handoff(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> Re
 }
 
 /// A title: one line, bounded.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut bytes = 0;
     let cut: String = line.trim().chars().take_while(|c| (bytes += c.len_utf8(), bytes <= TITLE_CHARS_MAX).1).collect();

@@ -1,14 +1,16 @@
-//! Bringing in what another cowork server knew: policies and settings, agents with the hashes of their tokens, scores,
-//! and its history, marked as imported. Nothing is taken silently: everything that was taken, changed or refused is in
+//! Bringing in what another cowork server knew (policies and settings, agents with the hashes of their tokens, scores,
+//! and its history), and what an AgentOS server kept (agents, approvals and its audit), marked as imported. Nothing is taken silently: everything that was taken, changed or refused is in
 //! the report, and bringing the same in twice changes nothing.
 //!
 //! Table: `imported`.
 
+mod agentos;
 mod configuration;
 mod history;
 mod report;
 mod rows;
 
+use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -21,7 +23,7 @@ use crate::{Error, Result};
 pub use report::{Entry, Outcome, Report};
 
 /// Something was brought in.
-pub(crate) const IMPORTED: Kind = Kind { name: "import.done", says: "Policies, agents, scores or history of another cowork server were brought in." };
+pub(crate) const IMPORTED: Kind = Kind { name: "import.done", says: "Policies, agents, approvals, scores or history of another server were brought in." };
 /// A row of another server's history.
 pub(crate) const ROW: Kind = Kind { name: "import.row", says: "A row of another server's history, as it stood there. This desk did not see it happen." };
 
@@ -31,7 +33,23 @@ pub const EVENTS: &[Kind] = &[IMPORTED, ROW];
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
     let writes = |input: &Value| input.get("dry_run") != Some(&Value::Bool(true));
-    vec![Op::write(Toolset::Desk, "import_cowork", cowork).access(Access::Present(Role::Owner)).idempotent().writes_when(writes)]
+    let owner = Access::Present(Role::Owner);
+    vec![
+        Op::write(Toolset::Desk, "import_agentos", agentos::agentos).access(owner).idempotent().writes_when(writes),
+        Op::write(Toolset::Desk, "import_cowork", cowork).access(owner).idempotent().writes_when(writes),
+    ]
+}
+
+/// Whether a row of another system was brought in before.
+fn is_known(cx: &mut Cx<'_, '_>, source: &str, kind: &str, id: &str) -> Result<bool> {
+    Ok(cx.tx.optional("select kind from imported where source = $1 and kind = $2 and foreign_id = $3", args![source, kind, id])?.is_some())
+}
+
+/// Keeps that it was, and what it became here.
+fn keep(cx: &mut Cx<'_, '_>, source: &str, kind: &str, id: &str, local: Option<&str>) -> Result<()> {
+    let now = cx.now();
+    cx.tx.execute("insert into imported (source, kind, foreign_id, local, imported_at) values ($1, $2, $3, $4, $5)", args![source, kind, id, local, now])?;
+    Ok(())
 }
 
 /// Bring in what a cowork server kept in its configuration and its database; `deskmate import cowork` reads both and

@@ -220,6 +220,9 @@ impl Whose {
     fn takes(&self, news: &News) -> bool {
         let Some(domain) = news.item.domain.as_deref().filter(|_| news.item.request().is_some()) else { return true };
         let given = news.assignee.as_deref();
+        if news.told.contains(&self.id) {
+            return true;
+        }
         if news.requester.as_deref() == Some(self.id.as_str()) {
             return self.others;
         }
@@ -298,6 +301,9 @@ impl Channel {
 
     /// Whether this channel tells about something.
     pub(super) fn wants(&self, news: &News) -> bool {
+        if self.whose.as_ref().is_some_and(|whose| news.is_alarm_for(&whose.id)) {
+            return true;
+        }
         let covers = |pattern: &String, domain: &str| match pattern.strip_suffix('*') {
             Some(beginning) => domain.starts_with(beginning),
             None => pattern == domain,

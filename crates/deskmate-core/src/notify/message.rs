@@ -73,6 +73,7 @@ impl Item {
             "pause.lifted" => format!("{} may go on", if agent == "*" { "all agents" } else { agent }),
             "person.locked" => "signing in is locked after too many wrong passphrases".to_owned(),
             "grant.refused" => "a row was changed behind the desk's back".to_owned(),
+            "break_glass.used" => format!("somebody decided alone, without you, about a {kind} of {agent}"),
             "notification.reminded" => format!("{kind} of {agent} still waits"),
             "notification.tested" => "this is a test".to_owned(),
             other => other.to_owned(),
@@ -114,6 +115,7 @@ impl Item {
             "request.undone" | "request.stopped" => format!("{agent} asks for {what} again"),
             "request.expired" => format!("{agent} asked for {what}, and nobody decided in time"),
             "request.finished" => format!("{agent} was allowed {what}: {}", self.state.as_deref().unwrap_or("failed")),
+            "break_glass.used" => format!("somebody allowed {agent} {what} alone, without waiting for the others"),
             "notification.reminded" => format!("{agent} still waits for {what}"),
             _ => format!("{agent} asks for {what}"),
         };

@@ -24,7 +24,7 @@ pub enum Topic {
     Trust,
     /// Something that was approved failed, or nobody knows whether it worked.
     Outcomes,
-    /// Signing in was locked, or somebody changed rows behind the desk's back.
+    /// Signing in was locked, somebody changed rows behind the desk's back, or somebody decided alone what needs several people.
     Security,
     /// An agent was paused, or may go on.
     Pauses,
@@ -47,6 +47,7 @@ pub const RINGING: &[&str] = &[
     "pause.lifted",
     "person.locked",
     "grant.refused",
+    "break_glass.used",
     "notification.reminded",
 ];
 
@@ -61,6 +62,15 @@ pub(super) struct News {
     pub(super) assignee: Option<String>,
     /// The person who asks, if a person does.
     pub(super) requester: Option<String>,
+    /// People who are told by name: those to whom it goes now, or who were passed over.
+    pub(super) told: Vec<String>,
+}
+
+impl News {
+    /// Whether somebody decided alone: then everybody who was passed over is told, whatever else they want to hear of.
+    pub(super) fn is_alarm_for(&self, person: &str) -> bool {
+        self.item.event == "break_glass.used" && self.told.iter().any(|told| told == person)
+    }
 }
 
 /// What an event is worth telling, if anything.
@@ -73,7 +83,7 @@ pub(super) fn classify(event: &EventRow) -> Option<News> {
             (Topic::Trust, false)
         }
         "pause.set" | "pause.lifted" => (Topic::Pauses, false),
-        "person.locked" | "grant.refused" => (Topic::Security, true),
+        "person.locked" | "grant.refused" | "break_glass.used" => (Topic::Security, true),
         kind if kind.starts_with("request.") || kind == "notification.reminded" => of_request(event)?,
         _ => return None,
     };
@@ -94,7 +104,9 @@ pub(super) fn classify(event: &EventRow) -> Option<News> {
         link: None,
     };
     let requester = fact("requester").filter(|_| fact("requester_kind") == Some("person")).map(str::to_owned);
-    Some(News { urgent, item, assignee: fact("assignee").map(str::to_owned), requester })
+    let named = ["told", "passed_over"].into_iter().filter_map(|name| event.facts.get(name)?.as_array()).flatten();
+    let told = named.filter_map(Value::as_str).map(str::to_owned).collect();
+    Some(News { urgent, item, assignee: fact("assignee").map(str::to_owned), requester, told })
 }
 
 /// Whether an agent's trust went up or down by a step; every answer moves it a little, and that is no news.

@@ -111,6 +111,25 @@ pub struct AuthoritySettings {
     pub required_criteria: Vec<String>,
     /// How old such a thing may be.
     pub criteria_seconds: u32,
+    /// Who may decide alone what needs several people, in an emergency and with a reason that everybody reads.
+    pub break_glass: BreakGlass,
+    /// After how many seconds without a decision a request also goes to `escalate_to`; never if not given.
+    pub escalate_seconds: Option<u32>,
+    /// The people, by name or id, to whom it goes then; the owners if none is named. They need roles that cover the domain.
+    pub escalate_to: Vec<String>,
+}
+
+/// Who may decide alone what needs several people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakGlass {
+    /// Nobody.
+    #[default]
+    Off,
+    /// Owners.
+    Owner,
+    /// Owners, and approvers whose role covers the domain.
+    Approver,
 }
 
 impl AuthoritySettings {
@@ -138,6 +157,9 @@ impl Default for AuthoritySettings {
             token_deciders: Vec::new(),
             required_criteria: Vec::new(),
             criteria_seconds: 24 * 3600,
+            break_glass: BreakGlass::Off,
+            escalate_seconds: None,
+            escalate_to: Vec::new(),
         }
     }
 }
@@ -334,6 +356,9 @@ const AUTHORITY: &[(&str, Allowed)] = &[
     ("token_deciders", Texts),
     ("required_criteria", Texts),
     ("criteria_seconds", Count(1, SECONDS_MAX)),
+    ("break_glass", Word(&["off", "owner", "approver"])),
+    ("escalate_seconds", MaybeCount(1, SECONDS_MAX)),
+    ("escalate_to", Texts),
 ];
 
 const FEEDBACK: &[(&str, Allowed)] =

@@ -4,6 +4,7 @@ use deskmate_db::args;
 
 use super::link::check_linked;
 use super::model::{Request, RequestKind};
+use super::stand_in::Seats;
 use crate::call::{ActorKind, Cx, Presence, Role, Surface};
 use crate::policy::{self, Decision, Effect};
 use crate::{Error, Result};
@@ -37,6 +38,11 @@ impl Person {
     /// Whether their role covers a domain.
     pub(super) fn decides_in(&self, domain: &str) -> bool {
         self.active && role_decides(self.role, &self.domains, domain)
+    }
+
+    /// Whether their role decides at all.
+    pub(super) fn decides_anywhere(&self) -> bool {
+        self.active && (self.role == Role::Owner || (self.role == Role::Approver && !self.domains.is_empty()))
     }
 
     fn is_named(&self, names: &[String]) -> bool {
@@ -74,11 +80,11 @@ pub fn covers_domain(cx: &mut Cx<'_, '_>, domain: &str) -> Result<bool> {
     may_decide_in(cx, &me, domain)
 }
 
-/// Whether a person's vote on a request counts now.
-pub(super) fn counts(cx: &mut Cx<'_, '_>, person: &str, request: &Request, approvers: &[String]) -> Result<bool> {
+/// Whether a person's vote on a request counts now, as far as their role and who asked go.
+pub(super) fn counts(cx: &mut Cx<'_, '_>, person: &str, request: &Request) -> Result<bool> {
     let own = asked_themselves(request, person)?;
     let found = find_person(cx, person)?;
-    Ok(!own && found.is_some_and(|person| person.decides_in(&request.domain) && (approvers.is_empty() || person.is_named(approvers))))
+    Ok(!own && found.is_some_and(|person| person.decides_in(&request.domain)))
 }
 
 /// Refuses whoever must not decide a request: every deciding operation calls it first.
@@ -133,14 +139,13 @@ fn check_person(cx: &mut Cx<'_, '_>, domain: &str, request: Option<&Request>) ->
     Ok(())
 }
 
-/// Refuses whoever is not among the approvers that policy names.
-pub(super) fn check_named(cx: &mut Cx<'_, '_>, decision: Option<&Decision>) -> Result<()> {
-    let Some(approvers) = decision.map(|decision| &decision.needs.approvers).filter(|approvers| !approvers.is_empty()) else { return Ok(()) };
-    let person = find_person(cx, &cx.actor.id.clone())?;
-    if person.is_some_and(|person| person.is_named(approvers)) {
-        return Ok(());
+/// Refuses whoever is not among the approvers that policy names, nor stands in for one.
+pub(super) fn check_named(cx: &mut Cx<'_, '_>, request: &Request, decision: Option<&Decision>) -> Result<()> {
+    let Some(decision) = decision else { return Ok(()) };
+    match Seats::of(cx, request, decision)? {
+        Some(seats) if !seats.admits(&cx.actor.id) => Err(Error::forbidden(format!("policy names who decides this: {}", decision.needs.approvers.join(", ")))),
+        _ => Ok(()),
     }
-    Err(Error::forbidden(format!("policy names who decides this: {}", approvers.join(", "))))
 }
 
 /// Whether an approval loosens something or is of high risk: then the passphrase must have been given just now.

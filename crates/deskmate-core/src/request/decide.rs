@@ -9,6 +9,7 @@ use super::hidden::{hide, hide_in_packet, restore, shown_proposed};
 use super::judge::{Use, forbids, weigh_as};
 use super::model::{Request, RequestKind, State, grade};
 use super::rows;
+use super::stand_in::Seats;
 use super::submit::known;
 use super::{grant, outcome, standing};
 use crate::call::Cx;
@@ -67,7 +68,7 @@ pub fn approve_with(
     }
     let bound = edits.map(|edits| edited(cx, &mut known.request, edits)).transpose()?;
     let decision = again(cx, &mut known.request)?;
-    check_named(cx, Some(&decision))?;
+    check_named(cx, &known.request, Some(&decision))?;
     if access::is_grave(&known.request) {
         check_fresh(cx, "approving this, which is of high risk or loosens a limit,")?;
     }
@@ -104,7 +105,7 @@ pub(super) fn undecided(cx: &mut Cx<'_, '_>, id: &str) -> Result<Known> {
     }
 }
 
-fn check_seen(request: &Request, expected: Option<&str>) -> Result<()> {
+pub(super) fn check_seen(request: &Request, expected: Option<&str>) -> Result<()> {
     match expected {
         Some(expected) if !expected.eq_ignore_ascii_case(&request.digest_hex()) => {
             Err(Error::conflict("this is not what you saw: the request was changed meanwhile").hint("look at it again, and approve with its new digest"))
@@ -144,7 +145,7 @@ fn edited(cx: &Cx<'_, '_>, request: &mut Request, mut arguments: Value) -> Resul
 }
 
 /// Judges again under the policy of today, and keeps the stricter of what each asks for.
-fn again(cx: &mut Cx<'_, '_>, request: &mut Request) -> Result<Decision> {
+pub(super) fn again(cx: &mut Cx<'_, '_>, request: &mut Request) -> Result<Decision> {
     let before = request.decided()?.ok_or_else(|| Error::conflict("what policy said of this request was erased").hint("reject it, or let it expire"))?;
     if !request.kind.is_act() {
         return Ok(before);
@@ -176,18 +177,19 @@ fn again(cx: &mut Cx<'_, '_>, request: &mut Request) -> Result<Decision> {
 }
 
 /// How many people approved in this round whose word counts now: those whom the record tells of.
-fn approvals(cx: &mut Cx<'_, '_>, request: &Request, decision: &Decision) -> Result<i64> {
+pub(super) fn approvals(cx: &mut Cx<'_, '_>, request: &Request, decision: &Decision) -> Result<i64> {
     let told = votes_told(cx, request)?;
-    let mut count = 0;
+    let mut people = Vec::new();
     for vote in rows::votes(cx.tx, &request.id)? {
         let own = vote.person == cx.actor.id && vote.round == request.round;
         let is_told = own || told.contains(&(vote.person.clone(), vote.round));
         let approves = vote.round == request.round && vote.vote == "approve" && is_told;
-        if approves && access::counts(cx, &vote.person, request, &decision.needs.approvers)? {
-            count += 1;
+        if approves && access::counts(cx, &vote.person, request)? {
+            people.push(vote.person);
         }
     }
-    Ok(count)
+    let count = Seats::of(cx, request, decision)?.map_or(people.len(), |seats| seats.taken(&people));
+    Ok(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 fn votes_told(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Told> {
@@ -202,7 +204,7 @@ fn votes_told(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Told> {
     Ok(told.iter().filter_map(|told| vote(&told.body)).collect())
 }
 
-fn settle(cx: &Cx<'_, '_>, known: &mut Known, reason: Option<String>) {
+pub(super) fn settle(cx: &Cx<'_, '_>, known: &mut Known, reason: Option<String>) {
     let request = &mut known.request;
     request.decided_at = Some(cx.now());
     request.decided_by = Some(cx.actor.id.clone());
@@ -237,7 +239,7 @@ pub fn reject(cx: &mut Cx<'_, '_>, id: &str, correction: Correction) -> Result<R
 pub fn reject_with(cx: &mut Cx<'_, '_>, id: &str, correction: Correction, further: &Further) -> Result<Request> {
     let mut known = undecided(cx, id)?;
     check_decider(cx, &known.request)?;
-    check_named(cx, known.request.decided()?.as_ref())?;
+    check_named(cx, &known.request, known.request.decided()?.as_ref())?;
     let correction = checked(cx, &known.request, correction)?;
     rows::insert_vote(cx, &known.request, "reject")
         .or_else(|error| if has_voted(cx, &known.request)? { change_vote(cx, &known.request) } else { Err(error) })?;
@@ -255,7 +257,7 @@ pub fn reject_with(cx: &mut Cx<'_, '_>, id: &str, correction: Correction, furthe
     Ok(known.request)
 }
 
-fn has_voted(cx: &mut Cx<'_, '_>, request: &Request) -> Result<bool> {
+pub(super) fn has_voted(cx: &mut Cx<'_, '_>, request: &Request) -> Result<bool> {
     Ok(rows::votes(cx.tx, &request.id)?.iter().any(|vote| vote.person == cx.actor.id && vote.round == request.round))
 }
 

@@ -1,10 +1,11 @@
-//! What time does to requests: they expire, and handoffs that waited too long go to the owners.
+//! What time does to requests: they expire, and what waited too long goes to the owners, or to whom policy names.
 
 use deskmate_db::args;
 
 use super::events::{ESCALATED, EXPIRED, Known};
-use super::model::{OWNERS, Priority, State};
+use super::model::{OWNERS, Priority, RequestKind, State};
 use super::outcome;
+use super::stand_in::escalated_to;
 use crate::call::Cx;
 use crate::{Code, Result};
 
@@ -41,7 +42,7 @@ pub fn expire_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
     Ok(count)
 }
 
-/// Sends what waited too long to the owners, a slice at a time; answers how many.
+/// Sends what waited too long on, a slice at a time; answers how many.
 pub fn escalate_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
     let mut count = 0;
     for id in due(cx, ESCALATES, limit)? {
@@ -51,10 +52,16 @@ pub fn escalate_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
             Priority::Normal => Priority::High,
             Priority::High | Priority::Urgent => Priority::Urgent,
         };
-        known.request.assignee = Some(OWNERS.to_owned());
+        // Policy names to whom else it goes; a handoff goes to the owners, as does what policy names nobody for.
+        let people = if known.request.kind == RequestKind::Handoff { Vec::new() } else { escalated_to(cx, &known.request)?.unwrap_or_default() };
+        match people.as_slice() {
+            [] => known.request.assignee = Some(OWNERS.to_owned()),
+            [one] => known.request.assignee = Some(one.clone()),
+            _ => {}
+        }
         known.request.escalate_at = None;
         known.request.snoozed_until = None;
-        known.step(cx, ESCALATED, State::Pending, |event| event)?;
+        known.step(cx, ESCALATED, State::Pending, |event| if people.is_empty() { event } else { event.fact("told", people.as_slice()) })?;
         count += 1;
     }
     Ok(count)

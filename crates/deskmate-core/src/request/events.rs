@@ -21,7 +21,8 @@ pub(super) const ASKED: Kind = Kind { name: "request.asked", says: "A person ask
 pub(super) const ANSWERED: Kind = Kind { name: "request.answered", says: "The requester answered a question; the request waits for people again." };
 pub(super) const DELEGATED: Kind = Kind { name: "request.delegated", says: "A request was given to a person." };
 pub(super) const SNOOZED: Kind = Kind { name: "request.snoozed", says: "A request was put off, or taken up again." };
-pub(super) const ESCALATED: Kind = Kind { name: "request.escalated", says: "A request waited too long; its priority rose and it went to the owners." };
+pub(super) const ESCALATED: Kind =
+    Kind { name: "request.escalated", says: "A request waited too long; its priority rose and it went to the owners, or to whom policy names." };
 pub(super) const UNDONE: Kind = Kind { name: "request.undone", says: "An approval was taken back before it was used; the request waits for people again." };
 pub(super) const STOPPED: Kind = Kind { name: "request.stopped", says: "An approved act was stopped when it was about to begin." };
 pub(super) const STARTED: Kind = Kind { name: "request.started", says: "What was approved is being done." };

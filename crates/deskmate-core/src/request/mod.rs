@@ -5,13 +5,15 @@
 //!   what was gathered for it.
 //! - [`submit`] makes a request of it, [`begin`] uses its grant up, [`finish`] says what came of it.
 //! - People decide with the operations of this folder, in the toolset `desk`; agents see their own through `cowork`.
+//! - In an emergency one person decides alone (`break_glass.rs`); others decide in the place of who is away (`stand_in.rs`).
 //! - A link that a person wanted sent to themself decides one request, once, if it is not of high risk (`link.rs`).
 //! - Every step tells the whole row, and begins from what was told last: a row that somebody changed behind the desk's
 //!   back goes nowhere.
 //!
-//! Tables: `request`, `request_count`, `vote`, `request_note`, `act_grant`, `standing_approval`, `kept_filter`.
+//! Tables: `request`, `request_count`, `vote`, `request_note`, `act_grant`, `standing_approval`, `stand_in`, `kept_filter`.
 
 mod access;
+mod break_glass;
 mod decide;
 mod digest;
 mod due;
@@ -30,6 +32,7 @@ mod outcome;
 mod projection;
 mod remember;
 mod rows;
+mod stand_in;
 mod standing;
 mod submit;
 mod talk;
@@ -40,6 +43,7 @@ use crate::record::Kind;
 
 pub(crate) use access::role_decides;
 pub use access::{FRESH, WAYS, check_decider, check_decider_in, check_fresh, covers_domain};
+pub(crate) use break_glass::broken_between;
 pub use decide::{Correction, Further, approve, approve_with, reject, reject_with, undo};
 pub use digest::Bound;
 pub use due::{escalate_due, expire_due};
@@ -87,6 +91,9 @@ pub const EVENTS: &[Kind] = &[
     events::REFUSED,
     events::STANDING,
     events::STANDING_ENDED,
+    break_glass::USED,
+    stand_in::NAMED,
+    stand_in::ENDED,
     link::OPENED,
     link::USED,
     link::REFUSED,
@@ -140,6 +147,10 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(Toolset::Desk, "request_ask", operations::ask).access(decides),
         Op::write(Toolset::Desk, "request_delegate", operations::delegate).access(decides),
         Op::write(Toolset::Desk, "request_snooze", operations::snooze).access(decides),
+        Op::write(Toolset::Desk, "request_break_glass", break_glass::break_glass).access(Access::Present(Role::Approver)).destructive(),
+        Op::write(Toolset::Desk, "stand_in_name", stand_in::name).access(Access::Present(Role::Approver)),
+        Op::write(Toolset::Desk, "stand_in_end", stand_in::end).access(Access::Present(Role::Approver)).destructive(),
+        Op::read(Toolset::Desk, "stand_in_list", stand_in::list),
         Op::write(Toolset::Desk, "request_undo", operations::undo).access(decides).destructive(),
         // They bring their own proof, and nothing that is derived from it is kept.
         Op::write(Toolset::Desk, "decision_link_open", link::open).access(Access::Public).takes_secrets(&["link"]).idempotent(),

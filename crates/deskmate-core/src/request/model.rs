@@ -257,6 +257,8 @@ pub struct Packet {
 /// A request to be made.
 #[derive(Clone, Debug)]
 pub struct New {
+    /// Its id; a new one if not given. Only what is brought in from elsewhere has one.
+    pub id: Option<String>,
     /// Its kind.
     pub kind: RequestKind,
     /// Who asks; whoever calls, if not given. Only the desk's own code names another: a promotion is the agent's.
@@ -294,6 +296,7 @@ impl New {
     #[expect(clippy::self_named_constructors, reason = "the type says that it is new, and the constructor that it makes one")]
     pub fn new(kind: RequestKind, title: impl Into<String>, act: Act, decision: Decision) -> Self {
         Self {
+            id: None,
             kind,
             requester: None,
             act,

@@ -9,6 +9,7 @@ use super::events::{self, GRANTED, REVOKED, STANDING, STANDING_ENDED, USED};
 use super::grant::GrantRow;
 use super::model::{Request, State};
 use super::rows::select_request;
+use super::stand_in;
 use super::standing::StandingRow;
 use crate::record::{Body, Finding, Projection};
 use crate::{Result, digest};
@@ -21,6 +22,7 @@ pub struct RequestProjection {
     grants: BTreeMap<String, [u8; 32]>,
     grant_facts: BTreeMap<String, Ended>,
     standing: BTreeMap<String, ToldStanding>,
+    stand_ins: BTreeMap<String, (String, i64, i64)>,
 }
 
 struct ToldRequest {
@@ -71,6 +73,10 @@ impl Projection for RequestProjection {
             self.grant_facts.entry(text("grant")).or_default().used_at = number("used_at");
         } else if kind == REVOKED.name {
             self.grant_facts.entry(text("grant")).or_default().revoked_at = number("revoked_at");
+        } else if kind == stand_in::NAMED.name {
+            self.stand_ins.insert(text("person"), (text("stand_in"), number("until_at").unwrap_or_default(), number("named_at").unwrap_or_default()));
+        } else if kind == stand_in::ENDED.name {
+            self.stand_ins.remove(&text("person"));
         } else if kind == STANDING.name {
             let facts: BTreeMap<&str, &Value> = body.facts.iter().map(|(name, value)| (name.as_str(), value)).filter(|(name, _)| *name != "pattern").collect();
             self.standing.insert(text("standing_approval"), ToldStanding { facts: sum(&facts), pattern: text("pattern"), revoked_at: None });
@@ -87,6 +93,7 @@ impl Projection for RequestProjection {
         self.compare_votes(tx, &mut findings)?;
         self.compare_grants(tx, &mut findings)?;
         self.compare_standing(tx, &mut findings)?;
+        self.compare_stand_ins(tx, &mut findings)?;
         Ok(findings)
     }
 }
@@ -204,6 +211,23 @@ impl RequestProjection {
                     find(findings, "grant", id, GONE);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// One row for each person who named somebody.
+    fn compare_stand_ins(&self, tx: &mut Tx<'_>, findings: &mut Vec<Finding>) -> Result<()> {
+        let mut seen = 0;
+        for row in tx.query("select person, stand_in, until_at, named_at from stand_in order by person", &[])? {
+            let person: String = row.get(0)?;
+            match self.stand_ins.get(&person) {
+                Some(told) if *told == (row.get(1)?, row.get(2)?, row.get(3)?) => seen += 1,
+                Some(_) => find(findings, "stand-in of", &person, DIFFERS),
+                None => find(findings, "stand-in of", &person, UNTOLD),
+            }
+        }
+        if seen < self.stand_ins.len() && findings.is_empty() {
+            findings.push(Finding { seq: None, what: format!("stand-in: {GONE}") });
         }
         Ok(())
     }

@@ -79,9 +79,10 @@ fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> 
     for (field, text) in [("arguments", &bound), ("packet", &packet)] {
         check_text(field, text, 2 * CONTENT_BYTES_MAX)?;
     }
+    let unanswered = policy::current(cx)?.settings(&new.act.domain).authority.escalate_seconds.map(i64::from);
     let after = |seconds: i64| now.saturating_add(seconds.clamp(1, 10 * 366 * 86_400).saturating_mul(1_000_000));
     Ok(Request {
-        id: cx.new_id(),
+        id: new.id.clone().unwrap_or_else(|| cx.new_id()),
         kind: new.kind,
         state: if passes { State::Approved } else { State::Pending },
         requester,
@@ -94,7 +95,7 @@ fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> 
         snoozed_until: None,
         asked_at: None,
         expires_at: after(needs.expires_seconds),
-        escalate_at: new.escalate_seconds.filter(|_| !passes).map(after),
+        escalate_at: new.escalate_seconds.or(unanswered).filter(|_| !passes).map(after),
         created_at: now,
         updated_at: now,
         decided_at: passes.then_some(now),

@@ -7,9 +7,11 @@ use super::decide::undecided;
 use super::events::{ANSWERED, ASKED, DELEGATED, SNOOZED};
 use super::model::{Request, State};
 use super::rows;
+use super::stand_in;
 use super::submit::is_own;
 use crate::call::{ActorKind, Cx};
 use crate::limits::NOTE_BYTES_MAX;
+use crate::record::Event;
 use crate::{Error, Result, check_text};
 
 /// Questions and answers that one request may gather.
@@ -67,8 +69,10 @@ pub fn delegate(cx: &mut Cx<'_, '_>, id: &str, to: &str, note: Option<String>) -
         check_note(cx, id, "note", note)?;
         rows::insert_note(cx, id, "delegation", note)?;
     }
+    let stand_in = stand_in::of(cx, &person.id)?;
     known.request.assignee = Some(person.id);
-    known.step(cx, DELEGATED, State::Pending, |event| event.payload(json!({ "note": note })))?;
+    let told = |event: Event| if let Some(stand_in) = stand_in { event.fact("told", [stand_in].as_slice()) } else { event };
+    known.step(cx, DELEGATED, State::Pending, |event| told(event).payload(json!({ "note": note })))?;
     Ok(known.request)
 }
 

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::break_glass::{self, Glass};
 use super::hidden::{shown_act, shown_packet};
 use super::model::{Request, RequestKind, State};
 use super::rows::{self, select_request};
@@ -173,6 +174,11 @@ pub(super) struct Details {
     approvers: Vec<String>,
     /// How many people approved in this round.
     approvals: i64,
+    /// How it was decided, if somebody decided alone what needed others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    break_glass: Option<Glass>,
+    /// Whether you could decide it alone, in an emergency; see desk_request_break_glass.
+    may_break_glass: bool,
     /// Grows when earlier votes are void.
     round: i64,
     /// What people said, in all rounds.
@@ -319,6 +325,8 @@ pub(super) fn details(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Details>
         trust: trust_of(cx, request)?,
         approvers,
         approvals: i64::try_from(approvals).unwrap_or(i64::MAX),
+        break_glass: break_glass::of(cx, request)?,
+        may_break_glass: break_glass::is_possible(cx, request)?,
         round: request.round,
         votes: votes.into_iter().map(|vote| VoteOut { person: vote.person, vote: vote.vote, round: vote.round, at: format_time(vote.at) }).collect(),
         notes: notes_of(cx, request)?,

@@ -9,12 +9,25 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::output::{print, say};
 use super::{Failure, Global};
+use crate::config;
 use crate::import::{self, Found};
 
 #[derive(Subcommand)]
 pub(super) enum ImportCommand {
+    /// Bring in the agents, approvals and audit of an AgentOS server
+    Agentos(AgentosArgs),
     /// Bring in the configuration and the database of a cowork server
     Cowork(CoworkArgs),
+}
+
+#[derive(Args)]
+pub(super) struct AgentosArgs {
+    /// Its data directory; AGENTOS_DATA_DIR, or .agentos in this directory, if not given
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Only say what would be taken, changed and refused
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Args)]
@@ -35,7 +48,27 @@ const ROWS_MAX: usize = 200;
 const BYTES_MAX: usize = 512 * 1024;
 
 pub(super) fn run(global: &Global, command: ImportCommand) -> Result<(), Failure> {
-    let ImportCommand::Cowork(args) = command;
+    match command {
+        ImportCommand::Agentos(args) => agentos(global, args),
+        ImportCommand::Cowork(args) => cowork(global, args),
+    }
+}
+
+fn agentos(global: &Global, args: AgentosArgs) -> Result<(), Failure> {
+    let folder = args.folder.or_else(|| config::env("AGENTOS_DATA_DIR").map(PathBuf::from)).unwrap_or_else(|| PathBuf::from(".agentos"));
+    let mut calls = Calls::new(global, "desk_import_agentos", args.dry_run)?;
+    let (mut failed, mut unread) = (None, Report::new(args.dry_run));
+    let read = import::read_agentos(&folder, &mut unread, |row| calls.take(row).map_err(|failure| failed.insert(failure).text()));
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
+    read.map_err(Failure::Other)?;
+    calls.send()?;
+    calls.report.add(unread);
+    tell(global, &calls.report, &[("folder", Some(&folder))])
+}
+
+fn cowork(global: &Global, args: CoworkArgs) -> Result<(), Failure> {
     let config = config_file(args.config)?;
     let found = match &config {
         None => Found::default(),
@@ -48,7 +81,7 @@ pub(super) fn run(global: &Global, command: ImportCommand) -> Result<(), Failure
     if config.is_none() && database.is_none() {
         return Err(Failure::Other("there is no cowork.config.yaml here: name it with --config, or a database with --db".to_owned()));
     }
-    let mut calls = Calls { client: Client::present(global)?, dry_run: args.dry_run, rows: Vec::new(), bytes: 0, report: Report::new(args.dry_run) };
+    let mut calls = Calls::new(global, "desk_import_cowork", args.dry_run)?;
     calls.report.add(found.report);
     if found.document.is_some() || !found.agents.is_empty() {
         calls.call(&json!({ "document": found.document, "agents": found.agents }))?;
@@ -62,7 +95,7 @@ pub(super) fn run(global: &Global, command: ImportCommand) -> Result<(), Failure
         read.map_err(Failure::Other)?;
         calls.send()?;
     }
-    tell(global, &calls.report, config.as_deref(), database.as_deref())
+    tell(global, &calls.report, &[("config", config.as_deref()), ("database", database.as_deref())])
 }
 
 fn config_file(given: Option<PathBuf>) -> Result<Option<PathBuf>, Failure> {
@@ -85,6 +118,7 @@ fn database_file(given: Option<PathBuf>, config: Option<&Path>, named: Option<&s
 /// Calls to the desk: rows are sent in slices, and the reports are put together.
 struct Calls {
     client: Client,
+    operation: &'static str,
     dry_run: bool,
     rows: Vec<Value>,
     bytes: usize,
@@ -92,6 +126,10 @@ struct Calls {
 }
 
 impl Calls {
+    fn new(global: &Global, operation: &'static str, dry_run: bool) -> Result<Self, Failure> {
+        Ok(Self { client: Client::present(global)?, operation, dry_run, rows: Vec::new(), bytes: 0, report: Report::new(dry_run) })
+    }
+
     fn take(&mut self, row: Value) -> Result<(), Failure> {
         let size = row.to_string().len();
         if self.rows.len() == ROWS_MAX || (self.bytes + size > BYTES_MAX && !self.rows.is_empty()) {
@@ -117,18 +155,18 @@ impl Calls {
             fields.insert("dry_run".to_owned(), json!(self.dry_run));
             fields.retain(|_, value| !value.is_null());
         }
-        let answer = self.client.call("desk_import_cowork", &input)?;
+        let answer = self.client.call(self.operation, &input)?;
         let report: Report = serde_json::from_value(answer).map_err(|error| Failure::Other(format!("the server's report is unreadable: {error}")))?;
         self.report.add(report);
         Ok(())
     }
 }
 
-fn tell(global: &Global, report: &Report, config: Option<&Path>, database: Option<&Path>) -> Result<(), Failure> {
+fn tell(global: &Global, report: &Report, read: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
     if global.json {
         let mut whole = json!(report);
         if let Some(fields) = whole.as_object_mut() {
-            fields.extend([("config".to_owned(), json!(config)), ("database".to_owned(), json!(database))]);
+            fields.extend(read.iter().map(|(name, path)| ((*name).to_owned(), json!(path))));
         }
         return print(&whole, true);
     }

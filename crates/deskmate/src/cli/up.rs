@@ -97,6 +97,9 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     // A server that never ends by itself belongs to a service manager, and no newer program replaces it.
     let mut lock = home.lock(linger.is_some())?;
     start_log(&settings, args.background.then(|| background::open_log(&home)).transpose()?);
+    for told in config::without_effect() {
+        tracing::warn!("{told}");
+    }
     let (key, fresh) = home.key_or_new()?;
     // This refuses a record that another key signed, so a lost key is not replaced by a new one.
     let mut app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;

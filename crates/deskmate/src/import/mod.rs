@@ -1,6 +1,7 @@
-//! Reading what another cowork server left: its configuration and its database. Nothing of it is written, and a token
-//! never leaves this process: only its hash is sent to the desk.
+//! Reading what another server left: of a cowork server its configuration and its database, of an AgentOS server its data directory.
+//! Nothing of it is written, and a token never leaves this process: only its hash is sent to the desk.
 
+mod agentos;
 mod database;
 mod settings;
 mod token;
@@ -8,6 +9,7 @@ mod token;
 use deskmate_core::import::{Outcome, Report};
 use serde_json::Value;
 
+pub(crate) use agentos::read as read_agentos;
 pub(crate) use database::read as read_database;
 pub(crate) use settings::read as read_settings;
 

@@ -228,7 +228,7 @@ impl ServerHandler for Server {
         if let Servers::One(server) = &self.endpoint.servers {
             return passage::get_prompt(self, server, request, &context).await;
         }
-        self.endpoint.prompts.get(&request).map(GetPromptResponse::Complete)
+        self.endpoint.prompts.get(&request, &self.endpoint.tools).map(GetPromptResponse::Complete)
     }
 
     async fn complete(&self, request: CompleteRequestParams, context: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {

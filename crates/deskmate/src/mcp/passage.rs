@@ -74,7 +74,7 @@ pub(super) async fn tools(endpoint: &Endpoint, credential: Credential) -> Result
         }
         tools.push(tool);
     }
-    if matches!(endpoint.servers, Servers::One(_) | Servers::Named(_)) && !endpoint.tools.has(RESULT) {
+    if matches!(endpoint.servers, Servers::One(_) | Servers::Named(_)) && endpoint.tools.name_of(RESULT).is_none() {
         tools.push(ask_again(endpoint));
     }
     Ok(tools)

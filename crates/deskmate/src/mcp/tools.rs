@@ -64,9 +64,9 @@ impl Tools {
         self.by_name.contains_key(tool)
     }
 
-    /// Whether an operation is among them, by its full name.
-    pub(super) fn has(&self, operation: &str) -> bool {
-        self.ops.iter().any(|(_, op)| op.full_name() == operation)
+    /// What an operation is called here, by its full name, if it is among them.
+    pub(super) fn name_of(&self, operation: &str) -> Option<&str> {
+        self.ops.iter().find(|(_, op)| op.full_name() == operation).map(|(name, _)| name.as_str())
     }
 
     /// All tools, rendered when somebody asks for them first.

@@ -1,6 +1,8 @@
 //! The built binary from outside: started as a user or an MCP client starts it, on a data directory of its own.
 
 #[cfg(test)]
+mod agentos;
+#[cfg(test)]
 mod agents;
 #[cfg(test)]
 mod bridge_file;

@@ -53,6 +53,29 @@ both! {
         assert_eq!(counts.iter().sum::<i64>(), 5, "{counts:?}");
     }
 
+    fn whoever_was_passed_over_is_told_whatever_else_they_want_to_hear_of(desk: &TestDesk) {
+        let owner = desk.claim();
+        let ada = invite(desk, &owner, "Ada", "approver", &["crm.*"]);
+        let bob = invite(desk, &owner, "Bob", "approver", &["billing"]);
+        desk.call(&owner, "desk_policy_apply", json!({ "document": "authority: { break_glass: owner }\n" })).unwrap();
+        let from = begin(desk);
+        for person in [&ada, &bob] {
+            set(desk, person, json!({ "outlet": "chat", "events": ["policies"] })).unwrap();
+        }
+        let mut needs_two = proposal("crm.deals", "medium");
+        needs_two.decision.needs.quorum = 2;
+        let made = ask(desk, &needs_two);
+        let next = follow(desk, from);
+        assert_eq!(told(desk, &owner), Vec::<String>::new());
+        show_presence(desk, &owner);
+        let input = json!({ "request": made.id, "expected_digest": made.digest_hex(), "reason": "the site is down" });
+        desk.call(&owner, "desk_request_break_glass", input).unwrap();
+        follow(desk, next);
+        assert_eq!(told(desk, &owner), ["Ada"]);
+        let letter = take(desk, &listed(desk, &ada)[0]).expect("it is not left out because it was decided");
+        assert!(format!("{letter:?}").contains("alone"), "{letter:?}");
+    }
+
     fn nobody_is_told_of_their_own_request(desk: &TestDesk) {
         let owner = desk.claim();
         let ada = invite(desk, &owner, "Ada", "owner", &[]);

@@ -288,6 +288,7 @@ fn value_tightens(section: &str, name: &str, was: &Value, is: &Value) -> bool {
         }
         ("authority", "volume_cap_per_agent" | "call_cap" | "calls_per_day" | "cost_per_day") => (was.is_null() && is.is_number()) || lower(),
         ("authority", "high_risk_fields" | "required_criteria") => contains(Some(is), Some(was)),
+        ("authority", "break_glass") => is == "off" || (was == "approver" && is == "owner"),
         ("authority", "token_deciders") => contains(Some(was), Some(is)),
         ("workspace", "web") => *is == false,
         ("hooks", "mode") => is == "enforce",

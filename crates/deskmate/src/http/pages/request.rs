@@ -39,6 +39,8 @@ pub(super) struct Request {
     approvers: Vec<String>,
     approvals: i64,
     quorum: i64,
+    break_glass: Option<Glass>,
+    may_break_glass: bool,
     confidence: Option<f64>,
     act: Option<Act>,
     changes: Vec<Change>,
@@ -58,6 +60,13 @@ pub(super) struct Request {
     decided_at: Option<String>,
     reason: Option<String>,
     supersedes: Option<String>,
+}
+
+/// How somebody decided alone.
+#[derive(Deserialize)]
+struct Glass {
+    by: String,
+    passed_over: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -191,6 +200,10 @@ fn standing(people: &People, request: &Request) -> Markup {
                     @if let Some(reason) = &request.reason { ": " (said(reason)) }
                 }
             }
+            @if let Some(glass) = &request.break_glass {
+                " " (badge(Tone::Alarm, "glass broken")) " " strong { (said(people.name(&glass.by))) " decided this alone." }
+                @if !glass.passed_over.is_empty() { " Passed over: " (said(&glass.passed_over.iter().map(|id| people.name(id)).collect::<Vec<_>>().join(", "))) "." }
+            }
             @if request.quorum > 1 { " " strong { (request.approvals) " of " (request.quorum) " people have approved." } }
             @if !request.approvers.is_empty() { " Policy names who decides: " (said(&request.approvers.join(", "))) "." }
             @if let Some(assignee) = &request.assignee { " Given to " (said(given(people, assignee))) "." }
@@ -312,7 +325,23 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
                 form data-call="desk_request_snooze" data-done="It waits again" { (hidden) button.quiet { "Take up again" } }
             }
             @if !is_handoff && request.plan().is_none() && request.requester_kind == "agent" { (remember(&seen, id)) }
+            @if request.may_break_glass { (break_glass(&seen, id)) }
             @if visit.you.role == "viewer" || visit.you.role == "member" { p.hint { "Your role looks on; approvers and owners decide." } }
+        }
+    }
+}
+
+/// Deciding alone, in an emergency.
+fn break_glass(seen: &Markup, id: &str) -> Markup {
+    html! {
+        details id={ "glass-" (id) } {
+            summary { "Break the glass" }
+            p.hint { "For an emergency: you decide alone what needs others. They are all told, with your reason, and the record keeps it." }
+            form data-call="desk_request_break_glass" data-done="Approved by you alone; the others are told" data-next {
+                (seen)
+                (field("glass-reason", "Why nobody can be waited for", html! { textarea id="glass-reason" name="reason" required rows="2" {} }))
+                button.alarm { "Approve alone" }
+            }
         }
     }
 }
