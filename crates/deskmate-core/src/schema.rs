@@ -23,6 +23,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 18, name: "gateway: why a call got its answer", sql: include_str!("schema/018_call_why.sql") },
     Migration { version: 19, name: "agents: what waits in runs, and tests", sql: include_str!("schema/019_agent_tests.sql") },
     Migration { version: 22, name: "workspace: plans by when they ended", sql: include_str!("schema/022_plan_end.sql") },
+    Migration { version: 25, name: "requests: what they would do, encrypted", sql: include_str!("schema/025_protection.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.

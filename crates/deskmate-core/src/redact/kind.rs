@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::MARK;
 use crate::{Error, Result};
@@ -200,10 +201,25 @@ impl Found {
         *self.counts.entry(kind).or_default() += 1;
     }
 
-    pub(super) fn extend(&mut self, more: &Self) {
+    pub(crate) fn extend(&mut self, more: &Self) {
         for (kind, count) in &more.counts {
             *self.counts.entry(*kind).or_default() += count;
         }
+    }
+
+    /// The counts that an event tells.
+    pub(crate) fn of_fact(fact: Option<&Value>) -> Self {
+        let counts = fact.and_then(Value::as_object).into_iter().flatten();
+        let known = |name: &str| Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        Self { counts: counts.filter_map(|(name, count)| Some((known(name)?, count.as_u64()?))).collect() }
+    }
+
+    /// One of a kind was none.
+    pub(crate) fn take(&mut self, kind: Kind) {
+        if let Some(count) = self.counts.get_mut(&kind) {
+            *count -= 1;
+        }
+        self.counts.retain(|_, count| *count > 0);
     }
 
     /// How often a kind was found.

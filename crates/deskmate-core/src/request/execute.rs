@@ -18,7 +18,7 @@ use crate::{Error, Result, meter};
 /// Uses up the grant of an approved request, after judging again. `target` is what is there now, where the desk can
 /// read it.
 pub fn begin(cx: &mut Cx<'_, '_>, id: &str, target: Option<&Value>) -> Result<Begun> {
-    let request = rows::load(cx.tx, id)?.filter(|request| is_own(cx, request) || cx.actor.is_system()).ok_or_else(|| missing(id))?;
+    let request = rows::load(cx, id)?.filter(|request| is_own(cx, request) || cx.actor.is_system()).ok_or_else(|| missing(id))?;
     begin_of(cx, request, target)
 }
 
@@ -152,5 +152,5 @@ pub fn finish(cx: &mut Cx<'_, '_>, id: &str, outcome: Outcome) -> Result<Request
     }
     known.request.finished_at = Some(cx.now());
     known.step(cx, FINISHED, outcome.state(), |event| event)?;
-    Ok(known.request)
+    Ok(known.request.as_kept())
 }

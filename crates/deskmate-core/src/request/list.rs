@@ -267,7 +267,7 @@ fn waiting(cx: &mut Cx<'_, '_>, input: &List, given_to: Option<&[String]>, after
         if !narrow {
             rows.push(Request::read(&row)?);
         } else if input.may_fit(&row.get::<String>(2)?, row.get::<Option<String>>(3)?.as_deref()) {
-            rows.extend(rows::load(cx.tx, &at.1)?);
+            rows.extend(rows::load(cx, &at.1)?);
             if rows.len() == limit as usize {
                 last = Some(at);
                 return Ok(Slice { rows, last, read, more: true });
@@ -330,7 +330,7 @@ pub fn of_requester(cx: &mut Cx<'_, '_>, requester: &str, state: Option<State>, 
     loop {
         let rows = cx.tx.query(FULL_OF, args![time, id, PAGE_MAX, requester])?;
         looked += rows.len();
-        let rows: Vec<Request> = rows.iter().map(|row: &Row| Request::read(row)).collect::<Result<_>>()?;
+        let rows: Vec<Request> = rows.iter().map(|row: &Row| Request::read(row).map(|request| request.opened(cx))).collect::<Result<_>>()?;
         let read = rows.len();
         if let Some(last) = rows.last() {
             (time, id) = (last.created_at, last.id.clone());

@@ -292,6 +292,8 @@ fn value_tightens(section: &str, name: &str, was: &Value, is: &Value) -> bool {
         ("workspace", "web") => *is == false,
         ("hooks", "mode") => is == "enforce",
         ("hooks", "wake") => true,
+        ("protection", "record" | "requests") => contains(Some(is), Some(was)),
+        ("protection", "keep") => is == "none",
         ("workspace", "roots") => workspace::roots_tighten(was, is),
         ("gateway", "mounts") => gateway::mounts_tighten(was, is),
         ("feedback", "override_requires_reason") | ("handoff", "include_reasoning" | "include_confidence" | "include_attempted") => *is == true,
