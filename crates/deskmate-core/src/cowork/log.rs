@@ -121,7 +121,7 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: LogAction) -> Result<Logged> {
     let outcome = input.outcome.unwrap_or(Outcome::Done);
     let named = input.proposal_id.as_deref().map(|id| words::id("proposal_id", id)).transpose()?;
     let found = match &named {
-        Some(id) => request::find(cx, id)?.filter(|request| request.kind.is_reported()),
+        Some(id) => request::find_whole(cx, id)?.filter(|request| request.kind.is_reported()),
         None => None,
     };
     let redactor = policy::current(cx)?.settings("").protection.of_requests();

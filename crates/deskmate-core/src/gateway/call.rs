@@ -353,7 +353,7 @@ impl Asked {
     /// Uses the grant of an approved proposal, if this call is exactly what was approved; `None` if it is decided as new.
     fn with_proposal(&mut self, cx: &mut Cx<'_, '_>, id: &str, session: Option<&str>) -> Result<Option<CallOut>> {
         let now = cx.now();
-        let found = request::find(cx, id)?.filter(|request| request.kind == RequestKind::Proposal && request.state_at(now) == State::Approved);
+        let found = request::find_whole(cx, id)?.filter(|request| request.kind == RequestKind::Proposal && request.state_at(now) == State::Approved);
         let why = match &found {
             None => Some("there is no approved proposal of this id"),
             Some(request) => differs(request, &self.act),

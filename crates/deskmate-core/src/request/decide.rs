@@ -87,7 +87,7 @@ pub fn approve_with(
     settle(cx, &mut known, reason.clone());
     known.step(cx, APPROVED, State::Approved, |event| vote(event).fact("approvals", so_far).payload(json!({ "reason": reason })))?;
     outcome::approved(cx, &known.request, reason.as_deref(), further)?;
-    Ok(known.request.as_kept())
+    Ok(known.request.into_kept())
 }
 
 /// A request that waits, as the record tells it.
@@ -252,7 +252,7 @@ pub fn reject_with(cx: &mut Cx<'_, '_>, id: &str, correction: Correction, furthe
             .payload(json!({ "reason": correction.reason }))
     })?;
     outcome::rejected(cx, &known.request, &correction)?;
-    Ok(known.request.as_kept())
+    Ok(known.request.into_kept())
 }
 
 fn has_voted(cx: &mut Cx<'_, '_>, request: &Request) -> Result<bool> {

@@ -24,7 +24,7 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str, target: Option<&Value>) -> Result<Be
 
 /// The same for what the desk does itself: whoever may see it may begin it, because what is done is what was approved.
 pub(crate) fn begin_seen(cx: &mut Cx<'_, '_>, id: &str) -> Result<Begun> {
-    let request = super::find(cx, id)?.ok_or_else(|| missing(id))?;
+    let request = super::find_whole(cx, id)?.ok_or_else(|| missing(id))?;
     begin_of(cx, request, None)
 }
 
@@ -152,5 +152,5 @@ pub fn finish(cx: &mut Cx<'_, '_>, id: &str, outcome: Outcome) -> Result<Request
     }
     known.request.finished_at = Some(cx.now());
     known.step(cx, FINISHED, outcome.state(), |event| event)?;
-    Ok(known.request.as_kept())
+    Ok(known.request.into_kept())
 }

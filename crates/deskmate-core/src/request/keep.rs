@@ -114,7 +114,7 @@ impl Request {
     }
 
     /// As its row has it once it has ended: what is answered may be kept for a repeated call.
-    pub(super) fn as_kept(mut self) -> Self {
+    pub(super) fn into_kept(mut self) -> Self {
         if let Kept::Redacted { bound, packet, .. } = &self.kept {
             (self.bound, self.packet) = (Some(bound.clone()), Some(packet.clone()));
         }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::access::find_person;
 use super::model::{OWNERS, Request, RequestKind, State};
 use super::rows::{self, KEY_PLACE, SHORT_PLACE, select_request, select_request_key, select_request_short};
+use super::submit::as_seen;
 use super::view::{RequestOut, WaitsFor};
 use crate::call::{Cx, Page, PageIn, Role};
 use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
@@ -330,12 +331,15 @@ pub fn of_requester(cx: &mut Cx<'_, '_>, requester: &str, state: Option<State>, 
     loop {
         let rows = cx.tx.query(FULL_OF, args![time, id, PAGE_MAX, requester])?;
         looked += rows.len();
-        let rows: Vec<Request> = rows.iter().map(|row: &Row| Request::read(row).map(|request| request.opened(cx))).collect::<Result<_>>()?;
+        let rows: Vec<Request> = rows.iter().map(|row: &Row| Request::read(row)).collect::<Result<_>>()?;
         let read = rows.len();
         if let Some(last) = rows.last() {
             (time, id) = (last.created_at, last.id.clone());
         }
-        found.extend(rows.into_iter().filter(|request| state.is_none_or(|state| state == request.state_at(now))));
+        for request in rows.into_iter().filter(|request| state.is_none_or(|state| state == request.state_at(now))) {
+            let request = request.opened(cx);
+            found.push(as_seen(cx, request)?);
+        }
         if found.len() > page.limit as usize || read < PAGE_MAX as usize {
             return Ok(Page::cut(found, page, |request| (request.created_at, request.id.clone())));
         }

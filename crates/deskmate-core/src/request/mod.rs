@@ -56,8 +56,8 @@ pub(crate) use model::grade;
 pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, RequestKind, Requester, State, Stop, StopReason};
 pub use projection::RequestProjection;
 pub use standing::waived_by;
-pub(crate) use submit::load;
 pub use submit::{cancel, denied, find, questioned, submit, supersede, withdraw};
+pub(crate) use submit::{find_whole, load};
 pub use talk::{answer, ask, delegate, snooze};
 pub(crate) use view::{NoteOut, notes_of};
 

@@ -175,9 +175,17 @@ fn against(kind: Kind, who: &Requester, act: &Act, decision: &Decision) -> Event
 /// A request by its id, if the caller may see it: people see all, an agent its own. What is secret or personal in it is for
 /// whoever asked and whoever decides.
 pub fn find(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Request>> {
-    let found = rows::load(cx, id)?.filter(|request| !cx.actor.is_agent() || is_own(cx, request));
-    let Some(request) = found else { return Ok(None) };
-    if sees_whole(cx, &request)? { Ok(Some(request)) } else { request.without_what_is_hidden(cx).map(Some) }
+    find_whole(cx, id)?.map(|request| as_seen(cx, request)).transpose()
+}
+
+/// The same with all that it would do, for what the desk does with it; it is not for showing.
+pub(crate) fn find_whole(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Request>> {
+    Ok(rows::load(cx, id)?.filter(|request| !cx.actor.is_agent() || is_own(cx, request)))
+}
+
+/// A request as the caller sees it.
+pub(super) fn as_seen(cx: &mut Cx<'_, '_>, request: Request) -> Result<Request> {
+    if sees_whole(cx, &request)? { Ok(request) } else { request.without_what_is_hidden(cx) }
 }
 
 /// Whether the caller sees exactly what a request would do: whoever asked for it, and whoever decides about it.
@@ -197,7 +205,7 @@ pub(super) fn is_own(cx: &Cx<'_, '_>, request: &Request) -> bool {
 
 /// A request that the caller may see and that is as the record tells.
 pub(super) fn known(cx: &mut Cx<'_, '_>, id: &str) -> Result<Known> {
-    if find(cx, id)?.is_none() {
+    if find_whole(cx, id)?.is_none() {
         return Err(missing(id));
     }
     Known::load(cx, id)?.ok_or_else(|| missing(id))
@@ -230,7 +238,7 @@ fn take_back(cx: &mut Cx<'_, '_>, mut known: Known, reason: Option<String>) -> R
     known.request.reason.clone_from(&reason);
     known.step(cx, CANCELLED, State::Cancelled, |event| event.payload(json!({ "reason": reason })))?;
     outcome::ended(cx, &known.request)?;
-    Ok(known.request.as_kept())
+    Ok(known.request.into_kept())
 }
 
 /// A newer request of the same requester stands in the place of this one. [`New::supersedes`] does the same.
@@ -239,7 +247,7 @@ pub fn supersede(cx: &mut Cx<'_, '_>, id: &str, by: &str) -> Result<Request> {
     open_only(cx, &mut known, "superseded")?;
     known.step(cx, SUPERSEDED, State::Superseded, |event| event.fact("by", by))?;
     outcome::ended(cx, &known.request)?;
-    Ok(known.request.as_kept())
+    Ok(known.request.into_kept())
 }
 
 fn check_own(cx: &mut Cx<'_, '_>, id: &str, requester: &Requester) -> Result<()> {
