@@ -26,6 +26,7 @@ pub mod meter;
 pub mod notify;
 pub mod policy;
 pub mod program;
+mod protection;
 pub mod record;
 pub mod redact;
 pub mod request;

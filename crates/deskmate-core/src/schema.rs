@@ -24,6 +24,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 19, name: "agents: what waits in runs, and tests", sql: include_str!("schema/019_agent_tests.sql") },
     Migration { version: 22, name: "workspace: plans by when they ended", sql: include_str!("schema/022_plan_end.sql") },
     Migration { version: 24, name: "people: who stands in for whom", sql: include_str!("schema/024_stand_in.sql") },
+    Migration { version: 25, name: "requests: what they would do, encrypted", sql: include_str!("schema/025_protection.sql") },
     Migration { version: 26, name: "inbox: filters that people keep", sql: include_str!("schema/026_kept_filter.sql") },
 ];
 

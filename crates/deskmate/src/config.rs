@@ -121,6 +121,9 @@ pub(crate) struct File {
     /// What the desk does when clients' hooks ask about agents' own tools.
     #[schemars(with = "judgement::HookSettings")]
     hooks: Option<IgnoredAny>,
+    /// What is taken out before it is kept.
+    #[schemars(with = "judgement::ProtectionSettings")]
+    protection: Option<IgnoredAny>,
     /// The same sections for single domains; a trailing `*` stands for any ending.
     #[schemars(with = "std::collections::BTreeMap<String, policy::Settings>")]
     domains: Option<IgnoredAny>,

@@ -3,6 +3,7 @@
 mod activity;
 mod app;
 mod background;
+mod clean_log;
 mod cli;
 mod config;
 mod connect;

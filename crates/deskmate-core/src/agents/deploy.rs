@@ -97,7 +97,7 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
         return Err(Error::conflict(format!("{} cannot be deployed yet; it needs {}", row.agent, needs.join("; "))).hint("fill it in with agents_update_agent"));
     }
     if let Some(id) = &row.request
-        && let Some(open) = request::find(cx, id)?.filter(|open| open.state_at(cx.now()) == request::State::Pending)
+        && let Some(open) = request::find_whole(cx, id)?.filter(|open| open.state_at(cx.now()) == request::State::Pending)
     {
         return Err(Error::conflict(format!("its deployment waits for people already, as request {}", open.id)));
     }

@@ -9,7 +9,7 @@ use crate::compliance::Library;
 use crate::policy::{self, Cache, Rulebook};
 use crate::record::{Event, Keyring};
 use crate::secret::Safe;
-use crate::{Result, World};
+use crate::{Result, World, protection};
 
 /// What an operation is given: who acts, the open transaction, time and chance. There is nothing else to reach for.
 pub struct Cx<'t, 'c> {
@@ -73,6 +73,7 @@ impl<'t, 'c> Cx<'t, 'c> {
 
     /// Tells the record what somebody else's row says happened: only for edges that bring in foreign rows.
     pub fn emit_as(&mut self, actor: &Actor, event: Event) -> Result<()> {
+        let event = protection::trace(self, event);
         let entry = event.entry(actor, self.surface, self.now, self.world.as_ref())?;
         self.tx.stage(Box::new(entry));
         Ok(())

@@ -3,9 +3,9 @@
 use deskmate_db::{Row, args};
 use serde_json::{Value, json};
 
-use crate::Result;
 use crate::call::Cx;
 use crate::record::{Event, Kind};
+use crate::{Result, protection};
 
 /// Something was done.
 pub(super) const LOGGED: Kind = Kind { name: "action.logged", says: "An actor reported what it did, with the request it belongs to or without one." };
@@ -59,7 +59,10 @@ pub(super) struct Execution {
 /// Keeps a report and tells the record.
 pub(super) fn keep(cx: &mut Cx<'_, '_>, report: &Execution) -> Result<()> {
     let (now, kind) = (cx.now(), cx.actor.kind.name());
-    let body = report.body.to_string();
+    // A report is a trace: what it repeats of secrets and people is not kept in its row either.
+    let redactor = protection::redactor(cx);
+    let (action, reasoning) = (redactor.text(&report.action).text, redactor.text(&report.reasoning).text);
+    let body = redactor.value(&report.body).value.to_string();
     cx.tx.execute(
         "insert into execution (id, request, grant_id, actor_kind, agent, domain, claimed_actor, derived_actor, outcome, matches, cost, quality, unknown, \
          silent, started_at, created_at, action, reasoning, body) \
@@ -81,8 +84,8 @@ pub(super) fn keep(cx: &mut Cx<'_, '_>, report: &Execution) -> Result<()> {
             report.reasoning.trim().is_empty(),
             report.started_at,
             now,
-            report.action,
-            report.reasoning,
+            action,
+            reasoning,
             body
         ],
     )?;

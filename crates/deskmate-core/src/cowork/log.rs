@@ -12,7 +12,8 @@ use super::propose::{VERB, grant_of, millionths};
 use super::words::{self, check_domain, check_said, check_share};
 use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
-use crate::policy::Act;
+use crate::policy::{self, Act};
+use crate::redact::Redactor;
 use crate::request::{self, Begun, Outcome, Request, State};
 use crate::trust::Points;
 use crate::{Error, Result, check_text, digest, meter};
@@ -120,10 +121,11 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: LogAction) -> Result<Logged> {
     let outcome = input.outcome.unwrap_or(Outcome::Done);
     let named = input.proposal_id.as_deref().map(|id| words::id("proposal_id", id)).transpose()?;
     let found = match &named {
-        Some(id) => request::find(cx, id)?.filter(|request| request.kind.is_reported()),
+        Some(id) => request::find_whole(cx, id)?.filter(|request| request.kind.is_reported()),
         None => None,
     };
-    let matches = compare(found.as_ref(), executed.as_ref())?;
+    let redactor = policy::current(cx)?.settings("").protection.of_requests();
+    let matches = compare(found.as_ref(), executed.as_ref(), &redactor)?;
     let fit = match &found {
         Some(request) if cx.actor.is_agent() => close(cx, request, outcome, target_state.as_ref())?,
         Some(request) => settle(cx, request, input.outcome)?,
@@ -208,10 +210,19 @@ pub(crate) fn observed(cx: &mut Cx<'_, '_>, id: &str, call: &str, outcome: Outco
 }
 
 /// Compares what was done with the change that was approved.
-fn compare(request: Option<&Request>, executed: Option<&Value>) -> Result<Matches> {
+fn compare(request: Option<&Request>, executed: Option<&Value>, redactor: &Redactor) -> Result<Matches> {
     let Some(request) = request else { return Ok(Matches::Nothing) };
     let Some(executed) = executed else { return Ok(Matches::NotTold) };
     let Ok(act) = request.act() else { return Ok(Matches::Nothing) };
+    if request.is_redacted() {
+        // It has ended before: what is left of both is compared.
+        let mut left = executed.clone();
+        if let Some(decision) = request.decided()? {
+            request::hide(&mut left, &decision.redact);
+        }
+        let left = redactor.value(&left).value;
+        return Ok(if left == act.arguments { Matches::Exact } else { Matches::Differs });
+    }
     Ok(if digest(executed)? == digest(&act.arguments)? { Matches::Exact } else { Matches::Differs })
 }
 

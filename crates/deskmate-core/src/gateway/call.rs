@@ -14,7 +14,7 @@ use crate::meter::{self, Taken};
 use crate::policy::{self, Act, Decision, Mode};
 use crate::record::Event;
 use crate::request::{self, Begun, Judged, New, Packet, Request, RequestKind, Requester, State};
-use crate::{Code, Error, Result, canonical_value, check_text, digest, format_time, hex, redact};
+use crate::{Code, Error, Result, canonical_value, check_text, digest, format_time, hex, protection};
 
 /// The verb of a tool of which nobody said what it does.
 pub(super) const VERB: &str = "tool.call";
@@ -245,7 +245,8 @@ impl Asked {
         if decision.mode == Mode::Act { self.pass(cx, &decision, session, None) } else { self.hold(cx, decision) }
     }
 
-    fn row(&self, cx: &Cx<'_, '_>, state: CallState, mode: Mode) -> CallRow {
+    fn row(&self, cx: &mut Cx<'_, '_>, state: CallState, mode: Mode) -> CallRow {
+        let redactor = protection::redactor(cx);
         CallRow {
             id: cx.new_id(),
             mount: self.mount.name.clone(),
@@ -264,17 +265,17 @@ impl Asked {
             micros: None,
             bytes: None,
             delivered_at: None,
-            intent: self.intent.as_deref().map(|intent| redact::text(intent).text),
-            arguments: Some(redact::value(&self.act.arguments).value.to_string()),
+            intent: self.intent.as_deref().map(|intent| redactor.text(intent).text),
+            arguments: Some(redactor.value(&self.act.arguments).value.to_string()),
             note: None,
             result: None,
             why: None,
         }
     }
 
-    /// What is told of every call: digests, the decision and the rules behind it; what was written only redacted.
+    /// What is told of every call: digests, the decision and the rules behind it; what was written is a trace, and redacted
+    /// as every one is.
     fn about(&self, kind: crate::record::Kind, row: &CallRow, decision: Option<&Decision>) -> Event {
-        let arguments: Value = row.arguments.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let mut event = Event::new(kind, row.subject())
             .fact("mount", row.mount.as_str())
             .fact("tool", row.tool.as_str())
@@ -296,7 +297,7 @@ impl Asked {
         if self.mount.intent != Intent::Off {
             event = event.fact("intent", row.intent.is_some());
         }
-        event.payload(json!({ "arguments": arguments, "intent": row.intent })).audience([self.who.id.as_str()])
+        event.payload(json!({ "arguments": self.act.arguments, "intent": self.intent })).audience([self.who.id.as_str()])
     }
 
     /// What may be done alone: it is on the record, and may be handed on once that is on disk.
@@ -317,8 +318,7 @@ impl Asked {
     }
 
     fn deny(self, cx: &mut Cx<'_, '_>, decision: &Decision) -> Result<CallOut> {
-        let act = Act { arguments: redact::value(&self.act.arguments).value, ..self.act.clone() };
-        request::denied(cx, &self.who, &act, decision)?;
+        request::denied(cx, &self.who, &self.act, decision)?;
         let alternative = decision.hits.iter().find_map(|hit| hit.alternative.clone());
         let against: Vec<String> = decision.reasons.iter().filter(|reason| reason.mode == Mode::Deny).map(|reason| reason.text.clone()).collect();
         self.refuse(cx, &against.join("; "), alternative)
@@ -353,7 +353,7 @@ impl Asked {
     /// Uses the grant of an approved proposal, if this call is exactly what was approved; `None` if it is decided as new.
     fn with_proposal(&mut self, cx: &mut Cx<'_, '_>, id: &str, session: Option<&str>) -> Result<Option<CallOut>> {
         let now = cx.now();
-        let found = request::find(cx, id)?.filter(|request| request.kind == RequestKind::Proposal && request.state_at(now) == State::Approved);
+        let found = request::find_whole(cx, id)?.filter(|request| request.kind == RequestKind::Proposal && request.state_at(now) == State::Approved);
         let why = match &found {
             None => Some("there is no approved proposal of this id"),
             Some(request) => differs(request, &self.act),

@@ -60,7 +60,8 @@ pub struct Handed {
 pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Handed>> {
     let Some(mut row) = rows::load(cx.tx, id)?.filter(|row| row.state == CallState::Held) else { return Ok(None) };
     let now = cx.now();
-    let approved = row.request.as_deref().map(|id| request::find(cx, id)).transpose()?.flatten().filter(|request| request.state_at(now) == State::Approved);
+    let approved =
+        row.request.as_deref().map(|id| request::find_whole(cx, id)).transpose()?.flatten().filter(|request| request.state_at(now) == State::Approved);
     let Some(request) = approved else { return Ok(None) };
     let mount = match same_tool(cx, &row, &request) {
         Ok(mount) => mount,
@@ -201,7 +202,7 @@ pub(crate) fn job_ended(cx: &mut Cx<'_, '_>, kind: &str, job: &str) -> Result<()
         return lost(cx, row);
     }
     // What was stopped by today's rules waits for people again, and so does the call.
-    let request = row.request.as_deref().map(|id| request::find(cx, id)).transpose()?.flatten();
+    let request = row.request.as_deref().map(|id| request::find_whole(cx, id)).transpose()?.flatten();
     if request.is_some_and(|request| request.state == State::Approved) { not_handed_on(cx, row, "its job was stopped before it began") } else { Ok(()) }
 }
 

@@ -10,7 +10,7 @@ use crate::limits::URL_BYTES_MAX;
 use crate::policy::{Act, Effect, Mode};
 use crate::record::{Event, Kind};
 use crate::request::{self, Requester};
-use crate::{Error, Result, check_text, redact};
+use crate::{Error, Result, check_text};
 
 pub(super) const READ: Kind = Kind { name: "mount.read", says: "Somebody read a resource or a prompt of a mounted server." };
 
@@ -37,6 +37,6 @@ pub fn read(cx: &mut Cx<'_, '_>, mount: &str, kind: &str, name: &str, session: O
         return Err(Error::forbidden(why).hint("ask a person to look at it, or to change the rule"));
     }
     let event = Event::new(READ, format!("mount:{}", mount.name)).fact("kind", kind);
-    cx.emit(event.payload(json!({ "name": redact::text(name).text })))?;
+    cx.emit(event.payload(json!({ "name": name })))?;
     taint::add(cx, session, &origin(&mount.name))
 }

@@ -279,11 +279,14 @@ pub enum Section {
     Hooks,
     /// Other MCP servers behind the desk.
     Gateway,
+    /// What is taken out before it is kept.
+    Protection,
 }
 
 impl Section {
     /// All of them.
-    pub const ALL: [Self; 8] = [Self::Trust, Self::Authority, Self::Feedback, Self::Handoff, Self::Governance, Self::Workspace, Self::Hooks, Self::Gateway];
+    pub const ALL: [Self; 9] =
+        [Self::Trust, Self::Authority, Self::Feedback, Self::Handoff, Self::Governance, Self::Workspace, Self::Hooks, Self::Gateway, Self::Protection];
 
     /// The stable name.
     pub fn name(self) -> &'static str {
@@ -296,12 +299,13 @@ impl Section {
             Self::Workspace => "workspace",
             Self::Hooks => "hooks",
             Self::Gateway => "gateway",
+            Self::Protection => "protection",
         }
     }
 
-    /// Whether a domain may have its own: folders, hooks and servers are not a matter of domains.
+    /// Whether a domain may have its own: folders, hooks, servers and what is taken out are not a matter of domains.
     pub(super) fn is_for_domains(self) -> bool {
-        !matches!(self, Self::Workspace | Self::Hooks | Self::Gateway)
+        !matches!(self, Self::Workspace | Self::Hooks | Self::Gateway | Self::Protection)
     }
 
     /// The section of a name.

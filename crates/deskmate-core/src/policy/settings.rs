@@ -9,8 +9,9 @@ use super::yaml::{nearest, or, short};
 use super::{Mode, Patch, Section};
 use crate::gateway::{self, Mount};
 use crate::limits::NAME_CHARS_MAX;
+use crate::redact::{Kind, Redactor};
 use crate::workspace::{self, Root};
-use Allowed::{Count, Fields, Flag, MaybeCount, MaybeNumber, Mounts, Number, Roots, Texts, Word};
+use Allowed::{Count, Fields, Flag, Kinds, MaybeCount, MaybeNumber, Mounts, Number, Roots, Texts, Word};
 
 /// All settings as they hold in one domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +33,8 @@ pub struct Settings {
     pub hooks: HookSettings,
     /// Other MCP servers behind the desk; for the whole desk only.
     pub gateway: GatewaySettings,
+    /// What is taken out before it is kept; for the whole desk only.
+    pub protection: ProtectionSettings,
 }
 
 /// Whether a promotion waits for a person.
@@ -303,6 +306,53 @@ pub struct GatewaySettings {
     pub mounts: Vec<Mount>,
 }
 
+/// Whether what was taken out of a request can be read back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// It is gone once the request has ended.
+    #[default]
+    None,
+    /// It stays encrypted, and owners who are there can read it back, which is told to the record.
+    Encrypted,
+}
+
+/// What is taken out before it is kept. Secrets always are; these are the kinds of personal data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProtectionSettings {
+    /// Kinds that are taken out of what the record and the tables of calls keep of acts and calls; all of them if not given.
+    pub record: Vec<String>,
+    /// Kinds that are taken out of a request once it has ended; all of them if not given. Until then it lies encrypted.
+    pub requests: Vec<String>,
+    /// Whether what was taken out of a request stays beside it, encrypted.
+    pub keep: Keep,
+}
+
+impl Default for ProtectionSettings {
+    fn default() -> Self {
+        let all: Vec<String> = Kind::PERSONAL.iter().map(|kind| kind.name().to_owned()).collect();
+        Self { record: all.clone(), requests: all, keep: Keep::None }
+    }
+}
+
+impl ProtectionSettings {
+    /// What takes out what the record must not keep.
+    pub(crate) fn of_record(&self) -> Redactor {
+        redactor(&self.record)
+    }
+
+    /// What takes out what must not stay of a request.
+    pub(crate) fn of_requests(&self) -> Redactor {
+        redactor(&self.requests)
+    }
+}
+
+/// A name that is not known takes out everything.
+fn redactor(kinds: &[String]) -> Redactor {
+    Redactor::named(kinds.iter().map(String::as_str)).unwrap_or_else(|_| Redactor::all())
+}
+
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Allowed {
@@ -326,6 +376,8 @@ enum Allowed {
     Roots,
     /// A list of servers.
     Mounts,
+    /// A list of kinds of personal data.
+    Kinds,
 }
 
 /// Ten years.
@@ -383,6 +435,7 @@ const WORKSPACE: &[(&str, Allowed)] = &[("roots", Roots), ("trash_days", MaybeCo
 
 const HOOKS: &[(&str, Allowed)] = &[("mode", Word(&["enforce", "observe"])), ("wake", Flag)];
 const GATEWAY: &[(&str, Allowed)] = &[("mounts", Mounts)];
+const PROTECTION: &[(&str, Allowed)] = &[("record", Kinds), ("requests", Kinds), ("keep", Word(&["none", "encrypted"]))];
 
 fn allowed(section: Section) -> &'static [(&'static str, Allowed)] {
     match section {
@@ -394,6 +447,7 @@ fn allowed(section: Section) -> &'static [(&'static str, Allowed)] {
         Section::Workspace => WORKSPACE,
         Section::Hooks => HOOKS,
         Section::Gateway => GATEWAY,
+        Section::Protection => PROTECTION,
     }
 }
 
@@ -420,6 +474,7 @@ pub(super) fn problem(section: Section, key: &str, value: &Value) -> Option<Stri
         Word(words) => (!value.as_str().is_some_and(|word| words.contains(&word))).then(|| format!("{value} is not known here: write {}", or(words))),
         Roots => workspace::root_problem(value),
         Mounts => gateway::mounts_problem(value),
+        Kinds => texts_problem(value, false).or_else(|| kinds_problem(value)),
         Texts | Fields => texts_problem(value, *allowed == Fields),
     }
 }
@@ -438,6 +493,12 @@ fn texts_problem(value: &Value, fields: bool) -> Option<String> {
         Some(text) => super::rules::field_problem(text),
         None => Some(format!("{entry} is not a text: write it in quotes")),
     })
+}
+
+fn kinds_problem(value: &Value) -> Option<String> {
+    let names = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let unknown = names.into_iter().find(|name| Kind::personal(name).is_err())?;
+    Some(format!("{} is no kind of personal data: write some of {}; secrets are always taken out", short(unknown), Kind::PERSONAL.map(Kind::name).join(", ")))
 }
 
 /// What to say of a key that does not exist, also of those that earlier servers had.

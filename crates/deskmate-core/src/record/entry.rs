@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::call::{Actor, Signed, Surface};
+use crate::redact::{Found, RedactedValue};
 use crate::{Result, World, canonical_value, hex};
 
 /// A kind of event, declared once with the sentence that the catalogue shows.
@@ -17,6 +18,9 @@ pub struct Kind {
     /// What it says.
     pub says: &'static str,
 }
+
+/// The fact that counts what was taken out, by kind.
+pub(crate) const REDACTED: &str = "redacted";
 
 /// An event as an operation tells it.
 #[derive(Clone, Debug)]
@@ -55,6 +59,35 @@ impl Event {
     pub fn payload(mut self, payload: Value) -> Self {
         self.payload = Some(payload);
         self
+    }
+
+    /// Adds how much of each kind was taken out of what is kept, as a fact; nothing, where nothing was.
+    #[must_use]
+    pub(crate) fn taken_out(mut self, found: &Found) -> Self {
+        if !found.is_empty() {
+            let mut all = Found::of_fact(self.facts.get(REDACTED));
+            all.extend(found);
+            self.facts.insert(REDACTED.to_owned(), serde_json::json!(all));
+        }
+        self
+    }
+
+    /// Its kind's name.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind.name
+    }
+
+    /// Whether somebody's words go with it.
+    pub(crate) fn has_payload(&self) -> bool {
+        self.payload.is_some()
+    }
+
+    /// The same with its payload cleaned, and how much was taken out as a fact.
+    #[must_use]
+    pub(crate) fn cleaned(mut self, clean: impl FnOnce(&Value) -> RedactedValue) -> Self {
+        let Some(clean) = self.payload.as_ref().map(clean) else { return self };
+        self.payload = Some(clean.value);
+        self.taken_out(&clean.found)
     }
 
     /// Names the actors, besides the one who acts, who may read this event and are woken by it.

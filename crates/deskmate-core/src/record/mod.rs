@@ -25,6 +25,7 @@ mod verify;
 pub const VERIFY_JOB: &str = "record.verify";
 
 pub use bundle::{BundleHeader, BundleLine, verify_bundle};
+pub(crate) use entry::REDACTED;
 pub use entry::{Body, Entry, Event, Kind};
 pub use erase::ERASED;
 pub(crate) use erase::{erase, is_committed};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::MARK;
 use crate::{Error, Result};
@@ -54,10 +55,26 @@ pub enum Kind {
     Card,
     /// A social security number of the United States.
     Ssn,
+    /// A national insurance number of the United Kingdom.
+    UkNino,
+    /// A tax number that a person has in Germany.
+    DeTaxId,
+    /// A social security number of France.
+    FrNir,
+    /// An identity number of Spain, of citizens and of foreigners.
+    EsDni,
+    /// A tax code of Italy.
+    ItCodiceFiscale,
+    /// A citizen service number of the Netherlands.
+    NlBsn,
+    /// An identity number of India.
+    InAadhaar,
     /// An e-mail address.
     Email,
     /// A telephone number.
     Phone,
+    /// The name of a person, told by what stands before it.
+    Name,
     /// What is nested too deep to be looked into.
     TooDeep,
     /// What could not be made clean piece by piece.
@@ -66,7 +83,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 34] = [
         Self::Known,
         Self::DeskmateToken,
         Self::AnthropicKey,
@@ -89,13 +106,35 @@ impl Kind {
         Self::Iban,
         Self::Card,
         Self::Ssn,
+        Self::UkNino,
+        Self::DeTaxId,
+        Self::FrNir,
+        Self::EsDni,
+        Self::ItCodiceFiscale,
+        Self::NlBsn,
+        Self::InAadhaar,
         Self::Email,
         Self::Phone,
+        Self::Name,
         Self::TooDeep,
         Self::Unclear,
     ];
     /// Those that can be switched off.
-    pub const PERSONAL: [Self; 5] = [Self::Iban, Self::Card, Self::Ssn, Self::Email, Self::Phone];
+    pub const PERSONAL: [Self; 13] = [
+        Self::Iban,
+        Self::Card,
+        Self::Ssn,
+        Self::UkNino,
+        Self::DeTaxId,
+        Self::FrNir,
+        Self::EsDni,
+        Self::ItCodiceFiscale,
+        Self::NlBsn,
+        Self::InAadhaar,
+        Self::Email,
+        Self::Phone,
+        Self::Name,
+    ];
 
     /// The stable name.
     pub fn name(self) -> &'static str {
@@ -122,8 +161,16 @@ impl Kind {
             Self::Iban => "iban",
             Self::Card => "card",
             Self::Ssn => "ssn",
+            Self::UkNino => "uk_nino",
+            Self::DeTaxId => "de_tax_id",
+            Self::FrNir => "fr_nir",
+            Self::EsDni => "es_dni",
+            Self::ItCodiceFiscale => "it_codice_fiscale",
+            Self::NlBsn => "nl_bsn",
+            Self::InAadhaar => "in_aadhaar",
             Self::Email => "email",
             Self::Phone => "phone",
+            Self::Name => "name",
             Self::TooDeep => "too_deep",
             Self::Unclear => "unclear",
         }
@@ -154,10 +201,25 @@ impl Found {
         *self.counts.entry(kind).or_default() += 1;
     }
 
-    pub(super) fn extend(&mut self, more: &Self) {
+    pub(crate) fn extend(&mut self, more: &Self) {
         for (kind, count) in &more.counts {
             *self.counts.entry(*kind).or_default() += count;
         }
+    }
+
+    /// The counts that an event tells.
+    pub(crate) fn of_fact(fact: Option<&Value>) -> Self {
+        let counts = fact.and_then(Value::as_object).into_iter().flatten();
+        let known = |name: &str| Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        Self { counts: counts.filter_map(|(name, count)| Some((known(name)?, count.as_u64()?))).collect() }
+    }
+
+    /// One of a kind was none.
+    pub(crate) fn take(&mut self, kind: Kind) {
+        if let Some(count) = self.counts.get_mut(&kind) {
+            *count -= 1;
+        }
+        self.counts.retain(|_, count| *count > 0);
     }
 
     /// How often a kind was found.

@@ -6,9 +6,11 @@
 //! and again) is taken out whole: the redactor fails closed. It reads nothing from outside and keeps nothing.
 
 mod context;
+mod ids;
 mod keys;
 mod kind;
 mod known;
+mod names;
 mod personal;
 mod scan;
 mod tokens;

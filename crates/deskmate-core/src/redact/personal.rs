@@ -2,6 +2,7 @@
 
 use super::kind::Kind;
 use super::scan::{Scan, Span};
+use super::{ids, names};
 
 /// Endings of files that stand after an `@` in their names.
 const FILES: &[&str] = &["png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "js", "ts", "css", "json", "md", "rs", "py", "go", "zip", "gz", "html", "pdf"];
@@ -17,13 +18,25 @@ pub(super) fn announced(key: &str) -> Option<Kind> {
         Some(Kind::Ssn)
     } else if ends(&["phone", "phonenumber", "telephone", "mobile", "mobilenumber", "cellphone", "fax", "whatsapp"]) {
         Some(Kind::Phone)
+    } else if ends(&["bsn", "burgerservicenummer"]) {
+        Some(Kind::NlBsn)
+    } else if ends(&["nino", "nationalinsurance", "nationalinsurancenumber"]) {
+        Some(Kind::UkNino)
+    } else if ends(&["aadhaar", "aadhar", "aadhaarnumber"]) {
+        Some(Kind::InAadhaar)
     } else {
-        None
+        names::is_key(&key).then_some(Kind::Name)
     }
 }
 
-/// Whether a number is what its key says.
+/// Whether a text is what its key says.
 pub(super) fn fits(kind: Kind, text: &str) -> bool {
+    if kind == Kind::Name {
+        return names::is_one(text);
+    }
+    if ids::KINDS.contains(&kind) {
+        return ids::is_one(kind, text);
+    }
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b' ' | b'-' | b'.' | b'(' | b')' | b'+' | b'/'));
     is_number && if kind == Kind::Ssn { digits == 9 } else { (7..=PHONE_DIGITS_MAX).contains(&digits) }
@@ -34,8 +47,11 @@ pub(super) fn find(scan: &Scan<'_>, kinds: &[Kind], spans: &mut Vec<Span>) {
     if kinds.contains(&Kind::Email) {
         spans.extend(scan.text.match_indices('@').filter_map(|(at, _)| email(scan, at)));
     }
+    if kinds.contains(&Kind::Name) {
+        names::find(scan, spans);
+    }
     let wants = |kind: Kind| kinds.contains(&kind);
-    if ![Kind::Iban, Kind::Card, Kind::Ssn, Kind::Phone].into_iter().any(wants) {
+    if ![Kind::Iban, Kind::Card, Kind::Ssn, Kind::Phone].into_iter().chain(ids::KINDS).any(wants) {
         return;
     }
     let mut at = 0;
@@ -45,6 +61,7 @@ pub(super) fn find(scan: &Scan<'_>, kinds: &[Kind], spans: &mut Vec<Span>) {
         let found = (wants(Kind::Iban)).then(|| iban(scan, start)).flatten();
         let found = found.or_else(|| wants(Kind::Card).then(|| number.card(scan)).flatten());
         let found = found.or_else(|| wants(Kind::Ssn).then(|| number.ssn(scan)).flatten());
+        let found = found.or_else(|| ids::find(scan, start, at, kinds));
         let found = found.or_else(|| wants(Kind::Phone).then(|| number.phone(scan)).flatten());
         if let Some(span) = found {
             at = at.max(span.end);
@@ -206,7 +223,7 @@ impl Number {
 }
 
 /// Whether no digit, letter or sign that goes on with a number touches it.
-fn is_alone(scan: &Scan<'_>, start: usize, end: usize) -> bool {
+pub(super) fn is_alone(scan: &Scan<'_>, start: usize, end: usize) -> bool {
     let before = scan.before(start);
     let is_joined = before.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'#'))
         || (before.is_some_and(|byte| matches!(byte, b'-' | b'.' | b'/' | b','))
@@ -224,7 +241,7 @@ fn is_alone_after(scan: &Scan<'_>, end: usize) -> bool {
 }
 
 /// Whether one of these words stands right before, with at most a colon or so between.
-fn is_after(scan: &Scan<'_>, at: usize, words: &[&str]) -> bool {
+pub(super) fn is_after(scan: &Scan<'_>, at: usize, words: &[&str]) -> bool {
     let head = scan.text.get(scan.text.floor_char_boundary(at.saturating_sub(40))..at).unwrap_or_default().to_ascii_lowercase();
     let head = head.trim_end_matches([' ', ':', '.', '=', '#', '"', '\'', '(', '\t']);
     let head = head.strip_suffix(" is").unwrap_or(head);

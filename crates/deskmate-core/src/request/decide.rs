@@ -54,7 +54,7 @@ pub fn approve_with(
     }
     check_seen(&known.request, expected_digest)?;
     if known.request.bound.is_none() {
-        return Err(Error::conflict("what this request would do was erased, so nobody can see what to approve").hint("reject it, or let it expire"));
+        return Err(super::digest::unknown(&known.request));
     }
     if known.request.kind == RequestKind::Edit
         && let Some(why) = edit::stale(cx, &known.request)?
@@ -88,7 +88,7 @@ pub fn approve_with(
     settle(cx, &mut known, reason.clone());
     known.step(cx, APPROVED, State::Approved, |event| vote(event).fact("approvals", so_far).payload(json!({ "reason": reason })))?;
     outcome::approved(cx, &known.request, reason.as_deref(), further)?;
-    Ok(known.request)
+    Ok(known.request.into_kept())
 }
 
 /// A request that waits, as the record tells it.
@@ -254,7 +254,7 @@ pub fn reject_with(cx: &mut Cx<'_, '_>, id: &str, correction: Correction, furthe
             .payload(json!({ "reason": correction.reason }))
     })?;
     outcome::rejected(cx, &known.request, &correction)?;
-    Ok(known.request)
+    Ok(known.request.into_kept())
 }
 
 pub(super) fn has_voted(cx: &mut Cx<'_, '_>, request: &Request) -> Result<bool> {

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::model::{Request, Requester, unreadable};
 use crate::call::check_value;
 use crate::policy::Act;
-use crate::{Error, Result, canonical_value};
+use crate::{Code, Error, Result, canonical_value};
 
 /// Everything that a digest covers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,25 +55,33 @@ impl Bound {
 
     /// What a request is bound to.
     pub fn read(request: &Request) -> Result<Self> {
-        read(request)
+        let text = request.bound.as_deref().ok_or_else(|| unknown(request))?;
+        serde_json::from_str(text).map_err(|_| unreadable("act", &request.id))
     }
 
-    /// Its nonce alone.
-    pub(super) fn read_nonce(request: &Request) -> Result<String> {
+    /// The nonce of a stored text alone.
+    pub(super) fn read_nonce(id: &str, text: &str) -> Result<String> {
         #[derive(Deserialize)]
         struct Nonce {
             nonce: String,
         }
-        read(request).map(|Nonce { nonce }| nonce)
+        serde_json::from_str(text).map(|Nonce { nonce }| nonce).map_err(|_| unreadable("act", id))
     }
 }
 
-fn read<'r, T: Deserialize<'r>>(request: &'r Request) -> Result<T> {
-    let text = request.bound.as_deref().ok_or_else(|| Error::conflict("what this request would do was erased").hint("reject it, or let it expire"))?;
-    serde_json::from_str(text).map_err(|_| unreadable("act", &request.id))
+/// Why the act of a request cannot be known.
+pub(super) fn unknown(request: &Request) -> Error {
+    if request.is_closed() {
+        return Error::new(
+            Code::Unavailable,
+            "what this request would do is encrypted, and this server cannot read it: its secret.key is missing or another one",
+        )
+        .hint("put the secret.key of this desk back and start the server again (docs/secrets.md); rejecting it works without");
+    }
+    Error::conflict("what this request would do was erased").hint("reject it, or let it expire")
 }
 
-/// Whether a request's digest is still the one of its stored text.
+/// Whether a request's digest is still the one of its text, as far as that can be read and nothing was taken out of it.
 pub(super) fn fits(request: &Request) -> bool {
-    request.bound.as_ref().is_some_and(|text| Sha256::digest(text.as_bytes()).as_slice() == request.digest.as_slice())
+    request.is_redacted() || request.bound.as_ref().is_none_or(|text| Sha256::digest(text.as_bytes()).as_slice() == request.digest.as_slice())
 }

@@ -13,7 +13,10 @@ pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
     let kind = event.kind.as_str();
     if kind == CREATED.name || kind == EDITED.name {
         // What was proposed and what a person made of it repeat each other.
-        tx.execute("update request set title = null, act = null, decision = null, packet = null where id = $1", args![fact("request")])?;
+        tx.execute(
+            "update request set title = null, act = null, decision = null, packet = null, sealed = null, sealed_key = null where id = $1",
+            args![fact("request")],
+        )?;
     } else if kind == ASKED.name || kind == ANSWERED.name {
         tx.execute("update request_note set note = null where id = $1", args![fact("note")])?;
     } else if kind == DELEGATED.name {

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::keep::{Kept, keep};
 use super::model::{Request, State};
 use super::rows;
 use crate::call::Cx;
@@ -37,7 +38,7 @@ pub(super) const STANDING: Kind = Kind { name: "standing_approval.given", says: 
 pub(super) const STANDING_ENDED: Kind = Kind { name: "standing_approval.revoked", says: "A person ended a standing approval." };
 
 /// The facts that every event of a request carries.
-pub(super) const ROW: [&str; 30] = [
+pub(super) const ROW: [&str; 31] = [
     "request",
     "request_kind",
     "state",
@@ -68,16 +69,36 @@ pub(super) const ROW: [&str; 30] = [
     "rulebook",
     "digest",
     "texts",
+    "kept",
 ];
 
-/// A request's row as facts, in the order of [`ROW`]; what is not there is left out. `texts` comes from the texts
+/// What the record told of a row's texts, for where they are gone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ToldTexts {
+    texts: Option<String>,
+    kept: Option<String>,
+}
+
+impl ToldTexts {
+    /// What some facts tell.
+    pub(super) fn of(facts: &Map<String, Value>) -> Self {
+        let text = |name: &str| facts.get(name).and_then(Value::as_str).map(str::to_owned);
+        Self { texts: text("texts"), kept: text("kept") }
+    }
+}
+
+/// A request's row as facts, in the order of [`ROW`]; what is not there is left out. `texts` and `kept` come from the texts
 /// themselves, or, once they were erased, from what was told.
-pub(super) fn facts(request: &Request, texts: Option<&str>) -> Result<Map<String, Value>> {
+pub(super) fn facts(request: &Request, told: &ToldTexts) -> Result<Map<String, Value>> {
     let texts = match request.texts_digest()? {
         Some(digest) => Some(hex(&digest)),
-        None => texts.map(str::to_owned),
+        None => told.texts.clone(),
     };
-    let values: [Value; 30] = [
+    let kept = match &request.kept {
+        Kept::Gone => told.kept.clone(),
+        kept => kept.digest(),
+    };
+    let values: [Value; 31] = [
         Value::from(request.id.as_str()),
         Value::from(request.kind.name()),
         Value::from(request.state.name()),
@@ -108,6 +129,7 @@ pub(super) fn facts(request: &Request, texts: Option<&str>) -> Result<Map<String
         Value::from(request.rulebook.as_str()),
         Value::from(request.digest_hex()),
         Value::from(texts),
+        Value::from(kept),
     ];
     Ok(ROW.into_iter().map(str::to_owned).zip(values).filter(|(_, value)| !value.is_null()).collect())
 }
@@ -118,8 +140,8 @@ pub(super) fn facts_of(body: &record::Body) -> Map<String, Value> {
 }
 
 /// An event about a request, with its row and for its requester to see.
-pub(super) fn about(kind: Kind, request: &Request, texts: Option<&str>) -> Result<Event> {
-    let event = Event::new(kind, request.subject()).facts(facts(request, texts)?);
+pub(super) fn about(kind: Kind, request: &Request, told: &ToldTexts) -> Result<Event> {
+    let event = Event::new(kind, request.subject()).facts(facts(request, told)?);
     let assignee = request.assignee.iter().filter(|assignee| *assignee != super::OWNERS).cloned();
     Ok(event.audience(std::iter::once(request.requester.id.clone()).chain(assignee)))
 }
@@ -133,13 +155,13 @@ pub(super) fn told(cx: &mut Cx<'_, '_>, subject: &str) -> Result<Option<record::
 /// A request that is about to change: what the row says is what the record told last.
 pub(super) struct Known {
     pub(super) request: Request,
-    texts: Option<String>,
+    told: ToldTexts,
 }
 
 impl Known {
     /// Reads a request, and refuses one that somebody changed behind the desk's back.
     pub(super) fn load(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Self>> {
-        let Some(request) = rows::load(cx.tx, id)? else { return Ok(None) };
+        let Some(request) = rows::load(cx, id)? else { return Ok(None) };
         match Self::check(cx, request)? {
             Ok(known) => Ok(Some(known)),
             Err(_) => Err(differs(id)),
@@ -149,13 +171,13 @@ impl Known {
     /// Compares a row with the record; the row comes back if they differ.
     pub(super) fn check(cx: &mut Cx<'_, '_>, request: Request) -> Result<Result<Self, Request>> {
         let told = told(cx, &request.subject())?.map(|body| facts_of(&body));
-        let texts = told.as_ref().and_then(|facts| facts.get("texts")).and_then(Value::as_str).map(str::to_owned);
+        let texts = told.as_ref().map(ToldTexts::of).unwrap_or_default();
         let same = match &told {
             // The digest covers the text of the act, unless that was erased.
-            Some(told) => *told == facts(&request, texts.as_deref())? && (request.bound.is_none() || super::digest::fits(&request)),
+            Some(told) => *told == facts(&request, &texts)? && super::digest::fits(&request),
             None => false,
         };
-        Ok(if same { Ok(Self { request, texts }) } else { Err(request) })
+        Ok(if same { Ok(Self { request, told: texts }) } else { Err(request) })
     }
 
     /// Moves it on and tells so. Whatever else changes was set before; `more` adds to the event.
@@ -168,6 +190,7 @@ impl Known {
         request.state = next;
         request.version += 1;
         request.updated_at = cx.now();
+        let taken_out = keep(cx, request)?;
         rows::save(cx.tx, request)?;
         match (before == State::Pending, next == State::Pending) {
             (true, false) => rows::count_out(cx.tx, &request.requester.id)?,
@@ -176,7 +199,7 @@ impl Known {
             }
             _ => {}
         }
-        let event = about(kind, request, self.texts.as_deref())?;
+        let event = about(kind, request, &self.told)?.taken_out(&taken_out);
         cx.emit(more(event.fact("was", before.name())))
     }
 }

@@ -18,13 +18,13 @@ use crate::{Error, Result, meter};
 /// Uses up the grant of an approved request, after judging again. `target` is what is there now, where the desk can
 /// read it.
 pub fn begin(cx: &mut Cx<'_, '_>, id: &str, target: Option<&Value>) -> Result<Begun> {
-    let request = rows::load(cx.tx, id)?.filter(|request| is_own(cx, request) || cx.actor.is_system()).ok_or_else(|| missing(id))?;
+    let request = rows::load(cx, id)?.filter(|request| is_own(cx, request) || cx.actor.is_system()).ok_or_else(|| missing(id))?;
     begin_of(cx, request, target)
 }
 
 /// The same for what the desk does itself: whoever may see it may begin it, because what is done is what was approved.
 pub(crate) fn begin_seen(cx: &mut Cx<'_, '_>, id: &str) -> Result<Begun> {
-    let request = super::find(cx, id)?.ok_or_else(|| missing(id))?;
+    let request = super::find_whole(cx, id)?.ok_or_else(|| missing(id))?;
     begin_of(cx, request, None)
 }
 
@@ -152,5 +152,5 @@ pub fn finish(cx: &mut Cx<'_, '_>, id: &str, outcome: Outcome) -> Result<Request
     }
     known.request.finished_at = Some(cx.now());
     known.step(cx, FINISHED, outcome.state(), |event| event)?;
-    Ok(known.request)
+    Ok(known.request.into_kept())
 }

@@ -52,7 +52,7 @@ pub(super) fn check_linked(request: Option<&Request>) -> Result<()> {
 
 /// Hands out a link for a request that a person may decide by one. `None`: they may not, and the message leads to the sign-in.
 pub(crate) fn issue_link(cx: &mut Cx<'_, '_>, person: &str, request: &str, way: &str) -> Result<Option<String>> {
-    let Some(request) = rows::load(cx.tx, request)? else { return Ok(None) };
+    let Some(request) = rows::load(cx, request)? else { return Ok(None) };
     let waits = request.state_at(cx.now()) == State::Pending && why_not(&request).is_none() && request.requester.id != person;
     if !waits || !may_decide_in(cx, person, &request.domain)? || shown(&request)?.is_none() {
         return Ok(None);
@@ -168,7 +168,7 @@ fn stands(cx: &mut Cx<'_, '_>, link: &DecisionLink) -> Result<(Standing, Option<
         LinkState::Ended => return Ok((Standing::Ended, None)),
         LinkState::Good => {}
     }
-    let Some(request) = rows::load(cx.tx, &link.request)? else { return Ok((Standing::Decided, None)) };
+    let Some(request) = rows::load(cx, &link.request)? else { return Ok((Standing::Decided, None)) };
     if request.state_at(cx.now()) != State::Pending {
         return Ok((Standing::Decided, None));
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::access::find_person;
 use super::model::{OWNERS, Request, RequestKind, State};
 use super::rows::{self, KEY_PLACE, SHORT_PLACE, select_request, select_request_key, select_request_short};
+use super::submit::as_seen;
 use super::view::{RequestOut, WaitsFor};
 use crate::call::{Cx, Page, PageIn, Role};
 use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
@@ -267,7 +268,7 @@ fn waiting(cx: &mut Cx<'_, '_>, input: &List, given_to: Option<&[String]>, after
         if !narrow {
             rows.push(Request::read(&row)?);
         } else if input.may_fit(&row.get::<String>(2)?, row.get::<Option<String>>(3)?.as_deref()) {
-            rows.extend(rows::load(cx.tx, &at.1)?);
+            rows.extend(rows::load(cx, &at.1)?);
             if rows.len() == limit as usize {
                 last = Some(at);
                 return Ok(Slice { rows, last, read, more: true });
@@ -335,7 +336,10 @@ pub fn of_requester(cx: &mut Cx<'_, '_>, requester: &str, state: Option<State>, 
         if let Some(last) = rows.last() {
             (time, id) = (last.created_at, last.id.clone());
         }
-        found.extend(rows.into_iter().filter(|request| state.is_none_or(|state| state == request.state_at(now))));
+        for request in rows.into_iter().filter(|request| state.is_none_or(|state| state == request.state_at(now))) {
+            let request = request.opened(cx);
+            found.push(as_seen(cx, request)?);
+        }
         if found.len() > page.limit as usize || read < PAGE_MAX as usize {
             return Ok(Page::cut(found, page, |request| (request.created_at, request.id.clone())));
         }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::keep::Kept;
 use crate::call::{Actor, ActorKind};
 use crate::policy::{Act, Decision};
 use crate::trust::Trust;
@@ -383,6 +384,8 @@ pub struct Request {
     pub packet: Option<String>,
     /// Why it was decided as it was.
     pub reason: Option<String>,
+    /// How the act and the packet lie in the row.
+    pub(super) kept: Kept,
 }
 
 /// The assignee of what went to the owners.

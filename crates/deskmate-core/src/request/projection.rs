@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use deskmate_db::{Tx, args};
 use serde_json::Value;
 
-use super::events::{self, GRANTED, REVOKED, STANDING, STANDING_ENDED, USED};
+use super::events::{self, GRANTED, REVOKED, STANDING, STANDING_ENDED, ToldTexts, USED};
 use super::grant::GrantRow;
 use super::model::{Request, State};
 use super::rows::select_request;
@@ -27,7 +27,7 @@ pub struct RequestProjection {
 
 struct ToldRequest {
     row: [u8; 32],
-    texts: Option<String>,
+    texts: ToldTexts,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -58,8 +58,7 @@ impl Projection for RequestProjection {
         let kind = body.kind.as_str();
         if kind.starts_with("request.") {
             let row = events::facts_of(body);
-            let texts = row.get("texts").and_then(Value::as_str).map(str::to_owned);
-            self.requests.insert(text("request"), ToldRequest { row: sum(&row), texts });
+            self.requests.insert(text("request"), ToldRequest { row: sum(&row), texts: ToldTexts::of(&row) });
             if let Some(vote) = body.facts.get("vote") {
                 let field = |name: &str| vote.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
                 let value = |name: &str| vote.get(name).and_then(Value::as_i64).unwrap_or_default();
@@ -126,8 +125,8 @@ impl RequestProjection {
                     continue;
                 };
                 seen += 1;
-                let same = events::facts(&request, told.texts.as_deref()).is_ok_and(|facts| sum(&facts) == told.row);
-                if !same || (request.bound.is_some() && !super::digest::fits(&request)) {
+                let same = events::facts(&request, &told.texts).is_ok_and(|facts| sum(&facts) == told.row);
+                if !same || !super::digest::fits(&request) {
                     find(findings, "request", &request.id, DIFFERS);
                 }
             }

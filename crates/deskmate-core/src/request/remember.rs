@@ -48,7 +48,7 @@ pub(super) fn draft(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Draft> {
     let rows = cx.tx.query(BEFORE, args![request.requester.id, i64::MAX, DRAFT_LOOKED_MAX])?;
     let mut would_have_matched = Vec::new();
     for row in &rows {
-        let other = Request::read(row)?;
+        let other = Request::read(row)?.opened(cx);
         let fires = other.id != request.id && other.bound.is_some() && fires(&rulebook, &name, &other, now)?;
         if fires {
             let (state, created_at) = (other.state_at(now), format_time(other.created_at));

@@ -4,10 +4,12 @@ use deskmate_db::{Row, Tx, args};
 use sha2::{Digest, Sha256};
 
 use super::digest::Bound;
+use super::keep::Kept;
 use super::model::{Priority, Request, RequestKind, Requester, State};
 use crate::call::{ActorKind, Cx};
 use crate::limits::VOTES_MAX;
-use crate::{Error, Result};
+use crate::secret::Wrapped;
+use crate::{Error, Result, hex};
 
 /// A query for [`Request`]s.
 macro_rules! select_request {
@@ -15,7 +17,7 @@ macro_rules! select_request {
         concat!(
             "select id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, expires_at, \
              escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, rulebook, \
-             digest, title, act, decision, packet, reason from request ",
+             digest, title, act, decision, packet, reason, kept, sealed, sealed_key from request ",
             $rest
         )
     };
@@ -28,14 +30,14 @@ macro_rules! select_request_short {
         concat!(
             "select id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, expires_at, \
              escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, rulebook, \
-             digest, title, null, null, null, null, place from request ",
+             digest, title, null, null, null, null, null, null, null, place from request ",
             $($rest),+
         )
     };
 }
 pub(super) use select_request_short;
 /// Where the place stands in such a row.
-pub(super) const SHORT_PLACE: usize = 34;
+pub(super) const SHORT_PLACE: usize = 37;
 
 /// What a walk looks at before it reads whole rows.
 macro_rules! select_request_key {
@@ -48,8 +50,13 @@ pub(super) use select_request_key;
 pub(super) const KEY_PLACE: usize = 1;
 
 impl Request {
+    /// Reads a row as it lies there; [`Request::opened`] also reads what is encrypted.
     pub(super) fn read(row: &Row) -> Result<Self> {
+        let (bound, packet): (Option<String>, Option<String>) = (row.get(30)?, row.get(32)?);
+        let (text, key): (Option<Vec<u8>>, Option<Vec<u8>>) = (row.get(35)?, row.get(36)?);
+        let wrapped = text.zip(key).map(|(text, key)| Wrapped { text, key });
         Ok(Self {
+            kept: Kept::read(row.get::<Option<String>>(34)?.as_deref(), bound.as_ref(), packet.as_ref(), wrapped),
             id: row.get(0)?,
             kind: RequestKind::from_name(&row.get::<String>(1)?)?,
             state: State::from_name(&row.get::<String>(2)?)?,
@@ -78,9 +85,9 @@ impl Request {
             rulebook: row.get(27)?,
             digest: row.get(28)?,
             title: row.get(29)?,
-            bound: row.get(30)?,
+            bound,
             decision: row.get(31)?,
-            packet: row.get(32)?,
+            packet,
             reason: row.get(33)?,
         })
     }
@@ -88,10 +95,15 @@ impl Request {
     /// A salted digest of what people are shown: with it the record notices when somebody changes it behind the desk's
     /// back, and after an erasure it tells nothing. `None` once a text is gone.
     pub(super) fn texts_digest(&self) -> Result<Option<[u8; 32]>> {
-        let (Some(title), Some(decision), Some(packet), Some(_)) = (&self.title, &self.decision, &self.packet, &self.bound) else { return Ok(None) };
-        let nonce = Bound::read_nonce(self)?;
+        let (Some(title), Some(decision)) = (&self.title, &self.decision) else { return Ok(None) };
+        // What is random in the row salts it: the act's nonce, or the key of what is encrypted, which has the packet in it.
+        let (salt, packet) = match (&self.kept, &self.bound, &self.packet) {
+            (Kept::Plain, Some(bound), Some(packet)) | (Kept::Redacted { bound, packet, .. }, ..) => (Bound::read_nonce(&self.id, bound)?, packet.as_str()),
+            (Kept::Sealed(wrapped), ..) => (hex(&wrapped.key), ""),
+            (Kept::Plain | Kept::Gone, ..) => return Ok(None),
+        };
         let mut hash = Sha256::new();
-        for text in [nonce.as_str(), title, decision, packet] {
+        for text in [salt.as_str(), title, decision, packet] {
             hash.update(text.len().to_be_bytes());
             hash.update(text);
         }
@@ -101,17 +113,20 @@ impl Request {
 
 const BY_ID: &str = select_request!("where id = $1");
 
-/// A request by its id.
-pub(super) fn load(tx: &mut Tx<'_>, id: &str) -> Result<Option<Request>> {
-    tx.optional(BY_ID, args![id])?.map(|row| Request::read(&row)).transpose()
+/// A request by its id, with what is encrypted of it where this server can read that.
+pub(super) fn load(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Request>> {
+    let row = cx.tx.optional(BY_ID, args![id])?;
+    row.map(|row| Request::read(&row).map(|request| request.opened(cx))).transpose()
 }
 
 pub(super) fn insert(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
+    let (kept, bound, packet) = request.kept.columns(request);
+    let (sealed, sealed_key) = request.kept.wrapped().map(|wrapped| (wrapped.text.clone(), wrapped.key.clone())).unzip();
     tx.execute(
         "insert into request (id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, \
          expires_at, escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, \
-         rulebook, digest, title, act, decision, packet, reason, place) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-         $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)",
+         rulebook, digest, title, act, decision, packet, reason, place, kept, sealed, sealed_key) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+         $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38)",
         args![
             request.id,
             request.kind.name(),
@@ -143,11 +158,14 @@ pub(super) fn insert(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
             request.rulebook,
             request.digest,
             request.title,
-            request.bound,
+            bound,
             request.decision,
-            request.packet,
+            packet,
             request.reason,
-            request.place()
+            request.place(),
+            kept,
+            sealed,
+            sealed_key
         ],
     )?;
     Ok(())
@@ -155,10 +173,13 @@ pub(super) fn insert(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
 
 /// Writes what may change, over the version that was read.
 pub(super) fn save(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
+    let (kept, bound, packet) = request.kept.columns(request);
+    let (sealed, sealed_key) = request.kept.wrapped().map(|wrapped| (wrapped.text.clone(), wrapped.key.clone())).unzip();
     let changed = tx.execute(
         "update request set state = $3, rank = $4, risk = $5, assignee = $6, quorum = $7, snoozed_until = $8, asked_at = $9, escalate_at = $10, \
          updated_at = $11, decided_at = $12, decided_by = $13, edited_by = $14, finished_at = $15, version = $16, round = $17, rulebook = $18, digest = $19, \
-         act = $20, decision = $21, packet = $22, reason = $23, batch = $24, place = $25 where id = $1 and version = $2",
+         act = $20, decision = $21, packet = $22, reason = $23, batch = $24, place = $25, title = $26, kept = $27, sealed = $28, sealed_key = $29 \
+         where id = $1 and version = $2",
         args![
             request.id,
             request.version - 1,
@@ -179,12 +200,16 @@ pub(super) fn save(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
             request.round,
             request.rulebook,
             request.digest,
-            request.bound,
+            bound,
             request.decision,
-            request.packet,
+            packet,
             request.reason,
             request.batch,
-            request.place()
+            request.place(),
+            request.title,
+            kept,
+            sealed,
+            sealed_key
         ],
     )?;
     if changed == 1 { Ok(()) } else { Err(Error::conflict("this request changed meanwhile").hint("look at it again")) }

@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::access::may_decide_in;
 use super::decide::Further;
 use super::digest::Bound;
-use super::events::{CANCELLED, CREATED, DENIED, Known, QUESTIONED, SUPERSEDED, about};
+use super::events::{CANCELLED, CREATED, DENIED, Known, QUESTIONED, SUPERSEDED, ToldTexts, about};
 use super::hidden::{shown_act, shown_packet};
+use super::keep::{Kept, keep};
 use super::model::{New, Request, RequestKind, Requester, State};
 use super::rows;
 use super::{grant, outcome};
@@ -13,6 +15,7 @@ use crate::call::{ActorKind, Cx};
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX};
 use crate::policy::{self, Act, Decision, Mode};
 use crate::record::{Event, Kind};
+use crate::redact::Found;
 use crate::trust::{self, Points};
 use crate::{Error, Result, check_text, hex, meter};
 
@@ -28,7 +31,7 @@ pub fn submit(cx: &mut Cx<'_, '_>, new: New) -> Result<Request> {
     if let Some(old) = &new.supersedes {
         check_own(cx, old, &requester)?;
     }
-    let request = build(cx, &new, requester, passes)?;
+    let mut request = build(cx, &new, requester, passes)?;
     if let Some(old) = &new.supersedes {
         supersede(cx, old, &request.id)?;
     }
@@ -42,8 +45,9 @@ pub fn submit(cx: &mut Cx<'_, '_>, new: New) -> Result<Request> {
             return Err(Error::limited(full, 60_000).hint("cancel what is no longer needed, or wait until people decide"));
         }
     }
+    let taken_out = keep(cx, &mut request)?;
     rows::insert(cx.tx, &request)?;
-    tell_created(cx, &new, &request)?;
+    tell_created(cx, &new, &request, &taken_out)?;
     if passes && request.kind.is_act() {
         grant::issue(cx, &request, new.decision.needs.grant_seconds)?;
     } else if passes {
@@ -114,11 +118,12 @@ fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> 
         decision: Some(rows::text("decision", &new.decision)?),
         packet: Some(packet),
         reason: None,
+        kept: Kept::Plain,
     })
 }
 
-fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request) -> Result<()> {
-    let mut event = about(CREATED, request, None)?;
+fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request, taken_out: &Found) -> Result<()> {
+    let mut event = about(CREATED, request, &ToldTexts::default())?.taken_out(taken_out);
     if new.kind.moves_trust() && request.requester.is_agent() {
         let trust = match &new.trust {
             Some(trust) => trust.clone(),
@@ -168,15 +173,31 @@ fn against(kind: Kind, who: &Requester, act: &Act, decision: &Decision) -> Event
         .audience([who.id.as_str()])
 }
 
-/// A request by its id, if the caller may see it: people see all, an agent its own.
+/// A request by its id, if the caller may see it: people see all, an agent its own. What is secret or personal in it is for
+/// whoever asked and whoever decides.
 pub fn find(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Request>> {
-    let found = rows::load(cx.tx, id)?;
-    Ok(found.filter(|request| !cx.actor.is_agent() || is_own(cx, request)))
+    find_whole(cx, id)?.map(|request| as_seen(cx, request)).transpose()
+}
+
+/// The same with all that it would do, for what the desk does with it; it is not for showing.
+pub(crate) fn find_whole(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Request>> {
+    Ok(rows::load(cx, id)?.filter(|request| !cx.actor.is_agent() || is_own(cx, request)))
+}
+
+/// A request as the caller sees it.
+pub(super) fn as_seen(cx: &mut Cx<'_, '_>, request: Request) -> Result<Request> {
+    if sees_whole(cx, &request)? { Ok(request) } else { request.without_what_is_hidden(cx) }
+}
+
+/// Whether the caller sees exactly what a request would do: whoever asked for it, and whoever decides about it.
+fn sees_whole(cx: &mut Cx<'_, '_>, request: &Request) -> Result<bool> {
+    let me = cx.actor.id.clone();
+    Ok(!cx.actor.is_person() || is_own(cx, request) || request.assignee.as_ref() == Some(&me) || may_decide_in(cx, &me, &request.domain)?)
 }
 
 /// A request by its id, whoever asks for it: the caller sees to who may.
 pub(crate) fn load(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Request>> {
-    rows::load(cx.tx, id)
+    rows::load(cx, id)
 }
 
 pub(super) fn is_own(cx: &Cx<'_, '_>, request: &Request) -> bool {
@@ -185,7 +206,7 @@ pub(super) fn is_own(cx: &Cx<'_, '_>, request: &Request) -> bool {
 
 /// A request that the caller may see and that is as the record tells.
 pub(super) fn known(cx: &mut Cx<'_, '_>, id: &str) -> Result<Known> {
-    if find(cx, id)?.is_none() {
+    if find_whole(cx, id)?.is_none() {
         return Err(missing(id));
     }
     Known::load(cx, id)?.ok_or_else(|| missing(id))
@@ -218,7 +239,7 @@ fn take_back(cx: &mut Cx<'_, '_>, mut known: Known, reason: Option<String>) -> R
     known.request.reason.clone_from(&reason);
     known.step(cx, CANCELLED, State::Cancelled, |event| event.payload(json!({ "reason": reason })))?;
     outcome::ended(cx, &known.request)?;
-    Ok(known.request)
+    Ok(known.request.into_kept())
 }
 
 /// A newer request of the same requester stands in the place of this one. [`New::supersedes`] does the same.
@@ -227,11 +248,11 @@ pub fn supersede(cx: &mut Cx<'_, '_>, id: &str, by: &str) -> Result<Request> {
     open_only(cx, &mut known, "superseded")?;
     known.step(cx, SUPERSEDED, State::Superseded, |event| event.fact("by", by))?;
     outcome::ended(cx, &known.request)?;
-    Ok(known.request)
+    Ok(known.request.into_kept())
 }
 
 fn check_own(cx: &mut Cx<'_, '_>, id: &str, requester: &Requester) -> Result<()> {
-    let old = rows::load(cx.tx, id)?.filter(|old| old.requester.id == requester.id && old.requester.kind == requester.kind);
+    let old = rows::load(cx, id)?.filter(|old| old.requester.id == requester.id && old.requester.kind == requester.kind);
     old.map(drop).ok_or_else(|| Error::invalid("supersedes", format!("you have no request {id}")))
 }
 

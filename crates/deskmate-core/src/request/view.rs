@@ -375,7 +375,7 @@ fn similar(cx: &mut Cx<'_, '_>, request: &Request, act: &Act) -> Result<Vec<Simi
     let rows = cx.tx.query(BEFORE, args![request.requester.id, request.created_at, SIMILAR_LOOKED_MAX])?;
     let mut found = Vec::new();
     for row in &rows {
-        let other = Request::read(row)?;
+        let other = Request::read(row)?.opened(cx);
         let like = other.kind == request.kind
             && other.domain == request.domain
             && other.bound.is_some()

@@ -13,6 +13,7 @@ mod resolve;
 mod rows;
 mod safe;
 mod seal;
+mod wrap;
 
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
@@ -22,6 +23,7 @@ pub use projection::SecretProjection;
 pub use resolve::{named, reference, resolve};
 pub use rows::{check_name, is_kept, key_fits};
 pub use safe::Safe;
+pub(crate) use wrap::{Wrapped, unwrap, wrap};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[operations::SET, operations::ROTATED, operations::REMOVED];

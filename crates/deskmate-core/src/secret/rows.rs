@@ -40,14 +40,20 @@ pub(super) fn find(tx: &mut Tx<'_>, name: &str) -> Result<Option<SecretRow>> {
     Ok(Some(SecretRow { version: row.get(0)?, sealed: nonce.zip(sealed), fingerprint: row.get(3)?, removed_at: row.get(4)? }))
 }
 
-/// Whether this desk has secrets.
+/// Whether this desk has something that only its key opens: secrets, or requests that are not over.
 pub fn is_kept(tx: &mut Tx<'_>) -> Result<bool> {
-    Ok(check(tx)?.is_some())
+    Ok(check(tx)?.is_some() && is_sealed(tx)?)
+}
+
+fn is_sealed(tx: &mut Tx<'_>) -> Result<bool> {
+    let secret = tx.optional("select name from secret where sealed is not null order by name limit 1", &[])?;
+    Ok(secret.is_some() || tx.optional("select id from request where sealed is not null order by id limit 1", &[])?.is_some())
 }
 
 /// Whether a key is the one of this desk's secrets; any key is, while there are none.
 pub fn key_fits(tx: &mut Tx<'_>, key: &Key) -> Result<bool> {
-    Ok(check(tx)?.is_none_or(|check| key.fits(&check)))
+    let known = check(tx)?;
+    Ok(known.is_none_or(|known| key.fits(&known)) || !is_sealed(tx)?)
 }
 
 fn check(tx: &mut Tx<'_>) -> Result<Option<String>> {
@@ -60,20 +66,31 @@ pub(super) fn key(cx: &mut Cx<'_, '_>) -> Result<Key> {
     if key_fits(cx.tx, &key)? {
         return Ok(key);
     }
+    Err(foreign())
+}
+
+fn foreign() -> Error {
     let message = "this server's secret.key is not the one that the secrets of this desk were encrypted with";
-    Err(Error::new(Code::Unavailable, message).hint("give every server of this desk the same secret.key, and start this one again"))
+    Error::new(Code::Unavailable, message).hint("give every server of this desk the same secret.key, and start this one again")
 }
 
 /// The key for a new value. The first value of a desk says which key is the right one from now on.
 pub(super) fn key_for_new(cx: &mut Cx<'_, '_>) -> Result<Key> {
-    let key = key(cx)?;
+    let key = cx.safe.key()?;
+    match check(cx.tx)? {
+        Some(known) if key.fits(&known) => return Ok(key),
+        // Nothing is left that another key encrypted: this one begins anew.
+        Some(_) if !is_kept(cx.tx)? => cx.tx.execute("delete from desk where key = $1", args![CHECK]).map(drop)?,
+        Some(_) => return Err(foreign()),
+        None => {}
+    }
     cx.tx.execute("insert into desk (key, value) values ($1, $2) on conflict (key) do nothing", args![CHECK, key.check()])?;
     Ok(key)
 }
 
 /// With the last value goes what tells the right key: a desk whose key is lost can begin anew.
 pub(super) fn forget_key(tx: &mut Tx<'_>) -> Result<()> {
-    if tx.optional("select name from secret where sealed is not null order by name limit 1", &[])?.is_none() {
+    if !is_sealed(tx)? {
         tx.execute("delete from desk where key = $1", args![CHECK])?;
     }
     Ok(())

@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Failure, Global};
+use crate::clean_log::Clean;
 use crate::config;
 use crate::front::{self, FrontArgs, Token};
 use crate::upstream::{Questions, Spec, Transport};
@@ -102,7 +103,7 @@ pub(super) fn run(global: &Global, args: &Front) -> Result<(), Failure> {
         }
     };
     let filter = tracing_subscriber::EnvFilter::new("error,deskmate=warn");
-    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false).with_writer(Clean::new(std::io::stderr)).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let (json, is_open) = (global.json, args.no_auth);
     let done = runtime.block_on(front::run(FrontArgs { spec, listen: args.listen, token }, |url| greet(url, shown.as_deref(), is_open, json)));

@@ -19,6 +19,7 @@ use super::output::say;
 use super::{Failure, Global};
 use crate::activity::{self, Activity, Standing};
 use crate::app::App;
+use crate::clean_log::Clean;
 use crate::config::{self, Given, LogFormat, Settings};
 use crate::effects::Effects;
 use crate::effects::notify::{self, Outlets};
@@ -282,11 +283,11 @@ fn start_log(settings: &Settings, file: Option<File>) {
     let filter = tracing_subscriber::EnvFilter::new(format!("warn,deskmate={0},deskmate_core={0},deskmate_db={0}", settings.log_level.name()));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false);
     match (file, settings.log_format) {
-        (None, LogFormat::Text) => builder.with_writer(std::io::stderr).init(),
-        (None, LogFormat::Json) => builder.with_writer(std::io::stderr).json().init(),
+        (None, LogFormat::Text) => builder.with_writer(Clean::new(std::io::stderr)).init(),
+        (None, LogFormat::Json) => builder.with_writer(Clean::new(std::io::stderr)).json().init(),
         (Some(file), format) => {
             std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
-            let builder = builder.with_writer(Mutex::new(file));
+            let builder = builder.with_writer(Clean::new(Mutex::new(file)));
             if format == LogFormat::Json { builder.json().init() } else { builder.init() }
         }
     }

@@ -68,7 +68,7 @@ pub(crate) fn backup(settings: &Settings, file: &Path, lock: Key) -> Result<Save
         notes.push("this file holds the desk's signing key and everything that was written: keep it where only you can read it".to_owned());
         if has_secrets {
             notes.push(format!(
-                "the secrets are in it encrypted, and their key is not: keep a copy of {SECRET_KEY} elsewhere, or encrypt the backup, and the key is in it"
+                "the secrets, and requests that are not over, are in it encrypted, and their key is not: keep a copy of {SECRET_KEY} elsewhere, or encrypt the backup, and the key is in it"
             ));
         }
     }

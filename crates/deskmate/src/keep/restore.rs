@@ -47,7 +47,7 @@ pub(crate) fn restore(home: &Home, file: &Path, identity: Option<&Path>, kept: &
     let mut notes = Vec::new();
     if has_secrets && !brings_key && !home.path().join(SECRET_KEY).exists() {
         notes.push(format!(
-            "the secrets of this desk need their key: put {SECRET_KEY} into the data directory before you start it, or remove them and set them anew"
+            "the secrets of this desk, and requests that are not over, need their key: put {SECRET_KEY} into the data directory before you start it, or remove and set secrets anew, and reject what waits"
         ));
     }
     let behind = newest.map(|size| size - manifest.events);

@@ -214,3 +214,39 @@ fn a_backup_brings_the_key_when_it_is_encrypted_and_says_so_when_it_is_not() {
     start(&bare);
     assert!(answer(&typed(&bare, &["secret", "list"], ""))["locked"].as_str().unwrap().contains("is missing"));
 }
+
+#[test]
+fn what_a_request_would_do_is_in_no_file_and_comes_back_with_its_key() {
+    let mail = "jane.doe.zx9@example.org";
+    let change = json!({ "to": mail, "password": VALUE });
+    let desk = Desk::new();
+    claimed(&desk);
+    let input = json!({ "domain": "crm", "action": "update", "target": "deal/1", "proposed_change": change.to_string(), "confidence": 0.9, "reasoning": format!("{mail} asked") });
+    let proposed = || {
+        answer(&desk.run(&["call", "cowork_propose", "--agent", "sales", "--input", &input.to_string(), "--json"]))["proposal_id"].as_str().unwrap().to_owned()
+    };
+    let (id, other) = (proposed(), proposed());
+    let get = |desk: &Desk, id: &str| answer(&typed(desk, &["call", "desk_request_get", "--input", &json!({ "request": id }).to_string()], ""));
+    assert_eq!(get(&desk, &id)["act"]["arguments"], change);
+    answer(&typed(&desk, &["call", "desk_request_reject", "--input", &json!({ "request": other, "reason": "no" }).to_string()], ""));
+    assert_eq!(get(&desk, &other)["act"]["arguments"], json!({ "to": "[redacted:email]", "password": "[redacted:secret_field]" }));
+    let file = |name: &str| desk.path().join(name).display().to_string();
+    let open = answer(&desk.run(&["backup", &file("open"), "--json"]));
+    assert!(open["notes"].to_string().contains("requests that are not over"), "{open}");
+    answer(&typed(&desk, &["backup", &file("closed"), "--encrypt"], ""));
+    assert!(desk.run(&["audit", "export", &file("record.jsonl")]).status.success());
+    for value in [mail, VALUE] {
+        assert_eq!(holding(desk.path(), value.as_bytes()), Vec::<String>::new(), "not in the store, the log, an export or a backup");
+    }
+    let restored = Desk::new();
+    answer(&typed(&restored, &["restore", &file("closed")], ""));
+    start(&restored);
+    assert_eq!(get(&restored, &id)["act"]["arguments"], change);
+    // Without its key a desk starts, and says why it decides nothing.
+    let bare = Desk::new();
+    answer(&bare.run(&["restore", &file("open"), "--json"]));
+    start(&bare);
+    let refused = typed(&bare, &["call", "desk_request_approve", "--input", &json!({ "request": id }).to_string()], "");
+    assert!(!refused.status.success() && text(&refused).contains("secret.key"), "{}", text(&refused));
+    assert!(bare.run(&["audit", "verify"]).status.success(), "the record is whole without it");
+}

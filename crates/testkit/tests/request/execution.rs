@@ -133,7 +133,7 @@ both! {
         let owner = desk.claim();
         let made = pending(desk);
         approve(desk, &owner, &made.id).unwrap();
-        desk.tamper("update request set act = replace(act, '500', '900')");
+        desk.tamper("update request set sealed = sealed_key");
         assert_eq!(stopped(desk, &made.id).why, StopReason::Tampered);
     }
 
@@ -146,8 +146,9 @@ both! {
             "update request set expires_at = expires_at + 1",
             "update request set decision = replace(decision, 'suggest', 'act')",
             "update request set title = 'Harmless'",
-            "update request set packet = replace(packet, 'agreed', 'begged')",
-            "update request set act = replace(act, '500', '900')",
+            "update request set sealed = sealed_key",
+            "update request set sealed_key = sealed",
+            "update request set kept = null",
         ] {
             let made = pending(desk);
             desk.tamper(sql);

@@ -287,12 +287,13 @@ fn value_tightens(section: &str, name: &str, was: &Value, is: &Value) -> bool {
             matches!((mode(was), mode(is)), (Some(was), Some(is)) if is <= was)
         }
         ("authority", "volume_cap_per_agent" | "call_cap" | "calls_per_day" | "cost_per_day") => (was.is_null() && is.is_number()) || lower(),
-        ("authority", "high_risk_fields" | "required_criteria") => contains(Some(is), Some(was)),
+        ("authority", "high_risk_fields" | "required_criteria") | ("protection", "record" | "requests") => contains(Some(is), Some(was)),
         ("authority", "break_glass") => is == "off" || (was == "approver" && is == "owner"),
         ("authority", "token_deciders") => contains(Some(was), Some(is)),
         ("workspace", "web") => *is == false,
         ("hooks", "mode") => is == "enforce",
         ("hooks", "wake") => true,
+        ("protection", "keep") => is == "none",
         ("workspace", "roots") => workspace::roots_tighten(was, is),
         ("gateway", "mounts") => gateway::mounts_tighten(was, is),
         ("feedback", "override_requires_reason") | ("handoff", "include_reasoning" | "include_confidence" | "include_attempted") => *is == true,

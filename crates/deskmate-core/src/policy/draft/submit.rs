@@ -216,5 +216,5 @@ fn keep(cx: &mut Cx<'_, '_>, key: &str, value: &str) -> Result<()> {
 pub(super) fn pending(cx: &mut Cx<'_, '_>) -> Result<Option<request::Request>> {
     let Some(id) = kept(cx, REQUEST)? else { return Ok(None) };
     let now = cx.now();
-    Ok(request::find(cx, &id)?.filter(|request| request.state_at(now) == request::State::Pending))
+    Ok(request::find_whole(cx, &id)?.filter(|request| request.state_at(now) == request::State::Pending))
 }

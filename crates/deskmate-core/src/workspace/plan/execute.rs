@@ -53,7 +53,7 @@ pub(in crate::workspace) fn execute_plan(cx: &mut Cx<'_, '_>, input: ExecutePlan
     }
     let Some(request) = plan.request.clone() else { return Err(Error::conflict("this plan has no request")) };
     let now = cx.now();
-    let Some(approved) = request::find(cx, &request)?.filter(|request| request.state_at(now) == State::Approved) else {
+    let Some(approved) = request::find_whole(cx, &request)?.filter(|request| request.state_at(now) == State::Approved) else {
         return shown(cx, &plan);
     };
     // What a rule let pass, and no person saw, needs that rule still.
@@ -106,7 +106,7 @@ pub struct Executing {
 pub fn executing(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Executing>> {
     let Some(plan) = rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Running) else { return Ok(None) };
     let root = plan.root_in_force(cx)?;
-    let request = plan.request.as_deref().map(|request| request::find(cx, request)).transpose()?.flatten();
+    let request = plan.request.as_deref().map(|request| request::find_whole(cx, request)).transpose()?.flatten();
     let request = request.ok_or_else(|| Error::conflict("this plan has no request"))?;
     let parts = approved_parts(cx, &plan, &request.act()?)?;
     Ok(Some(Executing { plan: plan.id, root, steps: plan.steps, begun_at: plan.begun_at.unwrap_or(i64::MAX), parts }))

@@ -1,0 +1,299 @@
+//! Data protection on both engines: what lies in the store while a request waits and after it has ended, what the record keeps
+//! of traces, who reads what, and what a server without its key does.
+
+use std::time::Duration;
+
+use deskmate_core::Code;
+use deskmate_core::gateway;
+use deskmate_core::policy::{self, Document};
+use deskmate_core::secret::{Key, Safe};
+use deskmate_db::{Engine, Row};
+use serde_json::{Value, json};
+use testkit::{Backend, Caller, TestDesk, assert_code, both};
+
+const AGENT: Caller = Caller::Agent("sales");
+const MAIL: &str = "jane.doe@example.org";
+const PASSWORD: &str = "hunter2-and-more";
+
+fn in_force(desk: &TestDesk, yaml: &'static str) {
+    let stored = desk.act(move |cx| {
+        let document = Document::parse(yaml).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let parts = document.over(policy::current(cx)?.parts());
+        policy::store(cx, &parts, "owner")
+    });
+    stored.unwrap();
+}
+
+fn change() -> Value {
+    json!({ "to": MAIL, "password": PASSWORD, "amount": 500 })
+}
+
+fn proposed(desk: &TestDesk) -> String {
+    let input = json!({
+        "domain": "crm", "action": "update_field", "target": "deal/1", "proposed_change": change().to_string(), "confidence": 0.9,
+        "reasoning": format!("{MAIL} asked for it"), "target_state": json!({ "to": MAIL, "amount": 100 }).to_string(),
+    });
+    desk.call(&AGENT, "cowork_propose", input).unwrap()["proposal_id"].as_str().unwrap().to_owned()
+}
+
+fn get(desk: &TestDesk, person: &Caller, id: &str) -> Value {
+    desk.call(person, "desk_request_get", json!({ "request": id })).unwrap()
+}
+
+fn approve(desk: &TestDesk, person: &Caller, id: &str) {
+    desk.call(person, "desk_request_approve", json!({ "request": id })).unwrap();
+}
+
+fn done(desk: &TestDesk, id: &str) -> Value {
+    let input = json!({ "domain": "crm", "action": "did it", "actor": "agent", "proposal_id": id, "executed_change": change().to_string() });
+    desk.call(&AGENT, "cowork_log", input).unwrap()
+}
+
+/// Adds a person with a role, and answers their session.
+fn person(desk: &TestDesk, owner: &Caller, name: &str, role: &str) -> Caller {
+    let invited = desk.call(owner, "desk_person_invite", json!({ "name": name, "role": role, "domains": ["*"] })).unwrap();
+    let input = json!({ "code": invited["code"], "passphrase": "battery staple" });
+    Caller::Secret(desk.call(&Caller::Nobody, "desk_accept_invitation", input).unwrap()["session"].as_str().unwrap().to_owned())
+}
+
+/// The tables in which a text lies open, in whatever column. People's own tables are not looked at.
+fn lies_in(desk: &TestDesk, what: &str) -> Vec<String> {
+    const PLACES: [(&str, &str); 8] = [
+        ("request", "select coalesce(title, '') || coalesce(act, '') || coalesce(packet, '') || coalesce(decision, '') from request order by id"),
+        ("event", "select body from event order by seq"),
+        ("event_payload", "select coalesce(payload, '') from event_payload order by seq"),
+        ("gateway_call", "select coalesce(arguments, '') || coalesce(intent, '') || coalesce(note, '') || coalesce(result, '') from gateway_call order by id"),
+        ("execution", "select coalesce(action, '') || coalesce(reasoning, '') || coalesce(body, '') from execution order by id"),
+        ("idempotency", "select answer from idempotency order by key"),
+        ("job", "select input || coalesce(result, '') || coalesce(error, '') from job order by id"),
+        ("standing_approval", "select pattern from standing_approval order by id"),
+    ];
+    let mut found = Vec::new();
+    for (name, sql) in PLACES {
+        let rows: Vec<Row> = desk.desk.db.read_blocking(move |tx| Ok::<_, deskmate_core::Error>(tx.query(sql, &[])?)).unwrap();
+        found.extend(rows.iter().filter(|row| row.get::<String>(0).unwrap().contains(what)).map(|_| name.to_owned()));
+    }
+    found
+}
+
+fn nowhere(desk: &TestDesk, when: &str) {
+    for what in [MAIL, PASSWORD] {
+        assert!(lies_in(desk, what).is_empty(), "{when}: {what} lies in {:?}", lies_in(desk, what));
+    }
+    assert!(desk.verify().findings.is_empty(), "{when}: {:?}", desk.verify().findings);
+}
+
+fn told(desk: &TestDesk, owner: &Caller, kind: &str) -> Vec<Value> {
+    desk.seal();
+    desk.call(owner, "desk_record_list", json!({ "kind": kind })).unwrap()["events"].as_array().unwrap().clone()
+}
+
+both! {
+    fn a_request_lies_encrypted_until_it_ends_and_then_without_what_is_personal(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = proposed(desk);
+        nowhere(desk, "pending");
+        let seen = get(desk, &owner, &id);
+        assert_eq!(seen["act"]["arguments"], change(), "whoever decides sees exactly what");
+        assert!(seen["reasoning"].as_str().unwrap().contains(MAIL));
+        let digest = seen["digest"].clone();
+        approve(desk, &owner, &id);
+        nowhere(desk, "approved");
+        let begun = desk.call(&AGENT, "cowork_begin", json!({ "proposal_id": id })).unwrap();
+        assert_eq!(begun["change"], change(), "whoever does it gets exactly what");
+        nowhere(desk, "begun");
+        assert_eq!(done(desk, &id)["matches"], "exact");
+        nowhere(desk, "done");
+        let seen = get(desk, &owner, &id);
+        assert_eq!(seen["act"]["arguments"], json!({ "to": "[redacted:email]", "password": "[redacted:secret_field]", "amount": 500 }));
+        assert_eq!((&seen["digest"], &seen["reasoning"]), (&digest, &json!("[redacted:email] asked for it")));
+        // Reported once more, what is left of both still fits; anything else does not.
+        assert_eq!(done(desk, &id)["matches"], "exact");
+        let other = json!({ "domain": "crm", "action": "did it", "actor": "agent", "proposal_id": id, "executed_change": "{\"amount\": 900}" });
+        assert_eq!(desk.call(&AGENT, "cowork_log", other).unwrap()["matches"], "differs");
+        nowhere(desk, "reported again");
+    }
+
+    fn however_a_request_ends_its_key_is_thrown_away(desk: &TestDesk) {
+        let owner = desk.claim();
+        let (rejected, cancelled, expired) = (proposed(desk), proposed(desk), proposed(desk));
+        desk.call(&owner, "desk_request_reject", json!({ "request": rejected, "reason": "no" })).unwrap();
+        desk.call(&AGENT, "cowork_cancel_request", json!({ "request_id": cancelled, "idempotency_key": "k" })).unwrap();
+        desk.world.pass(Duration::from_secs(8 * 86_400));
+        desk.act(|cx| deskmate_core::request::expire_due(cx, 100)).unwrap();
+        for id in [rejected, cancelled, expired] {
+            assert_eq!(get(desk, &owner, &id)["act"]["arguments"]["to"], "[redacted:email]", "{id}");
+        }
+        let left = desk.desk.db.read_blocking(|tx| Ok::<_, deskmate_core::Error>(tx.query("select id from request where sealed is not null or sealed_key is not null", &[])?.len()));
+        assert_eq!(left.unwrap(), 0);
+        nowhere(desk, "ended");
+    }
+
+    fn who_does_not_decide_sees_what_is_left(desk: &TestDesk) {
+        let owner = desk.claim();
+        let viewer = person(desk, &owner, "Vera", "viewer");
+        let id = proposed(desk);
+        let seen = get(desk, &viewer, &id).to_string();
+        assert!(!seen.contains(MAIL) && !seen.contains(PASSWORD) && seen.contains("[redacted:email]"), "{seen}");
+        let own = desk.call(&AGENT, "cowork_get_request", json!({ "request_id": id })).unwrap().to_string();
+        assert!(own.contains(MAIL), "the requester wrote it: {own}");
+    }
+
+    fn what_somebody_exchanges_in_the_store_is_found(desk: &TestDesk) {
+        let owner = desk.claim();
+        let first = proposed(desk);
+        proposed(desk);
+        // The whole of another request: neither the record nor the encryption takes it.
+        desk.tamper(
+            "update request set sealed = (select other.sealed from request other where other.id > request.id), sealed_key = (select other.sealed_key from \
+             request other where other.id > request.id) where id = (select min(id) from request)",
+        );
+        assert!(!desk.verify().findings.is_empty());
+        assert_code(&desk.refused(&owner, "desk_request_approve", json!({ "request": first })), Code::Conflict);
+        assert!(get(desk, &owner, &first)["act"].is_null());
+    }
+
+    fn traces_are_counted_by_kind_for_each_agent_and_day(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = proposed(desk);
+        approve(desk, &owner, &id);
+        desk.call(&AGENT, "cowork_begin", json!({ "proposal_id": id })).unwrap();
+        done(desk, &id);
+        let created = &told(desk, &owner, "request.created")[0];
+        assert_eq!(created["facts"]["redacted"]["secret_field"], 1, "{created}");
+        assert!(created["payload"]["act"]["arguments"]["to"] == "[redacted:email]", "{created}");
+        assert!(told(desk, &owner, "action.logged")[0]["facts"]["redacted"]["email"].as_u64().is_some());
+        let report = desk.call(&owner, "desk_protection_report", json!({})).unwrap();
+        let days = report["days"].as_array().unwrap();
+        assert_eq!(days.len(), 1, "{report}");
+        assert_eq!((&days[0]["agent"], &days[0]["counts"]), (&json!("sales"), &report["totals"]));
+        assert!(report["totals"]["email"].as_u64().unwrap() >= 3 && report["totals"]["secret_field"].as_u64().unwrap() >= 2, "{report}");
+        assert!(!report.to_string().contains(MAIL));
+        let none = desk.call(&owner, "desk_protection_report", json!({ "agent": "other" })).unwrap();
+        assert_eq!(none["totals"], json!({}));
+        assert_code(&desk.refused(&AGENT, "desk_protection_report", json!({})), Code::Forbidden);
+    }
+
+    fn what_people_and_agents_write_each_other_stays_as_it_is(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.call(&AGENT, "bridge_send_message", json!({ "to": "support", "content": format!("call {MAIL}") })).unwrap();
+        let sent = &told(desk, &owner, "message.sent")[0];
+        assert_eq!(sent["payload"]["content"], format!("call {MAIL}"));
+        assert!(sent["facts"]["redacted"].is_null());
+    }
+
+    fn the_switch_says_which_kinds_are_taken_out(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "protection: { record: [], requests: [card] }");
+        let id = proposed(desk);
+        let created = told(desk, &owner, "request.created")[0]["payload"].to_string();
+        assert!(created.contains(MAIL) && !created.contains(PASSWORD), "secrets always are: {created}");
+        desk.call(&owner, "desk_request_reject", json!({ "request": id, "reason": "no" })).unwrap();
+        let seen = get(desk, &owner, &id).to_string();
+        assert!(seen.contains(MAIL) && !seen.contains(PASSWORD), "{seen}");
+        for wrong in ["protection: { record: [emial] }", "protection: { keep: maybe }", "protection: { also: [] }", "domains: { crm: { protection: { record: [] } } }"] {
+            assert!(Document::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    fn what_is_kept_is_read_back_by_owners_alone_and_told(desk: &TestDesk) {
+        let owner = desk.claim();
+        let approver = person(desk, &owner, "Ann", "approver");
+        let ended = |desk: &TestDesk| {
+            let id = proposed(desk);
+            desk.call(&owner, "desk_request_reject", json!({ "request": id, "reason": "no" })).unwrap();
+            id
+        };
+        let ask = |id: &str| json!({ "request": id, "reason": "a customer complains" });
+        // Off unless somebody switches it on, and not for what ended before.
+        let before = ended(desk);
+        assert_code(&desk.refused(&owner, "desk_protection_read", ask(&before)), Code::Forbidden);
+        in_force(desk, "protection: { keep: encrypted }");
+        assert_code(&desk.refused(&owner, "desk_protection_read", ask(&before)), Code::NotFound);
+        let id = ended(desk);
+        nowhere(desk, "kept");
+        assert_eq!(get(desk, &owner, &id)["act"]["arguments"]["to"], "[redacted:email]");
+        for other in [&approver, &AGENT] {
+            assert_code(&desk.refused(other, "desk_protection_read", ask(&id)), Code::Forbidden);
+        }
+        assert_code(&desk.refused(&owner, "desk_protection_read", json!({ "request": id, "reason": " " })), Code::Invalid);
+        let mut keyed = ask(&id);
+        keyed["idempotency_key"] = json!("once");
+        let read = desk.call(&owner, "desk_protection_read", keyed).unwrap();
+        assert_eq!(read["act"]["arguments"], change());
+        let events = told(desk, &owner, "protection.read");
+        assert_eq!((events.len(), &events[0]["payload"]["reason"]), (1, &json!("a customer complains")));
+        nowhere(desk, "read, and no kept answer has it");
+        // Erasing takes it away for good.
+        let seq = told(desk, &owner, "request.created")[0]["seq"].clone();
+        desk.call(&owner, "desk_record_erase", json!({ "seq": seq, "reason": "asked to" })).unwrap();
+        assert_code(&desk.refused(&owner, "desk_protection_read", ask(&id)), Code::NotFound);
+        assert!(desk.verify().findings.is_empty());
+    }
+
+    fn a_held_call_lies_nowhere_and_is_done_exactly(desk: &TestDesk) {
+        let owner = desk.claim();
+        let document = "gateway: { mounts: [{ name: mail, command: mail-server, verbs: { send: email.send } }] }";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": document })).unwrap();
+        desk.lend(Offers);
+        desk.call(&owner, "desk_mount_test", json!({ "name": "mail" })).unwrap();
+        let agent = desk.register(&owner, "code");
+        let held = desk.call(&agent, "gateway_call", json!({ "mount": "mail", "tool": "send", "arguments": change() })).unwrap();
+        assert_eq!(held["state"], "held", "{held}");
+        nowhere(desk, "held");
+        let request = held["request_id"].as_str().unwrap().to_owned();
+        assert_eq!(get(desk, &owner, &request)["act"]["arguments"], change());
+        approve(desk, &owner, &request);
+        let call = held["call_id"].as_str().unwrap().to_owned();
+        let handed = desk.act(move |cx| gateway::begin(cx, &call)).unwrap().unwrap();
+        assert_eq!(handed.arguments, change());
+        nowhere(desk, "begun");
+        let facts = &told(desk, &owner, "call.held")[0]["facts"];
+        assert_eq!(facts["redacted"], json!({ "email": 1, "secret_field": 1 }), "{facts}");
+    }
+}
+
+/// A server with one tool.
+struct Offers;
+
+impl deskmate_core::call::Hands for Offers {
+    fn run(&self, _: deskmate_core::call::Errand) -> deskmate_core::call::Fetched<'_> {
+        let tools = json!([{ "name": "send", "description": "sends", "inputSchema": { "type": "object" } }]);
+        Box::pin(async move { Ok(json!({ "server": { "name": "x" }, "protocol": "2026-07-28", "tools": tools, "micros": 1 })) })
+    }
+}
+
+#[test]
+fn a_server_without_its_key_says_so_and_refuses() {
+    let mut desk = TestDesk::new(Backend::Sqlite);
+    assert_eq!(desk.desk.db.engine(), Engine::Sqlite);
+    let owner = desk.claim();
+    let (first, second) = (proposed(&desk), proposed(&desk));
+    let key = desk.desk.safe.clone();
+    for safe in [Safe::closed("secret.key is missing"), Safe::new(Key::parse(&Key::generate(&[9; 32])).unwrap())] {
+        desk.desk.safe = safe;
+        let refused = desk.refused(&owner, "desk_request_approve", json!({ "request": first }));
+        assert_code(&refused, Code::Unavailable);
+        assert!(refused.message.contains("secret.key"), "{refused}");
+        let asked = desk.refused(
+            &AGENT,
+            "cowork_propose",
+            json!({ "domain": "crm", "action": "a", "target": "t", "proposed_change": "{}", "confidence": 0.9, "reasoning": "r" }),
+        );
+        assert_code(&asked, Code::Unavailable);
+        assert!(get(&desk, &owner, &first)["act"].is_null() && desk.verify().findings.is_empty(), "the record is whole without the key");
+    }
+    // Saying no needs no key; what nobody could read is gone then.
+    desk.call(&owner, "desk_request_reject", json!({ "request": second, "reason": "no" })).unwrap();
+    assert!(desk.verify().findings.is_empty());
+    desk.desk.safe = key;
+    assert!(get(&desk, &owner, &second)["act"].is_null());
+    approve(&desk, &owner, &first);
+    // Once nothing is left that the lost key encrypted, another one begins anew.
+    desk.call(&AGENT, "cowork_begin", json!({ "proposal_id": first })).unwrap();
+    done(&desk, &first);
+    desk.desk.safe = Safe::new(Key::parse(&Key::generate(&[9; 32])).unwrap());
+    let third = proposed(&desk);
+    assert_eq!(get(&desk, &owner, &third)["act"]["arguments"], change());
+    assert!(desk.verify().findings.is_empty());
+}
