@@ -542,6 +542,7 @@ mod tests {
             "governance",
             "workspace",
             "hooks",
+            "protection",
             "domains",
             "policy_mode",
         ];
