@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use deskmate_core::record;
+use deskmate_core::redact::Redactor;
 use serde_json::json;
 use testkit::{Backend, TestDesk};
 
@@ -53,4 +54,25 @@ fn prove(bencher: divan::Bencher) {
 fn verify_1000(bencher: divan::Bencher) {
     let desk = desk(1_000);
     bencher.bench_local(|| assert!(desk.verify().sound));
+}
+
+/// A page of a tool's answer, with a little of everything.
+fn answer() -> String {
+    "Order 4500123456 of 2026-11-17 went to jane.doe@example.org, tel. +49 30 1234567; IBAN DE89 3704 0044 0532 0130 00.\n\
+     The build 1.14.2 took 12.7 s, commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b, see https://example.org/builds/8812 for more.\n"
+        .repeat(40)
+}
+
+/// Taking secrets alone out of a tool's answer, as for a mount that names no personal data.
+#[divan::bench]
+fn redact_secrets(bencher: divan::Bencher) {
+    let (redactor, text) = (Redactor::secrets(), answer());
+    bencher.bench_local(|| redactor.text(&text));
+}
+
+/// The same with every kind of personal data, as for a trace.
+#[divan::bench]
+fn redact_all(bencher: divan::Bencher) {
+    let (redactor, text) = (Redactor::all(), answer());
+    bencher.bench_local(|| redactor.text(&text));
 }

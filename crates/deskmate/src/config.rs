@@ -544,6 +544,7 @@ mod tests {
             "governance",
             "workspace",
             "hooks",
+            "protection",
             "domains",
             "policy_mode",
         ];

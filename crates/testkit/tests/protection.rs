@@ -135,6 +135,10 @@ both! {
         let id = proposed(desk);
         let seen = get(desk, &viewer, &id).to_string();
         assert!(!seen.contains(MAIL) && !seen.contains(PASSWORD) && seen.contains("[redacted:email]"), "{seen}");
+        for input in [json!({}), json!({ "agent_id": "sales" })] {
+            let listed = desk.call(&viewer, "cowork_list_requests", input).unwrap().to_string();
+            assert!(!listed.contains(MAIL) && !listed.contains(PASSWORD) && listed.contains(&id), "{listed}");
+        }
         let own = desk.call(&AGENT, "cowork_get_request", json!({ "request_id": id })).unwrap().to_string();
         assert!(own.contains(MAIL), "the requester wrote it: {own}");
     }
@@ -194,6 +198,20 @@ both! {
         for wrong in ["protection: { record: [emial] }", "protection: { keep: maybe }", "protection: { also: [] }", "domains: { crm: { protection: { record: [] } } }"] {
             assert!(Document::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    fn taking_less_out_waits_for_an_owner(desk: &TestDesk) {
+        let owner = desk.claim();
+        let submit = |yaml: &'static str| desk.act(move |cx| policy::draft::submit(cx, &Document::parse(yaml).unwrap())).unwrap();
+        let keeps = |desk: &TestDesk| desk.act(|cx| Ok(policy::current(cx)?.settings("").protection.keep)).unwrap();
+        let done = submit("protection: { keep: encrypted }");
+        assert_eq!((done.applied.len(), done.waiting.len(), keeps(desk)), (0, 1, policy::Keep::None));
+        approve(desk, &owner, &done.request.unwrap());
+        assert_eq!(keeps(desk), policy::Keep::Encrypted);
+        assert_eq!(submit("protection: { keep: encrypted, record: [email] }").waiting.len(), 1, "fewer kinds");
+        let done = submit("protection: { keep: none }");
+        assert_eq!((done.applied.len(), done.waiting.len(), keeps(desk)), (1, 0, policy::Keep::None), "what protects more applies at once");
+        assert!(desk.verify().findings.is_empty());
     }
 
     fn what_is_kept_is_read_back_by_owners_alone_and_told(desk: &TestDesk) {
