@@ -58,7 +58,9 @@ export async function startDesk({ settings = [], more = {} } = {}) {
     rmSync(root, { recursive: true, force: true });
   };
   desk.cli = (...args) => {
-    const done = spawnSync(DESKMATE, [...args, "--home", home, "--json", "--passphrase-stdin"], { env, input: `${PASSPHRASE}\n`, encoding: "utf8" });
+    // Who claimed the desk sits at its terminal, also once there are others.
+    const who = desk.owner ? { DESKMATE_PERSON: desk.owner } : {};
+    const done = spawnSync(DESKMATE, [...args, "--home", home, "--json", "--passphrase-stdin"], { env: { ...env, ...who }, input: `${PASSPHRASE}\n`, encoding: "utf8" });
     if (done.status !== 0) throw new Error(`${args.join(" ")}: ${done.stderr}`);
     return JSON.parse(done.stdout);
   };
@@ -142,6 +144,7 @@ export async function claim(page, desk, name = "Ada") {
   await page.waitForURL((url) => url.hostname === "deskmate.localhost");
   await fill(page, { "Your name": name, Passphrase: PASSPHRASE, "The same again": PASSPHRASE });
   await page.waitForURL(`${desk.url}/`);
+  desk.owner = name;
 }
 
 // Another person of the desk, in a browser of their own.

@@ -71,6 +71,79 @@ both! {
         assert!(desk.verify().sound);
     }
 
+    fn a_sketch_is_what_is_made_and_makes_nothing(desk: &TestDesk) {
+        let (owner, code) = people(desk);
+        let before = desk.call(&owner, "desk_record_list", json!({ "limit": 1 })).unwrap()["events"][0]["seq"].clone();
+        for input in [
+            json!({ "description": SENTENCE }),
+            json!({ "description": SENTENCE, "name": "reader", "schedule": "@hourly", "timeZone": "Europe/Berlin", "policies": ["cost-control"], "params": { "keep": "urgent" } }),
+            json!({ "template": "file-organizer", "params": { "folder": "downloads" } }),
+        ] {
+            let sketched = desk.call(&owner, "agents_sketch_agent", input).unwrap();
+            assert_eq!(desk.call(&owner, "agents_list_agents", json!({})).unwrap()["agents"], json!([]), "a sketch makes nothing");
+            assert_eq!(desk.call(&owner, "desk_record_list", json!({ "limit": 1 })).unwrap()["events"][0]["seq"], before, "and tells nothing");
+            assert_eq!(sketched["stepWords"].as_array().unwrap().len(), sketched["definition"]["runner"]["steps"].as_array().unwrap().len());
+        }
+        let sketched = desk.call(&owner, "agents_sketch_agent", json!({ "description": SENTENCE })).unwrap();
+        let made = desk.call(&owner, "agents_create_agent", json!({ "description": SENTENCE })).unwrap();
+        for field in ["name", "definition", "schedule", "policies", "templates", "needs", "assumed", "notUnderstood", "stepWords"] {
+            assert_eq!(sketched[field], made[field], "{field}");
+        }
+        let again = desk.call(&owner, "agents_sketch_agent", json!({ "description": SENTENCE })).unwrap();
+        assert_ne!(again["name"], made["name"], "a name that is taken by now is another one");
+        for wrong in [json!({ "description": " " }), json!({ "description": "x", "name": made["name"] }), json!({ "description": "x", "steps": [{ "id": "a", "do": "no_such" }] })] {
+            desk.refused(&owner, "agents_sketch_agent", wrong);
+        }
+        // An agent that sketches is not told where the bounds of the desk's policies are.
+        let rules = "policies:\n  - { id: bounds, rules: [{ name: few, when: \"args.amount > 4711\", effect: deny, message: too much }] }\n";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": rules })).unwrap();
+        let told = desk.call(&code, "agents_sketch_agent", json!({ "description": "Log a word", "policies": ["bounds"] })).unwrap();
+        assert!(!told.to_string().contains("4711") && told.to_string().contains("bounds"), "{told}");
+        let shown = desk.call(&owner, "agents_sketch_agent", json!({ "description": "Log a word", "policies": ["bounds"] })).unwrap();
+        assert!(shown.to_string().contains("4711"), "{shown}");
+    }
+
+    fn the_status_of_an_agent_has_its_last_test_and_its_conflicts(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let id = teller(desk, &owner, json!({}));
+        let status = |more: Value| {
+            let mut input = json!({ "agentId": id });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            desk.call(&owner, "agents_get_agent_status", input).unwrap()
+        };
+        assert_eq!((&status(json!({}))["lastTest"], &status(json!({}))["conflicts"]), (&Value::Null, &Value::Null));
+        desk.call(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "Say hello" })).unwrap();
+        let tested = status(json!({}));
+        assert_eq!((&tested["lastTest"]["passed"], &tested["lastTest"]["current"], &tested["lastTest"]["strict"]), (&json!(true), &json!(true), &json!(true)));
+        desk.call(&owner, "agents_update_agent", json!({ "agentId": id, "params": { "words": "good day" } })).unwrap();
+        assert_eq!(status(json!({}))["lastTest"]["current"], false, "it was of what the agent was before");
+        let rules = "policies:\n  - { id: opens, rules: [{ name: passes, match: { domain: [crm.deals] }, effect: allow, message: fine }] }\n  \
+                     - { id: closes, rules: [{ name: stays, match: { domain: [crm.deals] }, effect: deny, message: no }] }\n";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": rules })).unwrap();
+        attach(desk, &owner, &id, "opens", json!({}));
+        assert_eq!(status(json!({ "includeConflicts": true }))["conflicts"], json!([]));
+        attach(desk, &owner, &id, "closes", json!({ "force": true }));
+        let contradicting = |status: &Value| status["conflicts"].as_array().unwrap().iter().filter(|one| one["kind"] == "contradicting").count();
+        let found = status(json!({ "includeConflicts": true }));
+        assert_eq!(contradicting(&found), 1, "{found}");
+        let made_by_it = desk.register(&owner, "maker");
+        let own = teller(desk, &made_by_it, json!({ "name": "own" }));
+        attach(desk, &made_by_it, &own, "opens", json!({}));
+        attach(desk, &owner, &own, "closes", json!({ "force": true }));
+        let seen = desk.call(&made_by_it, "agents_get_agent_status", json!({ "agentId": own, "includeConflicts": true })).unwrap();
+        assert_eq!(contradicting(&seen), 1, "{seen}");
+        assert!(!seen["conflicts"].to_string().contains("example"), "an agent is shown no act that tells where bounds are: {seen}");
+    }
+
+    fn templates_of_policies_have_titles_gaps_and_tags_to_search(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let found = desk.call(&owner, "agents_list_templates", json!({ "type": "policy", "search": "cost" })).unwrap();
+        let cost = &found["policies"][0];
+        assert_eq!((&cost["id"], found["agents"].as_array().map(Vec::len)), (&json!("cost-control"), Some(0)), "{found}");
+        let gaps = names(&cost["parameters"], "name");
+        assert!(gaps.contains(&"daily_budget".to_owned()) && !text(cost, "title").is_empty(), "{cost}");
+    }
+
     fn what_is_given_counts_more_than_the_sentence(desk: &TestDesk) {
         let (owner, _) = people(desk);
         let given = json!({ "description": SENTENCE, "name": "reader", "schedule": "@hourly", "timeZone": "Europe/Berlin", "policies": ["cost-control"],

@@ -220,6 +220,30 @@ both! {
         assert_code(&desk.refused(&Caller::Run(run), "agents_run_agent", json!({ "agentId": id })), Code::Forbidden);
     }
 
+    fn a_run_says_how_far_it_is_and_what_it_used(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let other = desk.register(&owner, "other");
+        let id = deployed(desk, &owner, json!({ "budget": { "seconds": 60, "calls": 7, "log_bytes": 1000 } }));
+        let run = text(&desk.call(&owner, "agents_run_agent", json!({ "agentId": id, "input": { "key": "AKIAIOSFODNN7EXAMPLE", "who": "you" } })).unwrap(), "runId");
+        let got = || desk.call(&owner, "agents_get_run", json!({ "runId": run })).unwrap();
+        assert_eq!((&got()["state"], &got()["ended"], &got()["used"]["seconds"], &got()["lastLine"]), (&json!("queued"), &json!(false), &json!(0.0), &json!(0)));
+        assert!(begin(desk, &run));
+        desk.world.pass(Duration::from_secs(5));
+        let told = run.clone();
+        desk.act(move |cx| agents::said(cx, &told, &[("tell".to_owned(), "grüß".to_owned()), ("tell".to_owned(), "gott".to_owned())], 3)).unwrap();
+        let seen = got();
+        let seconds = |seen: &Value| seen["used"]["seconds"].as_f64().unwrap().round();
+        assert_eq!((seconds(&seen), &seen["used"]["calls"], &seen["used"]["log_characters"]), (5.0, &json!(3), &json!(8)), "{seen}");
+        assert_eq!((&seen["lastLine"], &seen["stopping"]), (&json!(2), &json!(false)), "{seen}");
+        assert_eq!((&seen["budget"]["calls"], &seen["input"]["who"]), (&json!(7), &json!("you")));
+        assert!(!seen.to_string().contains("AKIAIOSFODNN7EXAMPLE"), "what it was started with is shown without secrets: {seen}");
+        assert_code(&desk.refused(&other, "agents_get_run", json!({ "runId": run })), Code::NotFound);
+        assert_code(&desk.refused(&owner, "agents_get_run", json!({ "runId": "no-such" })), Code::NotFound);
+        end(desk, &run);
+        desk.world.pass(Duration::from_secs(100));
+        assert_eq!((&got()["ended"], seconds(&got()), &got()["result"]), (&json!(true), 5.0, &json!({ "x": 1 })), "its seconds end with it");
+    }
+
     fn logs_hold_no_secrets(desk: &TestDesk) {
         let (owner, _) = people(desk);
         let id = deployed(desk, &owner, json!({}));

@@ -125,12 +125,16 @@ async function dead({ desk, page }, service) {
   await section.getByText("the service answered 401").waitFor();
   check((await section.locator(".count").textContent()) === "1", "what did not arrive is counted, with why");
   await screens(page, "notifications-dead");
+  await page.goto(`${desk.url}/tasks`);
+  check((await page.locator("#not-arrived .count").textContent()) === "1", "every page leads to what did not arrive");
+  await page.getByRole("link", { name: "Not arrived" }).click();
+  await page.waitForURL(/notifications#dead/);
   service.status = 200;
   const before = service.got.length;
   await section.getByRole("button", { name: "Send again" }).click();
   await until("it arrives", () => service.got.length > before);
   await until("nothing is dead", async () => (await page.locator("#dead").count()) === 0);
-  check(true, "and sent round again, it arrives");
+  check((await page.locator("#not-arrived").count()) === 0, "and sent round again, it arrives, and nothing leads there any more");
   service.status = 404;
   await desk.propose("code", "deal/3", { amount: 9 });
   await section.getByRole("button", { name: "Dismiss" }).click();

@@ -245,8 +245,9 @@ pub(super) fn put(definition: &mut Definition, new: Attachment) -> Result<bool> 
     Ok(changed)
 }
 
-/// Conflicts that a policy of an agent has with what else holds for it. `None` if there are too many rules to compare.
-pub(super) fn conflicts_of(cx: &mut Cx<'_, '_>, agent: &str, definition: &Definition, policy: &str) -> Result<Option<Vec<Conflict>>> {
+/// Conflicts that a policy of an agent, or any of its policies, has with what else holds for it. `None` if there are too many rules
+/// to compare.
+pub(super) fn conflicts_of(cx: &mut Cx<'_, '_>, agent: &str, definition: &Definition, policy: Option<&str>) -> Result<Option<Vec<Conflict>>> {
     let rulebook = policy::current(cx)?;
     let mut all: Vec<Policy> = definition.policies.iter().map(|held| held.policy.clone()).collect();
     let mapped = rulebook.parts().mappings.iter().filter(|mapping| policy::fits_pattern(&mapping.agent, agent)).map(|mapping| mapping.policy.as_str());
@@ -258,8 +259,16 @@ pub(super) fn conflicts_of(cx: &mut Cx<'_, '_>, agent: &str, definition: &Defini
         }
     }
     let Ok(found) = conflict::conflicts(&all) else { return Ok(None) };
-    let about = |one: &Conflict| one.rule.policy == policy || one.other.as_ref().is_some_and(|other| other.policy == policy);
-    Ok(Some(found.found.into_iter().filter(about).collect()))
+    let meant = |name: &str| policy.map_or_else(|| definition.policies.iter().any(|held| held.policy.id == name), |policy| policy == name);
+    let about = |one: &Conflict| meant(&one.rule.policy) || one.other.as_ref().is_some_and(|other| meant(&other.policy));
+    let mut about: Vec<Conflict> = found.found.into_iter().filter(about).collect();
+    if cx.actor.is_agent() {
+        // An act that shows a conflict shows where bounds are.
+        for one in &mut about {
+            one.example = None;
+        }
+    }
+    Ok(Some(about))
 }
 
 pub(super) fn attach(cx: &mut Cx<'_, '_>, input: AttachPolicy) -> Result<PolicyAttached> {
@@ -284,15 +293,9 @@ pub(super) fn attach(cx: &mut Cx<'_, '_>, input: AttachPolicy) -> Result<PolicyA
     let name = new.policy.id.clone();
     let mut definition = row.definition.clone();
     let changed = put(&mut definition, new)?;
-    let conflicts = conflicts_of(cx, &row.agent, &definition, &name)?;
+    let conflicts = conflicts_of(cx, &row.agent, &definition, Some(&name))?;
     let compared = conflicts.is_some();
-    let mut conflicts = conflicts.unwrap_or_default();
-    if cx.actor.is_agent() {
-        // An act that shows a conflict shows where bounds are.
-        for one in &mut conflicts {
-            one.example = None;
-        }
-    }
+    let conflicts = conflicts.unwrap_or_default();
     if let Some(worst) = conflicts.iter().find(|one| one.kind == ConflictKind::Contradicting)
         && changed
         && !input.force

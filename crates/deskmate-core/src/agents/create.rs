@@ -12,7 +12,7 @@ use super::runner::Language;
 use super::schedule::Schedule;
 use super::sentence::{self, DESCRIPTION_BYTES_MAX, Given, Match, Sketch};
 use super::step::Step;
-use super::{MADE, compose, guard, template};
+use super::{MADE, compose, guard, template, words};
 use crate::call::Cx;
 use crate::limits::{AGENTS_MAX, CONTENT_BYTES_MAX};
 use crate::{Error, Result, check_text, format_time};
@@ -100,6 +100,36 @@ pub(super) struct Made {
     message: String,
     #[serde(flatten)]
     agent: AgentOut,
+    #[serde(flatten)]
+    told: Told,
+    /// What to do next.
+    next_steps: Vec<String>,
+}
+
+/// See what agents_create_agent would make of the same input, without making anything. Change what you give until it is what you
+/// want, then make it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(super) struct SketchAgent(CreateAgent);
+
+/// An agent that is not made yet.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Sketched {
+    /// The name that it would have.
+    name: String,
+    /// What it would be.
+    definition: Definition,
+    /// Its steps in words.
+    step_words: Vec<String>,
+    #[serde(flatten)]
+    told: Told,
+}
+
+/// What was read out of a description, and what follows from it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Told {
     /// When it would run.
     #[serde(skip_serializing_if = "Option::is_none")]
     schedule: Option<WouldRun>,
@@ -113,8 +143,15 @@ pub(super) struct Made {
     assumed: Vec<String>,
     /// What of the description was not understood.
     not_understood: Vec<String>,
-    /// What to do next.
-    next_steps: Vec<String>,
+}
+
+/// An agent as it was read, before anything is written.
+struct Drafted {
+    name: String,
+    definition: Definition,
+    templates: Vec<Match>,
+    assumed: Vec<String>,
+    not_understood: Vec<String>,
 }
 
 /// When an agent would run.
@@ -197,28 +234,8 @@ fn policies(cx: &mut Cx<'_, '_>, input: &CreateAgent, read: &Read, definition: &
     Ok(())
 }
 
-pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<Made> {
-    guard::not_from_a_run(cx)?;
-    let built = build(cx, input)?;
-    rows::insert(cx, &built.row)?;
-    rows::tell(cx, &built.row, MADE, json!({ "definition": built.row.definition.for_agents() }))?;
-    told(cx, &built.row, built.templates, built.assumed, built.not_understood)
-}
-
-/// An agent as it would be stored, and what was made of its description.
-pub(super) struct Built {
-    pub(super) row: AgentRow,
-    templates: Vec<Match>,
-    assumed: Vec<String>,
-    not_understood: Vec<String>,
-}
-
-/// Puts an agent together, and stores nothing.
-pub(super) fn build(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Built> {
-    let count: i64 = cx.tx.one("select count(*) from agent_definition where deleted_at is null", &[])?.get(0)?;
-    if count >= AGENTS_MAX {
-        return Err(Error::limited(format!("there are {AGENTS_MAX} agents already"), 60_000).hint("delete those that nobody needs"));
-    }
+/// What an agent of this input is. It reads only, so that a sketch is what is made.
+fn draft(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Drafted> {
     let read = read(&input)?;
     let planned = read.sketch.as_ref().and_then(|sketch| sketch.schedule.clone());
     let mut assumed: Vec<String> = Vec::new();
@@ -259,21 +276,58 @@ pub(super) fn build(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Built
     };
     policies(cx, &input, &read, &mut definition)?;
     check(&definition)?;
-    let agent = if let Some(name) = &input.name {
+    let name = if let Some(name) = &input.name {
         own_name(cx, name)?
     } else {
         let wanted = read.sketch.as_ref().map_or_else(|| name_of(&read.description), |sketch| sketch.name.clone());
         free_name(cx, if wanted.is_empty() { "agent" } else { &wanted })?
     };
-    let (_, digest) = rows::sealed(&definition)?;
+    let templates = read.sketch.map(|sketch| sketch.templates.into_iter().take(3).collect()).unwrap_or_default();
+    Ok(Drafted { name, definition, templates, assumed, not_understood: read.not_understood })
+}
+
+pub(super) fn sketch(cx: &mut Cx<'_, '_>, SketchAgent(input): SketchAgent) -> Result<Sketched> {
+    let drafted = draft(cx, input)?;
+    rows::sealed(&drafted.definition)?;
+    let told = told(cx, &drafted)?;
+    let Drafted { name, definition, .. } = drafted;
+    let step_words = words::of(definition.runner.steps());
+    Ok(Sketched { name, definition: if cx.actor.is_agent() { definition.for_agents() } else { definition }, step_words, told })
+}
+
+pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<Made> {
+    guard::not_from_a_run(cx)?;
+    let drafted = draft(cx, input)?;
+    let told = told(cx, &drafted)?;
+    let row = built(cx, drafted)?;
+    rows::insert(cx, &row)?;
+    rows::tell(cx, &row, MADE, json!({ "definition": row.definition.for_agents() }))?;
+    let next_steps = next_steps(&row.definition, &told);
+    let message = in_words(&row, &told, &next_steps);
+    Ok(Made { message, agent: AgentOut::of(&row, cx)?, told, next_steps })
+}
+
+/// An agent of this input as it would be stored; nothing is.
+pub(super) fn build(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<AgentRow> {
+    let drafted = draft(cx, input)?;
+    built(cx, drafted)
+}
+
+/// The row of a draft, if there is room for one more.
+fn built(cx: &mut Cx<'_, '_>, drafted: Drafted) -> Result<AgentRow> {
+    let count: i64 = cx.tx.one("select count(*) from agent_definition where deleted_at is null", &[])?.get(0)?;
+    if count >= AGENTS_MAX {
+        return Err(Error::limited(format!("there are {AGENTS_MAX} agents already"), 60_000).hint("delete those that nobody needs"));
+    }
+    let (_, digest) = rows::sealed(&drafted.definition)?;
     let now = cx.now();
-    let row = AgentRow {
+    Ok(AgentRow {
         id: cx.new_id(),
-        agent,
+        agent: drafted.name,
         status: Status::Draft,
         version: 1,
         digest,
-        definition,
+        definition: drafted.definition,
         creator_kind: cx.actor.kind,
         creator: cx.actor.id.clone(),
         due_at: None,
@@ -282,14 +336,12 @@ pub(super) fn build(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Built
         updated_at: now,
         deployed_at: None,
         deleted_at: None,
-    };
-    let templates = read.sketch.map(|sketch| sketch.templates.into_iter().take(3).collect()).unwrap_or_default();
-    Ok(Built { row, templates, assumed, not_understood: read.not_understood })
+    })
 }
 
-/// What was made, for people and programs.
-fn told(cx: &Cx<'_, '_>, row: &AgentRow, templates: Vec<Match>, assumed: Vec<String>, not_understood: Vec<String>) -> Result<Made> {
-    let definition = &row.definition;
+/// What was read and follows from it, for people and programs.
+fn told(cx: &Cx<'_, '_>, drafted: &Drafted) -> Result<Told> {
+    let definition = &drafted.definition;
     let schedule = match &definition.schedule {
         None => None,
         Some(timing) => {
@@ -298,31 +350,42 @@ fn told(cx: &Cx<'_, '_>, row: &AgentRow, templates: Vec<Match>, assumed: Vec<Str
             Some(WouldRun { cron: timing.cron.clone(), time_zone: timing.time_zone.clone(), says: read.words(), next_runs })
         }
     };
-    let shown: Vec<Shown> = definition.policies.iter().map(|held| Shown::of(held, !cx.actor.is_agent())).collect();
-    let needs: Vec<Need> = definition.open_needs().cloned().collect();
-    let mut next_steps = Vec::new();
-    let steps = definition.runner.steps();
-    if !needs.is_empty() || (steps.is_empty() && !definition.runner.is_program()) {
-        next_steps.push("fill in what it needs with agents_update_agent".to_owned());
+    Ok(Told {
+        schedule,
+        policies: definition.policies.iter().map(|held| Shown::of(held, !cx.actor.is_agent())).collect(),
+        templates: drafted.templates.clone(),
+        needs: definition.open_needs().cloned().collect(),
+        assumed: drafted.assumed.clone(),
+        not_understood: drafted.not_understood.clone(),
+    })
+}
+
+fn next_steps(definition: &Definition, told: &Told) -> Vec<String> {
+    let mut next = Vec::new();
+    if !told.needs.is_empty() || (definition.runner.steps().is_empty() && !definition.runner.is_program()) {
+        next.push("fill in what it needs with agents_update_agent".to_owned());
     }
-    next_steps.push("look at what it would do with agents_test_agent".to_owned());
-    next_steps.push("let it run with agents_deploy_agent".to_owned());
+    next.push("look at what it would do with agents_test_agent".to_owned());
+    next.push("let it run with agents_deploy_agent".to_owned());
+    next
+}
+
+fn in_words(row: &AgentRow, told: &Told, next_steps: &[String]) -> String {
+    let definition = &row.definition;
     let mut lines = vec![format!("{} is a draft ({}).", row.agent, row.id), format!("Task: {}", definition.task)];
-    lines.push(match &schedule {
+    lines.push(match &told.schedule {
         Some(schedule) => format!("Runs {}; next: {}", schedule.says, schedule.next_runs.join(", ")),
         None => "Runs when somebody starts it.".to_owned(),
     });
     if definition.approval_required {
         lines.push("An agent that deploys it waits for a person.".to_owned());
     }
-    lines.extend(steps.iter().enumerate().map(|(number, step)| format!("{}. {}: {}", number + 1, step.id, step.does)));
-    lines.extend(shown.iter().map(|policy| format!("Policy {}: {}", policy.id, policy.reason)));
-    lines.extend(templates.iter().map(|template: &Match| format!("Like the template {}", template.id)));
-    lines.extend(needs.iter().map(|need| format!("Needs {}", need.what)));
-    lines.extend(assumed.iter().map(|assumed| format!("Assumed: {assumed}")));
-    lines.extend(not_understood.iter().map(|unclear| format!("Not understood: {unclear}")));
+    lines.extend(definition.runner.steps().iter().enumerate().map(|(number, step)| format!("{}. {}: {}", number + 1, step.id, step.does)));
+    lines.extend(told.policies.iter().map(|policy| format!("Policy {}: {}", policy.id, policy.reason)));
+    lines.extend(told.templates.iter().map(|template| format!("Like the template {}", template.id)));
+    lines.extend(told.needs.iter().map(|need| format!("Needs {}", need.what)));
+    lines.extend(told.assumed.iter().map(|assumed| format!("Assumed: {assumed}")));
+    lines.extend(told.not_understood.iter().map(|unclear| format!("Not understood: {unclear}")));
     lines.push(format!("Next: {}.", next_steps.join("; ")));
-    let message = lines.join("\n");
-    let agent = AgentOut::of(row, cx)?;
-    Ok(Made { message, agent, schedule, policies: shown, templates, needs, assumed, not_understood, next_steps })
+    lines.join("\n")
 }

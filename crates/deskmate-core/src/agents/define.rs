@@ -14,10 +14,10 @@ use super::run::RunOut;
 use super::runner::{self, Language};
 use super::schedule::Schedule;
 use super::step::{self, Step};
-use super::{CHANGED, DELETED, guard, project, template};
+use super::{CHANGED, DELETED, attach, conflict, guard, project, template, test, words};
 use crate::call::{Access, ActorKind, Cx, Effect, Page, PageIn, Registry, Toolset};
 use crate::limits::{AGENT_RUNS_SHOWN, CONTENT_BYTES_MAX, NAME_CHARS_MAX};
-use crate::{Error, Result, check_text, format_time, identity};
+use crate::{Error, Result, check_text, format_time, identity, policy};
 
 /// What agents can call, by full name: the steps of an agent are calls like any other.
 static CALLABLE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
@@ -40,6 +40,9 @@ pub(super) struct AgentOut {
     pub(super) version: i64,
     /// What it is.
     pub(super) definition: Definition,
+    /// Its steps in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) step_words: Vec<String>,
     /// When it runs by itself, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) schedule_words: Option<String>,
@@ -72,6 +75,7 @@ impl AgentOut {
             status: row.status,
             version: row.version,
             definition: if cx.actor.is_agent() { row.definition.for_agents() } else { row.definition.clone() },
+            step_words: words::of(row.definition.runner.steps()),
             schedule_words: schedule.as_ref().map(Schedule::words),
             next_runs: runs.map(|schedule| schedule.next(cx.now(), 5).into_iter().map(format_time).collect()).unwrap_or_default(),
             request: row.request.clone(),
@@ -285,6 +289,9 @@ pub(super) struct GetStatus {
     /// Whether to show what its last run said; no if not given.
     #[serde(default)]
     include_logs: bool,
+    /// Whether to look for conflicts among the rules that hold for it; no if not given.
+    #[serde(default)]
+    include_conflicts: bool,
 }
 
 fn yes() -> bool {
@@ -302,6 +309,12 @@ pub(super) struct AgentStatus {
     /// How its runs of the last 30 days ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<Metrics>,
+    /// Its newest test without effects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_test: Option<test::LastTest>,
+    /// Conflicts between its policies and whatever holds for it; absent if not asked for, or if there are too many rules to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflicts: Option<Vec<conflict::Conflict>>,
     /// What its newest run said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     log: Vec<super::run::LogLine>,
@@ -330,7 +343,9 @@ pub(super) fn status(cx: &mut Cx<'_, '_>, input: GetStatus) -> Result<AgentStatu
         Some(run) => super::run::last_lines(cx, &run.id, 50)?,
         None => Vec::new(),
     };
-    Ok(AgentStatus { agent: AgentOut::of(&row, cx)?, runs: newest.into_iter().map(RunOut::from).collect(), metrics, log })
+    let conflicts = if input.include_conflicts { attach::conflicts_of(cx, &row.agent, &row.definition, None)? } else { None };
+    let last_test = test::newest(cx, &row)?;
+    Ok(AgentStatus { agent: AgentOut::of(&row, cx)?, runs: newest.into_iter().map(RunOut::from).collect(), metrics, last_test, conflicts, log })
 }
 
 fn metrics(cx: &mut Cx<'_, '_>, definition: &str) -> Result<Metrics> {
@@ -424,12 +439,16 @@ pub(super) struct Templates {
 struct PolicyTemplate {
     /// Its name.
     id: String,
+    /// Its title for people.
+    title: String,
     /// What it is for.
     description: String,
     /// What it belongs to.
     category: String,
     /// The framework that it helps with.
     framework: Option<String>,
+    /// Its gaps, with what stands in each if nobody says.
+    parameters: Vec<policy::Parameter>,
     /// Its text, as it would stand in a file.
     text: &'static str,
 }
@@ -450,13 +469,16 @@ pub(super) fn templates(_: &mut Cx<'_, '_>, input: ListTemplates) -> Result<Temp
     });
     let policies = template::policies().iter().filter(|found| {
         let framework = input.framework.as_deref().is_none_or(|wanted| found.framework.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(wanted)));
-        kind != TemplateKind::Agent && framework && fits(Some(&found.category), &[&found.id, &found.description])
+        let tags = found.tags.join(" ");
+        kind != TemplateKind::Agent && framework && fits(Some(&found.category), &[&found.id, &found.title, &found.description, &tags])
     });
     let policies = policies.map(|found| PolicyTemplate {
         id: found.id.clone(),
+        title: found.title.clone(),
         description: found.description.clone(),
         category: found.category.clone(),
         framework: found.framework.clone(),
+        parameters: found.parameters.clone(),
         text: template::policy_text(&found.id).unwrap_or_default(),
     });
     Ok(Templates { agents: agents.cloned().collect(), policies: policies.collect() })

@@ -7,7 +7,7 @@
 //! - [`run`]: their runs; the worker does the steps. A run acts as its agent, and changes no agents.
 //! - [`runner`]: runners that are programs, and what they are given; [`project`]: a small project to begin with.
 //! - [`imported`]: agents and approvals that another system kept.
-//! - [`step`]: what runs are made of; [`value`]: what passes between steps.
+//! - [`step`]: what runs are made of; [`words`]: the same for people; [`value`]: what passes between steps.
 //! - [`schedule`]: cron in a time zone.
 //! - [`audit`]: what the record tells of one; [`approval`]: asking named people by name.
 //! - [`sentence`]: from a sentence to a sketch of an agent.
@@ -39,6 +39,7 @@ mod subject;
 pub mod template;
 mod test;
 pub mod value;
+mod words;
 
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
@@ -95,6 +96,7 @@ pub const INDEXED: &[(&str, &str)] = &[
 pub(crate) fn operations() -> Vec<Op> {
     let set = Toolset::Agents;
     vec![
+        Op::read(set, "sketch_agent", create::sketch),
         Op::write(set, "create_agent", create::create),
         Op::write(set, "update_agent", define::update),
         Op::read(set, "list_agents", define::list),
@@ -107,6 +109,7 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(set, "stop_agent", deploy::stop).destructive(),
         Op::write(set, "run_agent", run::start).open_world(),
         Op::read(set, "list_runs", run::list),
+        Op::read(set, "get_run", run::get),
         Op::wait(set, "wait_for_run", run::wait),
         Op::read(set, "run_log", run::log),
         Op::write(set, "stop_run", run::stop).destructive(),

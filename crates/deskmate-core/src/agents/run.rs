@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::model::{Cause, Definition, RunState, Runner, Status};
+use super::model::{Budget, Cause, Definition, RunState, Runner, Status};
 use super::rows::{self, AgentRow, RunRow};
 use super::{BEGUN, ENDED, QUEUED, RUN_JOB, SKIPPED, guard};
 use crate::call::{Actor, Cx, Page, PageIn, Presence, Wait};
@@ -207,6 +207,76 @@ fn visible(cx: &mut Cx<'_, '_>, id: &str) -> Result<(RunRow, AgentRow)> {
     let run = rows::run(cx.tx, id)?.ok_or_else(missing)?;
     let row = rows::by_id(cx.tx, &run.definition)?.filter(|row| row.is_for(&cx.actor)).ok_or_else(missing)?;
     Ok((run, row))
+}
+
+/// One run: how it stands, how far it is, what it was started with, and what it has used of its budget.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct GetRun {
+    /// The run's id.
+    run_id: String,
+}
+
+/// A run, and what it used.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RunGot {
+    /// Whether it has ended.
+    ended: bool,
+    #[serde(flatten)]
+    run: RunOut,
+    /// The moment of the schedule that it was made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_at: Option<String>,
+    /// What it was started with, without secrets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<Value>,
+    /// How far it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<job::Progress>,
+    /// Whether it was asked to stop.
+    stopping: bool,
+    /// What a run of its agent may use up, as the agent is now.
+    budget: Budget,
+    /// What it has used.
+    used: Used,
+    /// The number of the newest line that it said; 0 if it said nothing.
+    last_line: i64,
+}
+
+/// What a run has used.
+#[derive(Serialize, JsonSchema)]
+struct Used {
+    /// Seconds from its begin to its end, or until now. Waiting for people is among them, which steps are not charged for.
+    seconds: f64,
+    /// Calls of operations.
+    calls: i64,
+    /// Characters of its log, as it is kept.
+    log_characters: i64,
+}
+
+pub(super) fn get(cx: &mut Cx<'_, '_>, input: GetRun) -> Result<RunGot> {
+    let (run, row) = visible(cx, &input.run_id)?;
+    let said = cx.tx.one("select coalesce(max(number), 0), coalesce(sum(length(said)), 0) from agent_log where run = $1", args![run.id])?;
+    let work = match &run.job {
+        Some(job) => job::how(cx, job)?,
+        None => None,
+    };
+    let (ended, until) = (run.state.is_end(), run.finished_at.unwrap_or_else(|| cx.now()));
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a run")]
+    let seconds = run.started_at.map_or(0.0, |begun| until.saturating_sub(begun).max(0) as f64 / 1e6);
+    let started_with = run.input.as_deref().and_then(|text| serde_json::from_str(text).ok()).map(|value| redact::value(&value).value);
+    Ok(RunGot {
+        ended,
+        due_at: run.moment.map(format_time),
+        input: started_with.filter(|_| run.cause != Cause::Test),
+        stopping: !ended && work.as_ref().is_some_and(|work| work.stopping),
+        progress: work.and_then(|work| work.progress).filter(|_| !ended),
+        budget: row.definition.budget,
+        used: Used { seconds, calls: run.calls, log_characters: said.get(1)? },
+        last_line: said.get(0)?,
+        run: run.into(),
+    })
 }
 
 /// Wait until a run has ended, for at most 25 seconds, and get what came of it. If it has not ended by then, the answer says so: ask

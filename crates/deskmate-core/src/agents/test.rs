@@ -154,6 +154,33 @@ pub(super) fn passed(cx: &mut Cx<'_, '_>, row: &AgentRow) -> Result<bool> {
     Ok(found.map(|row| row.get::<i64>(0)).transpose()? == Some(1))
 }
 
+/// A test that was kept.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LastTest {
+    /// Whether it passed.
+    passed: bool,
+    /// Whether any act that a rule forbids would have failed it.
+    strict: bool,
+    /// Whether it was of exactly what the agent is now.
+    current: bool,
+    /// When.
+    at: String,
+}
+
+/// The newest test of what the agent is now; if there is none, the newest of what it was before.
+pub(super) fn newest(cx: &mut Cx<'_, '_>, row: &AgentRow) -> Result<Option<LastTest>> {
+    let now = "select passed, strict, at from agent_test where definition = $1 and digest = $2 order by at desc, id desc limit 1";
+    let before = "select passed, strict, at from agent_test where definition = $1 order by at desc, id desc limit 1";
+    let (found, current) = match cx.tx.optional(now, args![row.id, row.digest])? {
+        Some(found) => (Some(found), true),
+        None => (cx.tx.optional(before, args![row.id])?, false),
+    };
+    let shown = |found: &deskmate_db::Row| -> Result<LastTest> {
+        Ok(LastTest { passed: found.get::<i64>(0)? == 1, strict: found.get::<i64>(1)? == 1, current, at: format_time(found.get(2)?) })
+    };
+    found.as_ref().map(shown).transpose()
+}
+
 pub(super) fn test(cx: &mut Cx<'_, '_>, input: TestAgent) -> Result<AgentTested> {
     guard::not_from_a_run(cx)?;
     let row = rows::find(cx, &input.agent_id)?;

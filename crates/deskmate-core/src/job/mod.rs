@@ -26,7 +26,7 @@ use crate::record::Kind;
 
 pub(crate) use entry::{Entry, contents, count_open, entries, entry};
 pub use model::{Beat, Claimed, Enqueued, IfLost, NewJob, Outcome, Owner, Priority, Progress, Pruned, Rescued, State};
-pub(crate) use operations::{seen, under_way};
+pub(crate) use operations::{how, seen, under_way};
 pub use prune::prune;
 pub use queue::{claim, enqueue, ensure_scheduled, next_due};
 pub use run::{finish, heartbeat, rescue, rescue_all};

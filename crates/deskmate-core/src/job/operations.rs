@@ -163,6 +163,18 @@ pub(crate) struct Seen {
     pub(crate) error: Option<String>,
 }
 
+/// How far the work on something is, for whoever may see that thing.
+pub(crate) struct Work {
+    pub(crate) progress: Option<Progress>,
+    /// Whether it was asked to stop.
+    pub(crate) stopping: bool,
+}
+
+/// How a job stands; `None` once it was pruned.
+pub(crate) fn how(cx: &mut Cx<'_, '_>, job: &str) -> Result<Option<Work>> {
+    Ok(rows::find(cx, job)?.map(|row| Work { progress: row.progress, stopping: row.cancel_requested }))
+}
+
 /// A job of a kind that the caller may see.
 pub(crate) fn seen(cx: &mut Cx<'_, '_>, job: &str, kind: &str) -> Result<Seen> {
     let row = visible(cx, job)?;

@@ -1,13 +1,21 @@
-//! Agents: who they are, how far they are trusted, and the switch that stops one.
+//! Agents: who they are, how far they are trusted, and the switch that stops one; those that the desk runs, and how one is made.
 
+mod acts;
+mod change;
+mod held;
+mod made;
+mod make;
 mod one;
+mod run;
+mod sketch;
+mod templates;
 
 use std::collections::BTreeSet;
 
 use axum::Router;
 use axum::extract::Query;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::json;
@@ -25,7 +33,21 @@ const ROWS_MAX: usize = 200;
 const PAUSES_MAX: usize = 2_000;
 
 pub(super) fn routes() -> Router<Shared> {
-    Router::new().route("/agents", get(serve)).route("/agents/{name}", get(one::serve))
+    Router::new()
+        .route("/agents", get(serve))
+        .route("/agents/{name}", get(one::serve))
+        .route("/make", get(make::serve))
+        .route("/make/sketch", post(make::sketch))
+        .route("/templates", get(templates::serve))
+        .route("/runs/{id}", get(run::serve))
+}
+
+/// The pages of this place. Those that are not of one agent have addresses of their own, because an agent may have any name.
+const TABS: [(&str, &str); 3] = [("/agents", "Agents"), ("/make", "Make one"), ("/templates", "Templates")];
+
+/// Where an agent is shown.
+fn address_of(agent: &str) -> String {
+    format!("/agents/{}", ui::segment(agent))
 }
 
 #[derive(Default, Deserialize)]
@@ -67,13 +89,15 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
     let rows = address.rows.parse().unwrap_or(ROWS).clamp(1, ROWS_MAX);
     let status: Status = visit.ask("desk_status", json!({})).await?;
     let list: Agents = visit.ask("desk_agent_list", json!({ "unregistered": true, "limit": rows })).await?;
+    let (made, more_made) = visit.gather::<made::Made>("agents_list_agents", "agents", json!({}), rows).await?;
     let paused = paused(&visit).await?;
     let mut lines = Vec::with_capacity(list.agents.len());
-    for agent in &list.agents {
+    for agent in list.agents.iter().filter(|agent| made.iter().all(|made| made.name != agent.agent)) {
         lines.push(line(agent, &trust::of_agent(&visit, &agent.agent).await?, paused.contains(&agent.agent)));
     }
     let body = html! {
         (token())
+        (ui::tabs(&TABS, "/agents"))
         div.wide {
             header.head {
                 h1 { "Agents" }
@@ -84,11 +108,20 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
             @if status.mode == "open" {
                 p.hint { "No agent is registered: a name is enough, and what agents do is marked as unverified. From the first one that you register, every agent needs its token." }
             }
+            @if !made.is_empty() {
+                h2 { "That the desk runs" }
+                ol.rows.card id="made" { @for agent in &made { (made::line(agent, paused.contains(&agent.name))) } }
+                @if more_made && rows < ROWS_MAX { (more(&ui::address("/agents", &[("rows", &(rows + ROWS).to_string())]))) }
+                h2 { "That connect" }
+            }
             @if visit.you.role == "owner" { (register()) }
-            @if lines.is_empty() {
+            @if lines.is_empty() && !made.is_empty() {
+                p.hint { "None yet. " code { "deskmate connect claude-code" } " connects one." }
+            } @else if lines.is_empty() {
                 (empty("No agent yet", html! {
                     p { "Connect one by name, or register it here so that it has to prove who it is:" }
                     pre.block { "deskmate connect claude-code" }
+                    p { "Or let the desk run one: " a href="/make" { "make one of a sentence" } ", or begin with a " a href="/templates" { "template" } "." }
                 }))
             } @else {
                 ol.rows.card id="agents" { @for line in &lines { (line) } }

@@ -18,19 +18,23 @@ const FILES: &[(&str, &str, &str)] = &[
     ("desk.svg", "image/svg+xml", include_str!("assets/desk.svg")),
     ("acts.js", SCRIPT, include_str!("assets/acts.js")),
     ("agents.js", SCRIPT, include_str!("assets/agents.js")),
+    ("answers.js", SCRIPT, include_str!("assets/answers.js")),
     ("decide.js", SCRIPT, include_str!("assets/decide.js")),
     ("desk.js", SCRIPT, include_str!("assets/desk.js")),
     ("drafts.js", SCRIPT, include_str!("assets/drafts.js")),
+    ("follow.js", SCRIPT, include_str!("assets/follow.js")),
     ("keys.js", SCRIPT, include_str!("assets/keys.js")),
     ("live.js", SCRIPT, include_str!("assets/live.js")),
     ("merge.js", SCRIPT, include_str!("assets/merge.js")),
     ("passkey.js", SCRIPT, include_str!("assets/passkey.js")),
     ("record.js", SCRIPT, include_str!("assets/record.js")),
     ("sign.js", SCRIPT, include_str!("assets/sign.js")),
+    ("sketch.js", SCRIPT, include_str!("assets/sketch.js")),
     ("times.js", SCRIPT, include_str!("assets/times.js")),
     ("sign-in.js", SCRIPT, include_str!("assets/sign-in.js")),
     ("tools.js", SCRIPT, include_str!("assets/tools.js")),
     ("told.js", SCRIPT, include_str!("assets/told.js")),
+    ("visible.js", SCRIPT, include_str!("assets/visible.js")),
 ];
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {

@@ -38,7 +38,7 @@ pub(super) fn subject(subject: &str) -> Markup {
 }
 
 /// Facts that name a thing, and the kind of thing that they name.
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 20] = [
     ("agent", "agent"),
     ("assignee", "person"),
     ("batch", "batch"),
@@ -50,10 +50,12 @@ const NAMES: [(&str, &str); 18] = [
     ("job", "job"),
     ("message", "message"),
     ("notification", "notification"),
+    ("parent", "run"),
     ("person", "person"),
     ("policy", "policy"),
     ("reply_to", "message"),
     ("request", "request"),
+    ("run", "run"),
     ("standing_approval", "standing_approval"),
     ("supersedes", "request"),
     ("task", "task"),
@@ -197,6 +199,7 @@ fn own_page(kind: &str, id: &str) -> Option<(String, &'static str)> {
     match kind {
         "request" => Some((format!("/requests/{}", segment(id)), "The request")),
         "agent" => Some((format!("/agents/{}", segment(id)), "The agent")),
+        "run" => Some((format!("/runs/{}", segment(id)), "The run")),
         "task" => Some((format!("/tasks/{}", segment(id)), "The task")),
         "policy" => Some((format!("/policies/{}", segment(id)), "The policy")),
         "person" => Some(("/people".to_owned(), "People")),

@@ -29,12 +29,20 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/policies/{id}", get(one::serve))
 }
 
+/// How many rules of a policy are shown at most where it is not the page's own subject.
+const RULES_MAX: usize = 100;
+
 /// The pages beside those of single policies: a policy that has the name of one of them is found in another way.
 const TAKEN: [&str; 3] = ["edit", "draft", "why"];
 
 /// What differs between two texts, line by line.
 pub(super) fn difference(old: &str, new: &str) -> Markup {
     diff::lines(old, new)
+}
+
+/// The rules of a policy in words.
+pub(super) fn in_words(policy: &Value) -> Markup {
+    rules::of(policy, RULES_MAX)
 }
 
 /// Where a policy is shown.

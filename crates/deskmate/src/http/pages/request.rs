@@ -41,6 +41,8 @@ pub(super) struct Request {
     quorum: i64,
     break_glass: Option<Glass>,
     may_break_glass: bool,
+    round: i64,
+    votes: Vec<Vote>,
     confidence: Option<f64>,
     act: Option<Act>,
     changes: Vec<Change>,
@@ -91,6 +93,13 @@ struct Change {
 }
 
 #[derive(Deserialize)]
+struct Vote {
+    person: String,
+    vote: String,
+    round: i64,
+}
+
+#[derive(Deserialize)]
 struct Trust {
     score: f64,
     accuracy: f64,
@@ -124,6 +133,11 @@ struct Grant {
 }
 
 impl Request {
+    /// The agent that it would deploy, if it is about that.
+    fn deploys(&self) -> Option<&str> {
+        self.act.as_ref().filter(|_| self.kind == "deploy").map(|act| act.target.as_str())
+    }
+
     /// The plan that it decides about, if it does.
     fn plan(&self) -> Option<&str> {
         let plan = self.act.as_ref()?.arguments.get("plan")?.as_str();
@@ -161,6 +175,7 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
                 }
                 (standing(people, request))
             }
+            @if let Some(agent) = request.deploys() { p { a href={ "/agents/" (ui::segment(agent)) } { "The agent " (said(agent)) ", with its steps in words" } } }
             @if request.state == "pending" { (acts(visit, people, request)) }
             @if can_undo(request) { (undo(request)) }
             @match request.plan() {
@@ -202,14 +217,32 @@ fn standing(people: &People, request: &Request) -> Markup {
             }
             @if let Some(glass) = &request.break_glass {
                 " " (badge(Tone::Alarm, "glass broken")) " " strong { (said(people.name(&glass.by))) " decided this alone." }
-                @if !glass.passed_over.is_empty() { " Passed over: " (said(&glass.passed_over.iter().map(|id| people.name(id)).collect::<Vec<_>>().join(", "))) "." }
+                @if !glass.passed_over.is_empty() { " Passed over: " (said(&names(people, &glass.passed_over))) "." }
             }
-            @if request.quorum > 1 { " " strong { (request.approvals) " of " (request.quorum) " people have approved." } }
-            @if !request.approvers.is_empty() { " Policy names who decides: " (said(&request.approvers.join(", "))) "." }
+            @if request.quorum > 1 { (quorum(people, request)) }
+            @if !request.approvers.is_empty() { " Only these decide: " (said(&names(people, &request.approvers))) "." }
             @if let Some(assignee) = &request.assignee { " Given to " (said(given(people, assignee))) "." }
             @if let Some(earlier) = &request.supersedes { " In place of " a href={ "/requests/" (earlier) } { "an earlier one" } "." }
             @if let Some(grant) = &request.grant { " " (granted(grant)) }
         }
+    }
+}
+
+/// People by name.
+fn names<'p>(people: &'p People, ids: impl IntoIterator<Item = &'p String>) -> String {
+    ids.into_iter().map(|id| people.name(id)).collect::<Vec<_>>().join(", ")
+}
+
+/// Who has approved in this round, and how many are missing.
+fn quorum(people: &People, request: &Request) -> Markup {
+    let counted: Vec<&String> = request.votes.iter().filter(|vote| vote.vote == "approve" && vote.round == request.round).map(|vote| &vote.person).collect();
+    let missing = request.quorum.saturating_sub(request.approvals).max(0);
+    html! {
+        " " strong { (request.approvals) " of " (request.quorum) " people have approved" }
+        @if !counted.is_empty() { ": " (said(&names(people, counted))) }
+        @if missing > 0 && request.state == "pending" { ", " (missing) " " (if missing == 1 { "is" } else { "are" }) " missing" }
+        "."
+        @if request.round > 1 { " It was changed since: what was approved before does not count." }
     }
 }
 

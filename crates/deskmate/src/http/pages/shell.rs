@@ -57,6 +57,12 @@ struct Waiting {
     requests: Vec<serde_json::Value>,
 }
 
+/// What `desk_notification_list` answers.
+#[derive(Deserialize)]
+struct Told {
+    dead: i64,
+}
+
 #[derive(Deserialize)]
 struct Pauses {
     items: Vec<Pause>,
@@ -71,6 +77,7 @@ struct Pause {
 pub(super) async fn show(visit: &Visit, page: Page<'_>) -> Result<Response, Fault> {
     let waiting: Waiting = visit.ask("desk_request_list", json!({ "limit": COUNTED + 1 })).await?;
     let pauses: Pauses = visit.ask("desk_pause_list", json!({ "limit": 100 })).await?;
+    let told: Told = visit.ask("desk_notification_list", json!({ "limit": 1 })).await?;
     let all_paused = pauses.items.iter().any(|pause| pause.agent == "*");
     let count = waiting.requests.len();
     let counted = if count > COUNTED { format!("{COUNTED}+") } else { count.to_string() };
@@ -86,6 +93,7 @@ pub(super) async fn show(visit: &Visit, page: Page<'_>) -> Result<Response, Faul
                             @if place == Place::Inbox && count > 0 { " " span.count id="count" { (counted) } }
                         }
                     }
+                    @if told.dead > 0 { a href="/people/notifications#dead" id="not-arrived" { "Not arrived " span.count.alarm { (told.dead) } } }
                 }
                 div.tools {
                     button.quiet type="button" data-open="palette" aria-keyshortcuts="Control+K" { "Search" kbd { "Ctrl K" } }
@@ -95,6 +103,7 @@ pub(super) async fn show(visit: &Visit, page: Page<'_>) -> Result<Response, Faul
                         div.menu {
                             p { "Signed in as " (super::ui::spaced(&visit.you.role)) }
                             a href="/passkeys" { "Your passkeys" }
+                            a href="/people/notifications" { "How you are told" }
                             button.quiet type="button" data-notify { "Notify me in this browser" }
                             button.quiet type="button" data-open="help" { "Keys" kbd { "?" } }
                             form data-call="desk_sign_out" data-then="/sign-in" { button.quiet { "Sign out" } }
@@ -167,7 +176,7 @@ fn dialogs() -> Markup {
     }
 }
 
-const KEYS: [(&str, &str); 16] = [
+const KEYS: [(&str, &str); 17] = [
     ("j / k", "next and previous in a list"),
     ("Enter", "open"),
     ("a", "approve"),
@@ -179,6 +188,7 @@ const KEYS: [(&str, &str); 16] = [
     ("x", "select, to decide many"),
     ("u", "undo the last decision"),
     ("n", "something new: a message, a task, an invitation, a token"),
+    ("t d r c p", "of an agent that the desk runs: test, deploy, run, change, pause"),
     ("/", "search"),
     ("g then a letter", "go to a page: i inbox, a agents, p policies, r record, m messages, t tasks, o tools, e people"),
     ("Ctrl or Cmd K", "search and commands"),

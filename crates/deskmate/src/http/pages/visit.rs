@@ -139,6 +139,11 @@ pub(super) struct Fault {
 }
 
 impl Fault {
+    /// Whether what was asked for is not there.
+    pub(super) fn is_missing(&self) -> bool {
+        self.error.code == Code::NotFound
+    }
+
     /// What is wrong, in words.
     pub(super) fn message(&self) -> &str {
         &self.error.message

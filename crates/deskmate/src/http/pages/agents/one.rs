@@ -1,6 +1,6 @@
 //! One agent: what it may do where, what it used up, what it did last, and what can be done about it.
 
-use axum::extract::Path;
+use axum::extract::{Path, Query};
 use axum::response::Response;
 use deskmate_core::Error;
 use maud::{Markup, html};
@@ -11,7 +11,7 @@ use super::super::shell::{self, Page, Place};
 use super::super::trust::{self, Trust};
 use super::super::ui::{self, Tone, badge, fact, field, part, said, share, short, spaced, time, words};
 use super::super::visit::{Fault, Visit};
-use super::{Agent, Agents, activity, state, token};
+use super::{Agent, Agents, activity, made, state, token};
 
 /// How many of its newest requests and events are shown.
 const NEWEST: usize = 12;
@@ -67,34 +67,60 @@ struct Event {
     subject: String,
 }
 
-pub(super) async fn serve(visit: Visit, Path(name): Path<String>) -> Result<Response, Fault> {
+pub(super) async fn serve(visit: Visit, Path(name): Path<String>, Query(shown): Query<made::Shown>) -> Result<Response, Fault> {
+    match visit.ask("agents_get_agent_status", json!({ "agentId": name, "includeConflicts": true })).await {
+        Ok(standing) => return made::show(visit, standing, &shown).await,
+        Err(fault) if fault.is_missing() => {}
+        Err(fault) => return Err(fault),
+    }
     let found: Agents = visit.ask("desk_agent_list", json!({ "agent": name, "unregistered": true })).await?;
-    let trusted = trust::of_agent(&visit, &name).await?;
     let Some(agent) = found.agents.into_iter().next() else {
         return Err(Error::not_found(format!("no agent {name} is known here")).into());
     };
     // Who is paused with all of them is let go with all of them.
     let paused = super::paused(&visit).await?.contains(&name);
-    let used: Used = visit.ask("desk_meter_get", json!({ "agent": name, "limit": 200 })).await?;
-    let requests: Requests = visit.ask("desk_request_list", json!({ "requester": name, "view": "all", "limit": NEWEST })).await?;
-    let events: Events = visit.ask("desk_record_list", json!({ "actor": name, "limit": NEWEST })).await?;
+    let known = learn(&visit, &name).await?;
     let body = html! {
         (token())
         div.wide {
             p { a href="/agents" data-in-place data-key="Escape" { "All agents" } }
-            header.head { h1 { (said(&agent.agent)) } (state(&agent)) @if used.paused { (badge(Tone::Alarm, "paused")) } }
+            header.head { h1 { (said(&agent.agent)) } (state(&agent)) @if known.used.paused { (badge(Tone::Alarm, "paused")) } }
             @if agent.note.is_empty() { p.hint { "Nobody said what it is for." } } @else { (words(&agent.note)) }
             p.meta { "Known since " (time(&agent.created_at)) " · " (activity(&agent)) }
             (acts(&visit, &agent, paused))
-            (domains(&agent.agent, &trusted, &used))
-            p.hint { a href=(ui::address("/policies/why", &[("agent", &agent.agent)])) { "Try what it would be answered" } " · " a href=(ui::address("/compliance", &[("agent", &agent.agent)])) { "How it stands against frameworks" } }
-            (whole(&used))
-            (newest_requests(&agent.agent, &requests))
-            (newest_events(&agent.agent, &events))
+            (record_of(&agent.agent, &known))
         }
     };
     let topics = "record";
     shell::show(&visit, Page { title: &name, place: Place::Agents, topics, body }).await
+}
+
+/// What the desk knows of an agent, however it came to it.
+pub(super) struct Known {
+    trusted: Vec<Trust>,
+    used: Used,
+    requests: Requests,
+    events: Events,
+}
+
+pub(super) async fn learn(visit: &Visit, name: &str) -> Result<Known, Fault> {
+    Ok(Known {
+        trusted: trust::of_agent(visit, name).await?,
+        used: visit.ask("desk_meter_get", json!({ "agent": name, "limit": 200 })).await?,
+        requests: visit.ask("desk_request_list", json!({ "requester": name, "view": "all", "limit": NEWEST })).await?,
+        events: visit.ask("desk_record_list", json!({ "actor": name, "limit": NEWEST })).await?,
+    })
+}
+
+/// Where it works, what it used up, and what it did last.
+pub(super) fn record_of(agent: &str, known: &Known) -> Markup {
+    html! {
+        (domains(agent, &known.trusted, &known.used))
+        p.hint { a href=(ui::address("/policies/why", &[("agent", agent)])) { "Try what it would be answered" } " · " a href=(ui::address("/compliance", &[("agent", agent)])) { "How it stands against frameworks" } }
+        (whole(&known.used))
+        (newest_requests(agent, &known.requests))
+        (newest_events(agent, &known.events))
+    }
 }
 
 /// What a person can do about an agent.

@@ -11,6 +11,7 @@ const SECONDS = { told: 6, undo: 20 };
 const SEEN_MS = 400;
 const open = { digest: "", since: 0 };
 let lastUndo = null;
+let leaving = false;
 
 // A mistake that is told in words of its own.
 class Told extends Error {}
@@ -118,6 +119,11 @@ function valueOf(element) {
     case "json":
       if (element.type === "checkbox") return element.checked;
       return text.trim() === "" ? undefined : JSON.parse(text);
+    case "any":
+      if (text.trim() === "") return undefined;
+      return /^\s*[[{]/.test(text) ? JSON.parse(text) : text;
+    case "choices":
+      return [...element.querySelectorAll("input:checked")].map((box) => box.value);
     case "list":
       return text.split(/[\n,]/).map((item) => item.trim()).filter(Boolean);
     case "lines":
@@ -137,17 +143,18 @@ function valueOf(element) {
 
 // Whether a field is as the page gave it.
 function isUntouched(element) {
+  if (element.type === "checkbox") return element.checked === element.defaultChecked;
   if (element.nodeName === "SELECT") return [...element.options].every((option) => option.selected === option.defaultSelected);
   return element.value === element.defaultValue;
 }
 
 // The input of the call: a name with a dot is a field of an object. A form that is marked `data-changed` sends only what
-// somebody changed in it.
-function inputOf(form) {
+// somebody changed in it, and no form sends what the desk itself read and nobody changed (`data-read`).
+export function inputOf(form) {
   // Names are an agent's: none of them means anything to the script.
   const input = Object.create(null);
   for (const element of form.elements) {
-    if (!element.name || element.disabled || (element.type === "radio" && !element.checked)) continue;
+    if (!element.name || element.disabled || "read" in element.dataset || (element.type === "radio" && !element.checked)) continue;
     if ("changed" in form.dataset && element.type !== "hidden" && isUntouched(element)) continue;
     let value;
     try {
@@ -192,6 +199,16 @@ function outcome({ approved, state, arrived, why }) {
   return state === "pending" ? "Your approval counts; more people are needed" : `Not approved: it is ${state}`;
 }
 
+// A form with a place for its answer (`data-answer`) tells it there, where it stays.
+function tell(form, text, how) {
+  if (!("answer" in form.dataset)) toast(text, how);
+}
+
+// Whether a page is being left because of what was done: what it showed may be gone, and that is no reason to read it again.
+export function isLeaving() {
+  return leaving;
+}
+
 async function submit(form) {
   const { call: operation, done = "Done", undo, then, confirm: question } = form.dataset;
   const button = form.querySelector("button");
@@ -199,25 +216,28 @@ async function submit(form) {
   if (isUnseen(form)) return toast("This came up just now: look at it first.");
   if (question && !(await confirm(question))) return;
   button.disabled = true;
+  leaving = Boolean(then);
   try {
     const input = inputOf(form);
     const answer = await act(operation, input);
     if (answer.error) {
-      toast(sentence(answer.error), { tone: "alarm", seconds: 12 });
+      leaving = false;
+      tell(form, sentence(answer.error), { tone: "alarm", seconds: 12 });
       failed(form, answer.error);
     } else if (then) {
       return location.assign(then.replace(/\{(\w+)\}/g, (_, field) => encodeURIComponent(answer[field] ?? "")));
     } else {
       const said = outcome(answer) ?? done;
       if (undo && said === done) toast(said, { act: offerUndo(undo, input), label: "Undo", seconds: SECONDS.undo });
-      else toast(said, answer.arrived === false ? { tone: "alarm", seconds: 12 } : {});
+      else tell(form, said, answer.arrived === false ? { tone: "alarm", seconds: 12 } : {});
       form.dispatchEvent(new CustomEvent("done", { bubbles: true, detail: { answer } }));
       const details = form.closest("details");
       if (details) details.open = false;
     }
     await refresh();
   } catch (error) {
-    toast(error.message, { tone: "alarm" });
+    leaving = false;
+    tell(form, error.message, { tone: "alarm" });
     failed(form, error);
   } finally {
     button.disabled = false;

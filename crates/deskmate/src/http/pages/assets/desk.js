@@ -2,12 +2,15 @@
 
 import * as acts from "./acts.js";
 import "./agents.js";
+import "./answers.js";
 import "./drafts.js";
+import "./follow.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import { merge } from "./merge.js";
 import "./record.js";
 import { sentence } from "./sign.js";
+import "./sketch.js";
 import { localise } from "./times.js";
 import "./told.js";
 import "./tools.js";
@@ -38,6 +41,7 @@ async function show(address) {
   localise(parsed);
   const before = document.body.dataset.count;
   document.title = parsed.title;
+  document.dispatchEvent(new Event("showing"));
   merge(document.body, parsed.body);
   live.tellCount(document.body.dataset.count);
   if (live.isLeading()) announce(before, document.body.dataset.count);
@@ -144,4 +148,4 @@ hideDismissed();
 acts.start();
 keys.start();
 live.showCount(document.body.dataset.count);
-live.follow(async () => (await show(location.href)) || location.reload(), connection);
+live.follow(async () => (await show(location.href)) || acts.isLeaving() || location.reload(), connection);

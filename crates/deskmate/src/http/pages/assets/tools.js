@@ -1,21 +1,16 @@
 // The form of an operation: its answer, what it wrote into the record, and what went wrong, beside the form.
 
 import { sentence } from "./sign.js";
+import { visible } from "./visible.js";
 
 const TRIES = 8;
 const PAUSE = 250;
 // Fields of answers that name something, and where its page is.
 const PAGES = { proposal_id: "/requests/", handoff_id: "/requests/", request_id: "/requests/", request: "/requests/", task_id: "/case/task/", message_id: "/case/message/", job: "/case/job/" };
 const MODES = { act: "It may be done alone.", suggest: "A person decides.", escalate: "A person takes it over or decides.", deny: "It must not be done." };
-const HIDDEN = /[\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
 let begun = 0;
 
 const at = (id) => document.getElementById(id);
-
-// Marks that turn or hide text are shown as what they are.
-function visible(text) {
-  return text.replace(HIDDEN, (mark) => `\\u{${mark.codePointAt(0).toString(16)}}`);
-}
 
 function element(name, text, more = {}) {
   return Object.assign(document.createElement(name), { textContent: visible(text), ...more });
