@@ -65,7 +65,7 @@ pub(crate) fn bring_in(cx: &mut Cx<'_, '_>, foreign: ForeignAgent, dry: bool) ->
         built => built,
     };
     let mut row = match built {
-        Ok(built) => built.row,
+        Ok(built) => built,
         Err(error) if matches!(error.code, Code::Invalid | Code::Limited | Code::Conflict) => return Ok(Err(error.message)),
         Err(error) => return Err(error),
     };
