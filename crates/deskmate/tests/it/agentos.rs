@@ -289,7 +289,7 @@ fn a10_07_standard_output_carries_nothing_but_json() {
         json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
     ];
     lines.extend((1..=10).map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "request_approval", "arguments": ask } })));
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let text = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n") + "\n";
     let mut input = shim.stdin.take().expect("piped");
     std::io::Write::write_all(&mut input, text.as_bytes()).expect("written");
     let output = std::io::BufRead::lines(std::io::BufReader::new(shim.stdout.take().expect("piped")));
