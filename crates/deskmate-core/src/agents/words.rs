@@ -114,7 +114,7 @@ mod tests {
         let (table, _) = table.split_once("other =>").unwrap();
         for line in table.lines().filter(|line| line.contains("=>")) {
             let name = line.split('"').nth(1).unwrap();
-            let op = Registry::new().all().find(|op| op.full_name() == name).map(|op| op.input().clone()).unwrap_or_else(|| panic!("no {name}"));
+            let op = Registry::new().all().find(|op| op.full_name() == name).map_or_else(|| panic!("no {name}"), |op| op.input().clone());
             for field in line.split("given(step, \"").skip(1).filter_map(|rest| rest.split('"').next()) {
                 assert!(op["properties"].get(field).is_some(), "{name} has no {field}");
             }
