@@ -6,6 +6,7 @@
 //!
 //! SQL is written once, in the dialect that both engines share, with `$n` parameters.
 
+mod ask;
 mod copy;
 mod db;
 mod error;
@@ -16,6 +17,7 @@ mod tx;
 mod value;
 mod work;
 
+pub use ask::{Asked, ask_postgres};
 pub use copy::{copy_sqlite, seal_file};
 pub use db::{Db, Engine, Options};
 pub use error::{Error, Kind};

@@ -124,7 +124,7 @@ fn read_row(row: &postgres::Row) -> Result<Row> {
 }
 
 /// TLS with the system's certificates; whether it is used is the URL's `sslmode`.
-fn tls() -> Result<tokio_postgres_rustls::MakeRustlsConnect> {
+pub(crate) fn tls() -> Result<tokio_postgres_rustls::MakeRustlsConnect> {
     let mut roots = rustls::RootCertStore::empty();
     for certificate in rustls_native_certs::load_native_certs().certs {
         // A certificate that rustls cannot read is of no use to the connection either.

@@ -90,6 +90,7 @@ impl App {
             open_allowed,
             rulebooks: deskmate_core::policy::Cache::default(),
             frameworks: deskmate_core::compliance::Library::default(),
+            templates: deskmate_core::agents::template::Library::default(),
             hands: Arc::new(hands.clone()),
         };
         Ok(Self {
@@ -231,7 +232,7 @@ impl App {
     /// A call of a mounted tool that was let pass, with what came of it.
     async fn hand_on(&self, call: &Call, first: Answer) -> Answer {
         match first.outcome {
-            Outcome::Done(said) if said.get("state") == Some(&Value::from("passed")) => {
+            Outcome::Done(said) if !first.again && said.get("state") == Some(&Value::from("passed")) => {
                 let arguments = call.input.get("arguments").cloned().unwrap_or_default();
                 let done = self.gateway.go(self, &first.actor.id, said, &arguments).await;
                 Answer { outcome: Outcome::Done(done), ..first }
@@ -263,6 +264,7 @@ impl App {
         };
         if let (GATEWAY_CALL, Outcome::Done(said)) = (call.operation.as_str(), &first.outcome)
             && said.get("state") != Some(&Value::from("held"))
+            && !(first.again && said.get("state") == Some(&Value::from("passed")))
         {
             return Ok(first);
         }
@@ -301,7 +303,7 @@ impl App {
             }
             // What a call began is looked at; what only waits is asked again.
             let answer = match self.desk.follow(call, &first).await? {
-                Some(outcome) => Answer { outcome, actor: first.actor.clone(), decision: first.decision },
+                Some(outcome) => Answer { outcome, actor: first.actor.clone(), decision: first.decision, again: first.again },
                 None => self.desk.call(call.clone()).await?,
             };
             if matches!(answer.outcome, Outcome::Done(_)) {

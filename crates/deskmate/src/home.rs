@@ -78,6 +78,11 @@ impl Home {
         self.path.join("record.key")
     }
 
+    /// Where the desk's own templates of agents are, a YAML file each.
+    pub(crate) fn templates(&self) -> PathBuf {
+        self.path.join("templates")
+    }
+
     /// Where the desk's own frameworks are, a YAML file each.
     pub(crate) fn frameworks(&self) -> PathBuf {
         self.path.join("compliance")

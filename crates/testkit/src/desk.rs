@@ -121,6 +121,7 @@ impl TestDesk {
             open_allowed: true,
             rulebooks: deskmate_core::policy::Cache::default(),
             frameworks: deskmate_core::compliance::Library::default(),
+            templates: deskmate_core::agents::template::Library::default(),
             hands: Arc::clone(&hands) as Arc<dyn Hands>,
         };
         Self { desk, world, key, hands, _schema: schema, _directory: directory }

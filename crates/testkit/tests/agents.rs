@@ -267,6 +267,45 @@ both! {
         assert_eq!(desk.call(&code, "agents_list_templates", json!({ "category": "moderation" })).unwrap()["agents"].as_array().unwrap().len(), 1);
     }
 
+    fn a_template_says_what_it_needs_and_takes_nothing_else(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let make = |params: Value| desk.call(&owner, "agents_create_agent", json!({ "template": "report-generator", "params": params }));
+        let made = make(json!({ "path": "notes/x.csv", "of": "amount" })).unwrap();
+        let needs: Vec<&str> = made["needs"].as_array().unwrap().iter().map(|need| need["param"].as_str().unwrap()).collect();
+        assert_eq!(needs, ["by", "folder"], "{made}");
+        assert_eq!(made["definition"]["params"]["title"], "Report", "what nobody gives has its default");
+        let refused = desk.refused(&owner, "agents_deploy_agent", json!({ "agentId": made["agentId"] }));
+        assert_code(&refused, Code::Conflict);
+        for (params, says) in [(json!({ "pth": "x" }), "pth"), (json!({ "of": 3 }), "must be a text")] {
+            let refused = make(params).unwrap_err();
+            assert!(refused.code == Code::Invalid && refused.message.contains(says), "{refused:?}");
+        }
+        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "code", "content": "hello" } }]);
+        let own = desk.call(&owner, "agents_create_agent", json!({ "template": "report-generator", "steps": steps, "params": { "mine": 1 } })).unwrap();
+        assert_eq!(own["definition"]["runner"]["steps"].as_array().unwrap().len(), 1, "steps that are given count more");
+    }
+
+    fn a_run_remembers_what_came_of_the_one_before(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let id = deployed(desk, &owner, json!({}));
+        let start = || text(&desk.call(&owner, "agents_run_agent", json!({ "agentId": id })).unwrap(), "runId");
+        let begun = |run: &str| {
+            let run = run.to_owned();
+            desk.act(move |cx| agents::begin(cx, &run)).unwrap().unwrap().last
+        };
+        let end = |run: &str, state: RunState, came: Result<Value, String>| {
+            let run = run.to_owned();
+            desk.act(move |cx| agents::end(cx, &run, state, came.clone(), 0)).unwrap();
+        };
+        let first = start();
+        assert_eq!(begun(&first), Value::Null);
+        end(&first, RunState::Done, Ok(json!({ "seen": 1 })));
+        let second = start();
+        assert_eq!(begun(&second), json!({ "seen": 1 }));
+        end(&second, RunState::Failed, Err("no".to_owned()));
+        assert_eq!(begun(&start()), json!({ "seen": 1 }), "what failed left nothing");
+    }
+
     fn statements_of_agents_go_through_their_index(desk: &TestDesk) {
         let (owner, _) = people(desk);
         for _ in 0..8 {

@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 use super::model::Need;
 use super::sentence::{Sketch, Step as Said};
 use super::step::Step;
+use super::template::AgentTemplate;
 use crate::call::Cx;
-use crate::{Result, gateway};
+use crate::{Error, Result, gateway};
 
 /// What came of a sketch.
 #[derive(Default)]
@@ -78,6 +79,32 @@ const TOOLS: &[(&str, &[&[&str]], &str)] = &[
     ("analyse", &[&["analyse", "analyze", "analysis"]], "analyses this"),
     ("moderate", &[&["moderate", "moderation"]], "moderates"),
 ];
+
+/// The steps of a template, with what fills its gaps. What has to be given and is not becomes a need.
+pub(super) fn from_template(template: Option<&AgentTemplate>, given: Map<String, Value>) -> Result<Composed> {
+    let Some(template) = template else { return Ok(Composed { params: given, ..Composed::default() }) };
+    let mut made = Composed { steps: template.steps.clone(), ..Composed::default() };
+    if let Some(name) = given.keys().find(|name| !template.params.iter().any(|param| param.name == **name)) {
+        let all: Vec<&str> = template.params.iter().map(|param| param.name.as_str()).collect();
+        return Err(Error::invalid("params", format!("{} has no parameter {name:?}; it has {}", template.id, all.join(", "))));
+    }
+    for param in &template.params {
+        match given.get(&param.name).filter(|value| !value.is_null()) {
+            Some(value) => {
+                param.check(value).map_err(|why| Error::invalid("params", why))?;
+                made.params.insert(param.name.clone(), value.clone());
+            }
+            None if param.default.is_some() || param.optional => {
+                made.params.insert(param.name.clone(), param.default.clone().unwrap_or(Value::Null));
+            }
+            None => {
+                let what = format!("params.{}: {}", param.name, param.about);
+                made.needs.push(Need { what, param: Some(param.name.clone()), words: String::new() });
+            }
+        }
+    }
+    Ok(made)
+}
 
 struct Builder<'s> {
     sketch: &'s Sketch,

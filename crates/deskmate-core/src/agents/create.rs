@@ -171,20 +171,14 @@ struct WouldRun {
 /// What a description says, and what of it is only assumed.
 struct Read {
     sketch: Option<Sketch>,
-    template: Option<&'static template::AgentTemplate>,
+    template: Option<template::AgentTemplate>,
     description: String,
     not_understood: Vec<String>,
 }
 
-fn read(input: &CreateAgent) -> Result<Read> {
-    let template = match input.template.as_deref() {
-        None => None,
-        Some(name) => Some(template::agent(name).ok_or_else(|| {
-            let all: Vec<&str> = template::agents().iter().map(|template| template.id.as_str()).collect();
-            Error::invalid("template", format!("there is no template {name:?}; there are {}", all.join(", ")))
-        })?),
-    };
-    let description = match (&input.description, template) {
+fn read(cx: &Cx<'_, '_>, input: &CreateAgent) -> Result<Read> {
+    let template = input.template.as_deref().map(|name| cx.templates.find(name)).transpose()?;
+    let description = match (&input.description, &template) {
         (Some(description), _) => description.clone(),
         (None, Some(template)) => template.task.clone(),
         (None, None) => return Err(Error::invalid("description", "must say what the agent is for")),
@@ -194,7 +188,7 @@ fn read(input: &CreateAgent) -> Result<Read> {
         return Err(Error::invalid("description", "must say what the agent is for"));
     }
     // A template says what such an agent does; the description says more about this one.
-    let text = match template {
+    let text = match &template {
         Some(template) if input.description.is_some() => format!("{} {description}", template.task),
         _ => description.clone(),
     };
@@ -220,7 +214,7 @@ fn policies(cx: &mut Cx<'_, '_>, input: &CreateAgent, read: &Read, definition: &
         return Ok(());
     }
     for id in read.template.iter().flat_map(|template| &template.policies) {
-        let why = format!("it belongs to the template {}", read.template.map_or("", |template| template.id.as_str()));
+        let why = format!("it belongs to the template {}", read.template.as_ref().map_or("", |template| template.id.as_str()));
         attach::put(definition, attach::find(cx, "policies", id, &Map::new(), &why)?)?;
     }
     for chosen in read.sketch.iter().flat_map(|sketch| &sketch.policies) {
@@ -236,7 +230,7 @@ fn policies(cx: &mut Cx<'_, '_>, input: &CreateAgent, read: &Read, definition: &
 
 /// What an agent of this input is. It reads only, so that a sketch is what is made.
 fn draft(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Drafted> {
-    let read = read(&input)?;
+    let read = read(cx, &input)?;
     let planned = read.sketch.as_ref().and_then(|sketch| sketch.schedule.clone());
     let mut assumed: Vec<String> = Vec::new();
     let (cron, zone) = match (input.schedule.clone(), input.time_zone.clone()) {
@@ -251,6 +245,7 @@ fn draft(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Drafted> {
     let given = std::mem::take(&mut input.params);
     let is_program = input.runner.is_some() || input.language.is_some();
     let composed = match (&input.steps, &read.sketch) {
+        (None, _) if !is_program && read.template.is_some() => compose::from_template(read.template.as_ref(), given)?,
         (None, Some(sketch)) if !is_program => compose::compose(cx, sketch, &read.description, &given)?,
         (steps, _) => compose::Composed { steps: steps.clone().unwrap_or_default(), params: given, ..compose::Composed::default() },
     };
@@ -260,14 +255,14 @@ fn draft(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Drafted> {
     if let (None, Some(most)) = (&input.budget, calls.and_then(|limit| sentence::whole(limit.most))) {
         budget.calls = most.clamp(1, 100_000);
     }
-    let asks = read.template.is_some_and(|template| template.approval) || read.sketch.as_ref().is_some_and(|sketch| sketch.approval.is_some());
+    let asks = read.template.as_ref().is_some_and(|template| template.approval) || read.sketch.as_ref().is_some_and(|sketch| sketch.approval.is_some());
     let mut definition = Definition {
         task: read.description.clone(),
         runner: runner_of(composed.steps, input.runner.take(), input.language, &read.description)?,
         schedule,
         approval_required: input.approval_required || asks,
         budget,
-        template: read.template.map(|template| template.id.clone()),
+        template: read.template.as_ref().map(|template| template.id.clone()),
         params: composed.params,
         imported: None,
         may_start: input.may_start,

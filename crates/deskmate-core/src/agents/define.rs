@@ -20,7 +20,7 @@ use crate::limits::{AGENT_RUNS_SHOWN, CONTENT_BYTES_MAX, NAME_CHARS_MAX};
 use crate::{Error, Result, check_text, format_time, identity, policy};
 
 /// What agents can call, by full name: the steps of an agent are calls like any other.
-static CALLABLE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+pub(super) static CALLABLE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     let for_steps =
         |op: &crate::call::Op| op.access == Access::Anyone && (op.toolset != Toolset::Agents || op.effect == Effect::Read || op.name == "run_agent");
     Registry::new().all().filter(|op| for_steps(op)).map(|op| op.full_name()).collect()
@@ -432,6 +432,9 @@ pub(super) struct Templates {
     agents: Vec<template::AgentTemplate>,
     /// Of policies.
     policies: Vec<PolicyTemplate>,
+    /// Files of this desk's own templates that could not be taken in, each with what is wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
 }
 
 /// A template of a policy.
@@ -453,7 +456,7 @@ struct PolicyTemplate {
     text: &'static str,
 }
 
-pub(super) fn templates(_: &mut Cx<'_, '_>, input: ListTemplates) -> Result<Templates> {
+pub(super) fn templates(cx: &mut Cx<'_, '_>, input: ListTemplates) -> Result<Templates> {
     for (field, text) in [("category", &input.category), ("search", &input.search), ("framework", &input.framework)] {
         check_text(field, text.as_deref().unwrap_or_default(), NAME_CHARS_MAX)?;
     }
@@ -463,7 +466,7 @@ pub(super) fn templates(_: &mut Cx<'_, '_>, input: ListTemplates) -> Result<Temp
         input.category.as_deref().is_none_or(|wanted| category == Some(wanted))
             && search.as_deref().is_none_or(|wanted| texts.iter().any(|text| text.to_lowercase().contains(wanted)))
     };
-    let agents = template::agents().iter().filter(|found| {
+    let agents = cx.templates.all().filter(|found| {
         let tags = found.tags.join(" ");
         kind != TemplateKind::Policy && input.framework.is_none() && fits(Some(&found.category), &[&found.id, &found.title, &found.description, &tags])
     });
@@ -481,7 +484,9 @@ pub(super) fn templates(_: &mut Cx<'_, '_>, input: ListTemplates) -> Result<Temp
         parameters: found.parameters.clone(),
         text: template::policy_text(&found.id).unwrap_or_default(),
     });
-    Ok(Templates { agents: agents.cloned().collect(), policies: policies.collect() })
+    // Where files lie on the machine is for people.
+    let problems = if cx.actor.is_agent() { Vec::new() } else { cx.templates.problems().to_vec() };
+    Ok(Templates { agents: agents.cloned().collect(), policies: policies.collect(), problems })
 }
 
 /// Whether this actor made the agent; only for agents.

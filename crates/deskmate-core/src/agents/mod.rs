@@ -7,7 +7,7 @@
 //! - [`run`]: their runs; the worker does the steps. A run acts as its agent, and changes no agents.
 //! - [`runner`]: runners that are programs, and what they are given; [`project`]: a small project to begin with.
 //! - [`imported`]: agents and approvals that another system kept.
-//! - [`step`]: what runs are made of; [`words`]: the same for people; [`value`]: what passes between steps.
+//! - [`step`]: what runs are made of; [`items`]: those that work on lists; [`words`]: the same for people; [`value`]: what passes between steps.
 //! - [`schedule`]: cron in a time zone.
 //! - [`audit`]: what the record tells of one; [`approval`]: asking named people by name.
 //! - [`sentence`]: from a sentence to a sketch of an agent.
@@ -26,6 +26,7 @@ mod deploy;
 mod gate;
 mod guard;
 mod imported;
+mod items;
 mod model;
 mod policies;
 mod project;
@@ -53,7 +54,7 @@ pub(crate) use imported::{ForeignAgent, ForeignApproval, bring_in, bring_in_appr
 pub use model::{Attachment, Budget, Definition, Need, RunState, Runner, Source, Status};
 pub(crate) use rows::is_taken;
 pub(crate) use run::actor;
-pub use run::{Begun, begin, credential, end, said};
+pub use run::{Begun, begin, credential, end, said, told};
 pub use runner::{Cli, Given, IfInterrupted, Language, Reach};
 pub(crate) use subject::{Subject, subject};
 

@@ -15,6 +15,9 @@ use crate::{Code, Error, Result, check_text, format_time, hex, identity, meter, 
 
 /// Seconds for which a run's token outlives the run's own time, while the run is being ended.
 const TOKEN_GRACE: i64 = 60;
+/// How many runs are looked through for the newest that was done: pages, and runs on each.
+const LAST_PAGES_MAX: usize = 10;
+const LAST_PAGE: i64 = 50;
 
 /// A run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -415,6 +418,16 @@ pub struct Begun {
     pub again: bool,
     /// How many calls it has made by now.
     pub calls: i64,
+    /// When it began.
+    pub started_at: i64,
+    /// What came of the newest run before it that was done.
+    pub last: Value,
+}
+
+/// What steps find as `{{run}}`: which one it is, whose, and the day and the moment when it began, in UTC.
+pub fn told(id: &str, agent: &str, started_at: i64) -> Value {
+    let time = format_time(started_at);
+    json!({ "id": id, "agent": agent, "date": time.split('T').next(), "time": time })
 }
 
 /// Begins a run, or goes on with one that a worker before this one left. `None` if there is nothing to do.
@@ -440,7 +453,25 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Begun>> {
         run.expires_at = Some(cx.now().saturating_add(i64::from(row.definition.budget.seconds) * 1_000_000));
         rows::save_run(cx, &run, BEGUN, Value::Null)?;
     }
-    Ok(Some(Begun { run: run.id, agent: row.agent, definition: row.definition, input, again, test, calls: run.calls }))
+    let started_at = run.started_at.unwrap_or_else(|| cx.now());
+    let last = last(cx, &run)?;
+    Ok(Some(Begun { run: run.id, started_at, last, agent: row.agent, definition: row.definition, input, again, test, calls: run.calls }))
+}
+
+/// What came of the newest run that was done before this one was made: what steps remember by.
+fn last(cx: &mut Cx<'_, '_>, run: &RunRow) -> Result<Value> {
+    let mut after = (run.created_at, run.id.clone());
+    // Runs that failed or were left out stand between; a few pages of them are looked through.
+    for _ in 0..LAST_PAGES_MAX {
+        let rows = cx.tx.query(rows::RUNS, args![after.0, after.1.as_str(), LAST_PAGE, run.definition])?;
+        let found = rows.iter().map(RunRow::read).collect::<Result<Vec<_>>>()?;
+        if let Some(done) = found.iter().find(|run| run.state == RunState::Done && run.cause != Cause::Test) {
+            return Ok(done.result.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null));
+        }
+        let Some(end) = found.last() else { break };
+        after = (end.created_at, end.id.clone());
+    }
+    Ok(Value::Null)
 }
 
 /// The token with which the program of a run speaks to the desk: its own, good until the run ends. One that an attempt before

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::items;
 use super::value::{self, Scope};
 use crate::limits::{AGENT_ITEMS_MAX, AGENT_STEPS_MAX, NAME_CHARS_MAX};
 use crate::{Error, Result};
@@ -18,10 +19,11 @@ pub struct Step {
     /// Its name, once among the steps: later ones use what came of it as `{{steps.NAME}}`.
     pub id: String,
     /// What it does: an operation by its full name, or one of `set`, `text`, `filter`, `classify`, `count`, `sort`, `lines`, `parse`,
-    /// `check` and `log`.
+    /// `check`, `log`, `choose`, `stop`, `clean`, `map`, `unique`, `flat`, `sum`, `changes` and `format`.
     #[serde(rename = "do")]
     pub does: String,
-    /// What it is given. `{{params.NAME}}`, `{{steps.NAME.FIELD}}` and, in a loop, `{{item}}` stand for values.
+    /// What it is given. `{{params.NAME}}`, `{{steps.NAME.FIELD}}`, `{{input.NAME}}`, `{{run.date}}`, `{{last.FIELD}}` (what came of the
+    /// run before that was done) and, in a loop, `{{item}}` stand for values.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub with: Map<String, Value>,
     /// It is left out unless this holds.
@@ -97,7 +99,13 @@ pub enum Comparison {
 }
 
 /// Steps that only turn values into others.
-pub const BUILT_IN: [&str; 10] = ["set", "text", "filter", "classify", "count", "sort", "lines", "parse", "check", "log"];
+pub const BUILT_IN: [&str; 19] = [
+    "set", "text", "filter", "classify", "count", "sort", "lines", "parse", "check", "log", "choose", STOP, "clean", "map", "unique", "flat", "sum", "changes",
+    "format",
+];
+
+/// The step that ends a run, which is done then.
+pub const STOP: &str = "stop";
 
 /// Whether a step needs nothing but values.
 pub fn is_built_in(does: &str) -> bool {
@@ -125,27 +133,94 @@ pub(super) fn check(steps: &[Step], known: impl Fn(&str) -> bool) -> Result<()> 
             return Err(Error::invalid(&field, "retry must be at most 10 times, an hour apart"));
         }
         let item = step.for_each.is_some();
-        for given in [Some(&json!(step.with)), step.for_each.as_ref(), step.when.as_ref().map(|when| &when.value), step.when.as_ref().map(|when| &when.than)] {
+        for given in
+            [Some(&json!(step.with_but_form())), step.for_each.as_ref(), step.when.as_ref().map(|when| &when.value), step.when.as_ref().map(|when| &when.than)]
+        {
             let uses = given.map(value::paths).transpose().map_err(|why| Error::invalid(&field, why))?;
             for path in uses.into_iter().flatten() {
                 let mut parts = path.split('.');
                 let (root, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-                let fits = match root {
-                    "steps" => before.contains(name),
-                    "item" | "index" => item,
-                    "params" | "run" | "input" => true,
-                    _ => false,
-                };
-                if !fits {
+                if !is_there(root, name, &before, item) {
                     return Err(Error::invalid(&field, format!("{{{{{path}}}}} stands for nothing that is there before this step")));
                 }
             }
         }
+        step.check_form(&before).map_err(|why| Error::invalid(&field, why))?;
         if !before.insert(step.id.clone()) {
             return Err(Error::invalid(&field, format!("there are two steps {:?}", step.id)));
         }
     }
     Ok(())
+}
+
+/// Whether a path can stand for something, before a step begins.
+fn is_there(root: &str, name: &str, before: &BTreeSet<String>, item: bool) -> bool {
+    match root {
+        "steps" => before.contains(name),
+        "item" | "index" => item,
+        "params" | "run" | "input" | "last" => true,
+        _ => false,
+    }
+}
+
+/// The steps whose values are named by others behind this number: what nobody names any more need not be kept.
+pub fn used_behind(steps: &[Step], number: usize) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    for step in steps.iter().skip(number) {
+        let paths = serde_json::to_value(step).ok().and_then(|step| value::paths(&step).ok()).unwrap_or_default();
+        used.extend(paths.iter().filter_map(|path| path.strip_prefix("steps.")).filter_map(|rest| rest.split('.').next()).map(str::to_owned));
+    }
+    used
+}
+
+impl Step {
+    /// What of it is filled in later, and whether for each item: it stays as it was written, so it comes from whoever made the agent.
+    fn form(&self) -> Option<(&'static str, bool)> {
+        match self.does.as_str() {
+            "map" => Some(("to", true)),
+            "filter" => Some(("keep", true)),
+            "check" => Some(("that", false)),
+            "choose" => Some(("if", false)),
+            _ => None,
+        }
+    }
+
+    fn with_but_form(&self) -> Map<String, Value> {
+        let mut with = self.with.clone();
+        if let Some((form, _)) = self.form() {
+            with.remove(form);
+        }
+        with
+    }
+
+    fn check_form(&self, before: &BTreeSet<String>) -> Result<(), String> {
+        let Some((name, of_items)) = self.form() else { return Ok(()) };
+        let form = self.with.get(name).ok_or_else(|| format!("{} needs `{name}`", self.does))?;
+        for path in value::paths(form)? {
+            let (root, rest) = path.split_once('.').unwrap_or((&path, ""));
+            if !is_there(root, rest.split('.').next().unwrap_or_default(), before, of_items || self.for_each.is_some()) {
+                return Err(format!("{{{{{path}}}}} stands for nothing that is there before this step"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What it is given, filled in. What is filled in later stays as it was written, or is a whole parameter: what steps brought is
+    /// never looked at for paths.
+    pub fn given(&self, scope: &Scope) -> Result<Map<String, Value>, String> {
+        let mut with = match value::render(&Value::Object(self.with_but_form()), scope)? {
+            Value::Object(with) => with,
+            _ => Map::new(),
+        };
+        if let Some((name, form)) = self.form().and_then(|(name, _)| Some((name, self.with.get(name)?))) {
+            let is_param = form.as_str().is_some_and(|form| {
+                let inner = form.strip_prefix("{{").and_then(|form| form.strip_suffix("}}"));
+                inner.is_some_and(|path| path.trim().starts_with("params.") && !path.contains('{'))
+            });
+            with.insert(name.to_owned(), if is_param { value::render(form, scope)? } else { form.clone() });
+        }
+        Ok(with)
+    }
 }
 
 impl Condition {
@@ -170,7 +245,7 @@ impl Condition {
     }
 }
 
-fn as_number(value: &Value) -> Option<f64> {
+pub(super) fn as_number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
@@ -182,7 +257,7 @@ fn contains(value: &Value, than: &Value) -> Result<bool, String> {
     }
 }
 
-fn is_empty(value: &Value) -> bool {
+pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
@@ -204,10 +279,17 @@ pub fn compute(does: &str, with: &Map<String, Value>, scope: &Scope) -> Result<V
         "set" => Ok(Value::Object(with.clone())),
         "text" => Ok(json!({ "text": text("text")? })),
         "log" => Ok(json!({ "text": get("text").map(value::to_text).unwrap_or_default() })),
-        "lines" => {
-            let lines: Vec<&str> = text("text")?.lines().map(str::trim).filter(|line| !line.is_empty()).take(AGENT_ITEMS_MAX).collect();
-            Ok(json!({ "count": lines.len(), "items": lines }))
+        // What it is given is what the next run finds as `last`.
+        STOP => {
+            let mut ended = with.clone();
+            ended.insert("stopped".to_owned(), Value::Bool(true));
+            Ok(Value::Object(ended))
         }
+        "choose" => {
+            let holds = read_condition(get("if").ok_or("if must be a condition")?)?.holds(scope)?;
+            Ok(json!({ "value": get(if holds { "then" } else { "otherwise" }) }))
+        }
+        "lines" => Ok(lines(text("text")?, get("keep").and_then(Value::as_str).unwrap_or_default(), get("beside").and_then(Value::as_object))),
         "parse" => parse(text("text")?, get("as").and_then(Value::as_str).unwrap_or("json")),
         "filter" => {
             let condition = get("keep").ok_or("keep must be a condition on {{item}}")?;
@@ -250,8 +332,27 @@ pub fn compute(does: &str, with: &Map<String, Value>, scope: &Scope) -> Result<V
                 Err(get("message").map_or_else(|| "what was checked does not hold".to_owned(), value::to_text))
             }
         }
-        other => Err(format!("there is no step {other}")),
+        other => items::compute(other, with, scope),
     }
+}
+
+/// The lines of a text that have something in them, and these words if any are given. With something to stand beside them they become
+/// objects.
+fn lines(text: &str, keep: &str, beside: Option<&Map<String, Value>>) -> Value {
+    let keep = keep.to_lowercase();
+    let fits = |line: &&str| !line.is_empty() && (keep.is_empty() || line.to_lowercase().contains(&keep));
+    let lines = text.lines().map(str::trim).filter(fits).take(AGENT_ITEMS_MAX);
+    let items: Vec<Value> = match beside {
+        None => lines.map(Value::from).collect(),
+        Some(beside) => lines
+            .map(|line| {
+                let mut fields = beside.clone();
+                fields.insert("line".to_owned(), Value::from(line));
+                Value::Object(fields)
+            })
+            .collect(),
+    };
+    json!({ "count": items.len(), "items": items })
 }
 
 fn read_condition(value: &Value) -> Result<Condition, String> {
@@ -314,7 +415,7 @@ fn parse(text: &str, form: &str) -> Result<Value, String> {
                 }
                 items.push(Value::Object(head.iter().cloned().zip(row.into_iter().map(Value::from)).collect()));
             }
-            Ok(json!({ "count": items.len(), "items": items }))
+            Ok(json!({ "count": items.len(), "items": items, "columns": head }))
         }
         other => Err(format!("{other:?} is none of json, json_lines and csv")),
     }
@@ -395,6 +496,45 @@ mod tests {
             let error = check(&[step(wrong)], known).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn what_steps_brought_is_never_looked_at_for_paths() {
+        let mut scope = Scope::default();
+        scope.put("params", json!({ "key": "k", "form": { "a": "{{item}}" } }));
+        scope.put_step("file", json!({ "text": "{{params.key}}" }));
+        let check =
+            step(json!({ "id": "a", "do": "check", "with": { "that": { "value": "{{steps.file.text}}", "is": "equal", "than": "k" }, "message": "no" } }));
+        assert_eq!(compute("check", &check.given(&scope).unwrap(), &scope).unwrap_err(), "no");
+        let map = |to: &str| {
+            let map = step(json!({ "id": "a", "do": "map", "with": { "items": [1], "to": to } }));
+            compute("map", &map.given(&scope).unwrap(), &scope).unwrap()["items"][0].clone()
+        };
+        assert_eq!((map("{{steps.file.text}}"), map("{{params.form}}")), (json!("{{params.key}}"), json!({ "a": 1 })));
+        let keep = step(json!({ "id": "a", "do": "filter", "with": { "items": [1], "keep": "{{steps.file.text}}" } }));
+        assert!(compute("filter", &keep.given(&scope).unwrap(), &scope).is_err(), "a condition is not made of what was read");
+    }
+
+    #[test]
+    fn only_what_is_named_later_is_kept() {
+        let steps = [
+            step(json!({ "id": "a", "do": "set", "with": { "x": 1 } })),
+            step(json!({ "id": "b", "do": "set", "with": { "x": "{{steps.a.x}}" } })),
+            step(
+                json!({ "id": "c", "do": "map", "when": { "value": "{{steps.b.x}}", "is": "not_empty" }, "with": { "items": [], "to": "{{item}} {{steps.a.x}}" } }),
+            ),
+        ];
+        assert_eq!(used_behind(&steps, 1).into_iter().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(used_behind(&steps, 3).is_empty());
+    }
+
+    #[test]
+    fn a_run_ends_early_and_chooses() {
+        assert_eq!(done("stop", json!({ "seen": [1] })).unwrap(), json!({ "seen": [1], "stopped": true }));
+        let found = done("choose", json!({ "if": { "value": [], "is": "empty" }, "then": 1, "otherwise": 2 })).unwrap();
+        assert_eq!(found["value"], 1);
+        let found = done("lines", json!({ "text": "Teapot: 10 EUR\n\nAbout", "keep": "eur", "beside": { "url": "x" } })).unwrap();
+        assert_eq!(found["items"], json!([{ "line": "Teapot: 10 EUR", "url": "x" }]));
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub(super) struct TestAgent {
     agent_id: String,
     /// What is tried, in words; steps see it as `{{input.scenario}}`.
     scenario: String,
-    /// What steps give, by the id of the step or the name of its operation; `input` is what the run would be started with.
+    /// What steps give, by the id of the step or the name of its operation; `input` is what the run would be started with, `last` what
+    /// came of the run before it.
     #[serde(default)]
     mock_data: Map<String, Value>,
     /// Whether nothing has an effect; yes if not given.
@@ -204,7 +205,7 @@ pub(super) fn test(cx: &mut Cx<'_, '_>, input: TestAgent) -> Result<AgentTested>
             .hint("agents_run_agent with `test: true` runs its own test, without the network and without a token"));
     };
     check_mocks(steps, &input.mock_data)?;
-    let mut trial = Trial::new(&row, &input.mock_data, given);
+    let mut trial = Trial::new(&row, &input.mock_data, given, cx.now());
     for step in steps {
         if !trial.step(cx, step)? {
             break;
@@ -306,7 +307,7 @@ fn for_real(cx: &mut Cx<'_, '_>, row: &AgentRow, input: &TestAgent, given: Value
 
 /// Mock data for what is no step would have no effect, so it is refused.
 fn check_mocks(steps: &[Step], mocks: &Map<String, Value>) -> Result<()> {
-    for name in mocks.keys().filter(|name| *name != "input") {
+    for name in mocks.keys().filter(|name| !matches!(name.as_str(), "input" | "last")) {
         if !steps.iter().any(|step| step.id == *name || step.does == *name) {
             let known: Vec<&str> = steps.iter().map(|step| step.id.as_str()).collect();
             return Err(Error::invalid("mockData", format!("{name:?} is no step and no operation of it; steps are {}", known.join(", "))));
@@ -341,11 +342,12 @@ struct Trial<'t> {
 }
 
 impl<'t> Trial<'t> {
-    fn new(row: &AgentRow, mocks: &'t Map<String, Value>, given: Value) -> Self {
+    fn new(row: &AgentRow, mocks: &'t Map<String, Value>, given: Value, now: i64) -> Self {
         let mut scope = Scope::default();
         scope.put("params", Value::Object(row.definition.params.clone()));
         scope.put("input", given);
-        scope.put("run", json!({ "id": "test", "agent": row.agent }));
+        scope.put("last", mocks.get("last").cloned().unwrap_or(Value::Null));
+        scope.put("run", run::told("test", &row.agent, now));
         Self {
             who: Requester::agent(row.agent.clone(), true),
             scope,
@@ -368,7 +370,7 @@ impl<'t> Trial<'t> {
         let goes_on = match came {
             Ok(value) => {
                 self.scope.put_step(&step.id, value);
-                true
+                step.does != step::STOP || tried.state == "left_out"
             }
             Err(why) => {
                 let missing =
@@ -402,8 +404,7 @@ impl<'t> Trial<'t> {
         };
         let mut came = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let mut own = scope.with_item(item);
-            own.put("index", Value::from(index));
+            let own = scope.with_numbered(item, index);
             match self.once(cx, step, &own, tried)? {
                 Ok(value) => came.push(value),
                 Err(why) if step.on_error == OnError::GoOn => came.push(json!({ "error": why })),
@@ -414,9 +415,8 @@ impl<'t> Trial<'t> {
     }
 
     fn once(&mut self, cx: &mut Cx<'_, '_>, step: &Step, scope: &Scope, tried: &mut Tried) -> Result<std::result::Result<Value, String>> {
-        let with = match value::render(&Value::Object(step.with.clone()), scope) {
-            Ok(Value::Object(with)) => with,
-            Ok(_) => Map::new(),
+        let with = match step.given(scope) {
+            Ok(with) => with,
             Err(why) => return Ok(Err(why)),
         };
         tried.times += 1;

@@ -1,26 +1,29 @@
 //! Values that pass between steps: `{{path}}` in what a step is given stands for one. Nothing is evaluated, only looked up, and what
 //! is looked up is never looked at again for further paths.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 /// How much a filled-in value may hold, as JSON.
 const FILLED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What paths can name.
+/// What paths can name. What all items of a loop have in common is shared among them: there may be thousands.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    fields: Map<String, Value>,
+    common: Arc<Map<String, Value>>,
+    of_item: Map<String, Value>,
 }
 
 impl Scope {
     /// Puts a value under a name.
     pub fn put(&mut self, name: &str, value: Value) {
-        self.fields.insert(name.to_owned(), value);
+        Arc::make_mut(&mut self.common).insert(name.to_owned(), value);
     }
 
     /// Puts what came of a step where later ones find it.
     pub fn put_step(&mut self, id: &str, value: Value) {
-        let steps = self.fields.entry("steps").or_insert_with(|| Value::Object(Map::new()));
+        let steps = Arc::make_mut(&mut self.common).entry("steps").or_insert_with(|| Value::Object(Map::new()));
         if let Some(steps) = steps.as_object_mut() {
             steps.insert(id.to_owned(), value);
         }
@@ -29,9 +32,22 @@ impl Scope {
     /// The same for one item of a loop.
     #[must_use]
     pub fn with_item(&self, item: &Value) -> Self {
-        let mut own = self.clone();
-        own.put("item", item.clone());
+        let mut of_item = self.of_item.clone();
+        of_item.insert("item".to_owned(), item.clone());
+        Self { common: Arc::clone(&self.common), of_item }
+    }
+
+    /// The same for one item of a loop, with its number.
+    #[must_use]
+    pub fn with_numbered(&self, item: &Value, index: usize) -> Self {
+        let mut own = self.with_item(item);
+        own.of_item.insert("index".to_owned(), Value::from(index));
         own
+    }
+
+    fn find(&self, path: &str) -> Option<&Value> {
+        let (root, rest) = path.split_once('.').unwrap_or((path, ""));
+        at(self.of_item.get(root).or_else(|| self.common.get(root))?, rest)
     }
 }
 
@@ -57,17 +73,12 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
     Ok(parts)
 }
 
-/// All paths that a value names. A condition within names those of its items later.
+/// All paths that a value names.
 pub(super) fn paths(value: &Value) -> Result<Vec<String>, String> {
     match value {
         Value::String(text) => Ok(parts(text)?.into_iter().filter_map(|part| if let Part::Path(path) = part { Some(path.to_owned()) } else { None }).collect()),
         Value::Array(items) => items.iter().map(paths).collect::<Result<Vec<_>, _>>().map(|all| all.concat()),
-        Value::Object(fields) => {
-            let is_condition = fields.contains_key("is") && fields.contains_key("value");
-            let all = fields.values().map(paths).collect::<Result<Vec<_>, _>>()?.concat();
-            let of_items = |path: &String| is_condition && (path == "item" || path.starts_with("item."));
-            Ok(all.into_iter().filter(|path| !of_items(path)).collect())
-        }
+        Value::Object(fields) => fields.values().map(paths).collect::<Result<Vec<_>, _>>().map(|all| all.concat()),
         _ => Ok(Vec::new()),
     }
 }
@@ -109,8 +120,6 @@ fn fill(value: &Value, scope: &Scope, room: &mut usize) -> Result<Value, String>
             found
         }
         Value::Array(items) => Value::Array(items.iter().map(|item| fill(item, scope, room)).collect::<Result<_, _>>()?),
-        // A condition on items is filled in for each of them.
-        Value::Object(fields) if fields.contains_key("is") && names_item(value) => value.clone(),
         Value::Object(fields) => {
             Value::Object(fields.iter().map(|(name, inner)| Ok((name.clone(), fill(inner, scope, room)?))).collect::<Result<_, String>>()?)
         }
@@ -118,27 +127,16 @@ fn fill(value: &Value, scope: &Scope, room: &mut usize) -> Result<Value, String>
     })
 }
 
-fn names_item(value: &Value) -> bool {
-    let named = |text: &str| parts(text).is_ok_and(|parts| parts.iter().any(|part| matches!(part, Part::Path(path) if path.split('.').next() == Some("item"))));
-    match value {
-        Value::String(text) => named(text),
-        Value::Array(items) => items.iter().any(names_item),
-        Value::Object(fields) => fields.values().any(names_item),
-        _ => false,
-    }
-}
-
 fn fill_text(text: &str, scope: &Scope) -> Result<Value, String> {
     let parts = parts(text)?;
-    let root = Value::Object(scope.fields.clone());
     if let [Part::Path(path)] = parts.as_slice() {
-        return Ok(at(&root, path).cloned().unwrap_or(Value::Null));
+        return Ok(scope.find(path).cloned().unwrap_or(Value::Null));
     }
     let mut out = String::with_capacity(text.len());
     for part in parts {
         match part {
             Part::Plain(plain) => out.push_str(plain),
-            Part::Path(path) => out.push_str(&at(&root, path).map(to_text).unwrap_or_default()),
+            Part::Path(path) => out.push_str(&scope.find(path).map(to_text).unwrap_or_default()),
         }
         if out.len() > FILLED_BYTES_MAX {
             return Err("what it is given grows beyond 4 MiB".to_owned());

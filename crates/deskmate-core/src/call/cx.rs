@@ -5,6 +5,7 @@ use std::sync::Arc;
 use deskmate_db::Tx;
 
 use super::actor::{Actor, Signed, Surface};
+use crate::agents::template;
 use crate::compliance::Library;
 use crate::policy::{self, Cache, Rulebook};
 use crate::record::{Event, Keyring};
@@ -25,6 +26,8 @@ pub struct Cx<'t, 'c> {
     pub(crate) safe: Safe,
     /// The frameworks that agents can be checked against.
     pub(crate) frameworks: Library,
+    /// The templates that agents can be made from.
+    pub(crate) templates: template::Library,
     /// The rulebook that was used last.
     pub(crate) rulebooks: Cache,
     /// The rulebook in force, once this call asked for it.
@@ -41,7 +44,21 @@ impl<'t, 'c> Cx<'t, 'c> {
     /// A context over an open transaction. The whole call happens at one moment.
     pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>, safe: Safe, rulebooks: Cache) -> Self {
         let now = world.now();
-        Self { tx, actor, surface, keys, safe, rulebooks, frameworks: Library::default(), rulebook: None, signed: None, decision: None, world, now }
+        Self {
+            tx,
+            actor,
+            surface,
+            keys,
+            safe,
+            rulebooks,
+            frameworks: Library::default(),
+            templates: template::Library::default(),
+            rulebook: None,
+            signed: None,
+            decision: None,
+            world,
+            now,
+        }
     }
 
     /// The moment of the call: microseconds since 1970 in UTC.

@@ -44,6 +44,8 @@ pub struct Answer {
     pub actor: Actor,
     /// What the desk answered to the act that the call intends, if it intends one.
     pub decision: Option<policy::Mode>,
+    /// Whether it is the answer that an earlier call under the same key got: what that began is not begun again.
+    pub again: bool,
 }
 
 /// The things outside the desk that are away now, by name. Whoever speaks to them keeps this current.
@@ -100,6 +102,8 @@ pub struct Desk {
     pub rulebooks: Cache,
     /// The frameworks that agents can be checked against.
     pub frameworks: Library,
+    /// The templates that agents can be made from.
+    pub templates: crate::agents::template::Library,
     /// Who looks at what is outside.
     pub hands: Arc<dyn Hands>,
 }
@@ -175,6 +179,7 @@ impl Desk {
     pub fn cx<'t, 'c>(&self, tx: &'t mut Tx<'c>, actor: Actor, surface: Surface) -> Cx<'t, 'c> {
         let mut cx = Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.safe.clone(), self.rulebooks.clone());
         cx.frameworks = self.frameworks.clone();
+        cx.templates = self.templates.clone();
         cx
     }
 
@@ -232,19 +237,19 @@ impl Desk {
         let key = if op.takes_key() { Key::take(&mut input)? } else { None };
         if effect == Effect::Read {
             let outcome = op.run(&mut cx, input, prepared)?;
-            return Ok(Answer { outcome, actor: cx.actor, decision: cx.decision });
+            return Ok(Answer { outcome, actor: cx.actor, decision: cx.decision, again: false });
         }
         let name = op.full_name();
         if let Some(key) = &key
             && let Some(answer) = key.answered(&mut cx, &name)?
         {
             // What was decided then is not decided again.
-            return Ok(Answer { outcome: Outcome::Done(answer), actor: cx.actor, decision: None });
+            return Ok(Answer { outcome: Outcome::Done(answer), actor: cx.actor, decision: None, again: true });
         }
         let approved = match agents::pass(&mut cx, op, &input, key.as_ref().map(Key::text))? {
             Passage::Free(approved) => approved,
-            Passage::Refused(said) => return Ok(Answer { outcome: Outcome::Done(said), actor: cx.actor, decision: cx.decision }),
-            Passage::Waits(said) => return Ok(Answer { outcome: Outcome::NotYet(said), actor: cx.actor, decision: cx.decision }),
+            Passage::Refused(said) => return Ok(Answer { outcome: Outcome::Done(said), actor: cx.actor, decision: cx.decision, again: false }),
+            Passage::Waits(said) => return Ok(Answer { outcome: Outcome::NotYet(said), actor: cx.actor, decision: cx.decision, again: false }),
         };
         let before = cx.tx.staged();
         let outcome = op.run(&mut cx, input, prepared)?;
@@ -260,7 +265,7 @@ impl Desk {
                 key.keep(&mut cx, &name, &op.keepable(answer))?;
             }
         }
-        Ok(Answer { outcome, actor: cx.actor, decision: cx.decision })
+        Ok(Answer { outcome, actor: cx.actor, decision: cx.decision, again: false })
     }
 }
 

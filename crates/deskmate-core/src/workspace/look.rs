@@ -274,6 +274,8 @@ pub(super) struct Files {
 pub(super) struct EntryOut {
     /// Where, as other operations take it.
     path: String,
+    /// Its name in its folder.
+    name: String,
     /// `file`, `folder`, `link` or `other`.
     kind: String,
     /// Whether it is a folder.
@@ -287,7 +289,8 @@ pub(super) struct EntryOut {
 impl EntryOut {
     fn new(root: &str, entry: FoundEntry) -> Self {
         let is_dir = entry.kind == "folder";
-        Self { path: join(root, &entry.path), kind: entry.kind, is_dir, size: entry.size, mtime: format_time(entry.mtime) }
+        let name = entry.path.rsplit('/').next().unwrap_or_default().to_owned();
+        Self { path: join(root, &entry.path), name, kind: entry.kind, is_dir, size: entry.size, mtime: format_time(entry.mtime) }
     }
 }
 

@@ -43,7 +43,7 @@ impl Client {
         Self { resolver: Box::new(System), reaching: Vec::new(), tls: OnceLock::new() }
     }
 
-    /// A client that reaches these addresses, too. It is for tests, which serve their pages themselves.
+    /// A client that reaches these addresses, too: for whoever has checked them, and for tests, which serve their pages themselves.
     pub fn reaching(addresses: Vec<SocketAddr>) -> Self {
         Self { reaching: addresses, ..Self::new() }
     }

@@ -7,6 +7,7 @@ mod compliance;
 #[cfg(feature = "conformance")]
 mod conformance;
 mod connect;
+mod connector;
 mod doctor;
 mod front;
 mod gateway;
@@ -113,6 +114,9 @@ enum Command {
     /// Put other MCP servers behind the desk
     #[command(subcommand)]
     Gateway(gateway::GatewayCommand),
+    /// Serve one of the desk's own connectors on standard input and output: what a mount starts
+    #[command(subcommand)]
+    Connector(connector::ConnectorCommand),
     /// Keep the passwords and keys that this desk needs to reach other programs
     #[command(subcommand)]
     Secret(secret::SecretCommand),
@@ -189,6 +193,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Person(command) => identity::person(&global, command),
         Command::Token(command) => identity::token(&global, command),
         Command::Gateway(command) => gateway::run(&global, command),
+        Command::Connector(command) => connector::run(&global, &command),
         Command::Secret(command) => secret::run(&global, command),
         Command::Notify(command) => notify::run(&global, command),
         Command::Trust(command) => trust::trust(&global, command),

@@ -26,7 +26,7 @@ use crate::effects::notify::{self, Outlets};
 use crate::home::{Home, Lock};
 use crate::http::{self, Allowed, Bound, Bounds};
 use crate::telemetry::Telemetry;
-use crate::{background, frameworks, keep, mcp, secrets, socket};
+use crate::{background, frameworks, keep, mcp, secrets, socket, templates};
 
 #[derive(Args)]
 pub(super) struct UpArgs {
@@ -111,6 +111,10 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     app.desk.frameworks = frameworks::library(&home);
     for problem in app.desk.frameworks.problems() {
         tracing::error!("a framework was not taken in: {problem}");
+    }
+    app.desk.templates = templates::library(&home);
+    for problem in app.desk.templates.problems() {
+        tracing::error!("a template was not taken in: {problem}");
     }
     let standing = Standing { activity: app.activity.clone(), set_up: activity::set_up(args.separate_user, home.path()), background: args.background };
     if args.separate_user && standing.set_up != "separate user" {

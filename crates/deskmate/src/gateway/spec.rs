@@ -9,6 +9,13 @@ use deskmate_core::{Error, Result, secret};
 use crate::app::App;
 use crate::upstream::{Spec, Transport};
 
+/// The program that is started. The desk's own connectors are this program, wherever it lies.
+fn program(command: &str, args: &[String]) -> String {
+    let is_own = command == "deskmate" && args.first().is_some_and(|word| word == "connector");
+    let own = std::env::current_exe().ok().filter(|_| is_own).and_then(|path| path.into_os_string().into_string().ok());
+    own.unwrap_or_else(|| command.to_owned())
+}
+
 /// A mount that is served, and how it is reached.
 pub(super) async fn of(app: &App, name: &str) -> Result<(Mount, Spec)> {
     let (desk, name) = (app.desk.clone(), name.to_owned());
@@ -26,7 +33,7 @@ pub(super) async fn of(app: &App, name: &str) -> Result<(Mount, Spec)> {
             };
             let transport = match (&mount.command, &mount.url) {
                 (Some(command), _) => Transport::Stdio {
-                    command: command.clone(),
+                    command: program(command, &mount.args),
                     args: mount.args.clone(),
                     env: mount.env.iter().map(|(name, text)| Ok((name.clone(), value(text)?))).collect::<Result<_>>()?,
                     cwd: mount.cwd.as_ref().map(Into::into),

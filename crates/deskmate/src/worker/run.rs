@@ -29,6 +29,9 @@ struct At {
     steps: usize,
     /// How many items of a loop are behind it, and what came of them.
     items: Vec<Value>,
+    /// How often the step that is under way has failed.
+    #[serde(default)]
+    tries: u32,
     /// What came of the steps.
     values: Map<String, Value>,
     /// Calls of operations.
@@ -104,13 +107,20 @@ impl Run<'_> {
                 Err(Stop::Failed(why)) => return Ok(Err(Stop::Failed(format!("{}: {why}", step.id)))),
                 Err(Stop::Asked) => return Ok(Err(Stop::Asked)),
             };
+            let ends = step.does == step::STOP && came.get("stopped").is_some();
             last = came.clone();
             self.at.values.insert(step.id.clone(), came);
             self.at.steps = number + 1;
             self.at.items.clear();
+            let used = step::used_behind(steps, number + 1);
+            self.at.values.retain(|id, _| used.contains(id));
             let percent = u8::try_from((number + 1) * 100 / steps.len().max(1)).unwrap_or(100);
             if let Err(stop) = self.keep(Some(Progress { percent: Some(percent), text: Some(step.id.clone()) })).await? {
                 return Ok(Err(stop));
+            }
+            if ends {
+                self.log(&step.id, &format!("ends here: {}", last.get("text").and_then(Value::as_str).unwrap_or_default()));
+                break;
             }
         }
         Ok(Ok(last))
@@ -142,7 +152,8 @@ impl Run<'_> {
         let mut scope = Scope::default();
         scope.put("params", Value::Object(self.begun.definition.params.clone()));
         scope.put("input", self.begun.input.clone());
-        scope.put("run", json!({ "id": self.begun.run, "agent": self.begun.agent }));
+        scope.put("last", self.begun.last.clone());
+        scope.put("run", agents::told(&self.begun.run, &self.begun.agent, self.begun.started_at));
         for (id, value) in &self.at.values {
             scope.put_step(id, value.clone());
         }
@@ -172,8 +183,7 @@ impl Run<'_> {
             if self.running.is_cancelled() {
                 return Ok(Err(Stop::Asked));
             }
-            let mut own = scope.with_item(item);
-            own.put("index", Value::from(index));
+            let own = scope.with_numbered(item, index);
             match self.once(step, &own, index).await? {
                 Ok(value) => self.at.items.push(value),
                 Err(Stop::Failed(why)) if step.on_error == OnError::GoOn => self.at.items.push(json!({ "error": why })),
@@ -185,9 +195,8 @@ impl Run<'_> {
 
     /// A step for one item, tried again as it says.
     async fn once(&mut self, step: &Step, scope: &Scope, index: usize) -> Result<std::result::Result<Value, Stop>> {
-        let with = match value::render(&Value::Object(step.with.clone()), scope) {
-            Ok(Value::Object(with)) => with,
-            Ok(_) => Map::new(),
+        let with = match step.given(scope) {
+            Ok(with) => with,
             Err(why) => return Ok(Err(Stop::Failed(why))),
         };
         if step::is_built_in(&step.does) {
@@ -198,9 +207,11 @@ impl Run<'_> {
             return Ok(came.map_err(Stop::Failed));
         }
         let mut wait = step.retry.map_or(0, |retry| retry.wait_seconds);
-        for left in (0..=step.retry.map_or(0, |retry| retry.times)).rev() {
+        let times = step.retry.map_or(0, |retry| retry.times);
+        for _ in self.at.tries..=times {
             match self.operation(step, with.clone(), index).await? {
-                Err((Stop::Failed(why), true)) if left > 0 => {
+                Err((Stop::Failed(why), true)) if self.at.tries < times => {
+                    self.at.tries += 1;
                     self.log(&step.id, &format!("is tried again in {wait} s: {why}"));
                     if let Err(stop) = self.keep(None).await? {
                         return Ok(Err(stop));
@@ -208,7 +219,10 @@ impl Run<'_> {
                     tokio::time::sleep(Duration::from_secs(u64::from(wait))).await;
                     wait = wait.saturating_mul(2).min(3_600);
                 }
-                done => return Ok(done.map_err(|(stop, _)| stop)),
+                done => {
+                    self.at.tries = 0;
+                    return Ok(done.map_err(|(stop, _)| stop));
+                }
             }
         }
         Ok(Err(Stop::Failed("it was tried in vain".to_owned())))
@@ -222,7 +236,9 @@ impl Run<'_> {
 
     /// Calls an operation as the agent, and waits for what it begins. The error says whether trying again can help.
     async fn operation(&mut self, step: &Step, mut with: Map<String, Value>, index: usize) -> Result<std::result::Result<Value, (Stop, bool)>> {
-        let key = format!("run:{}:{}:{index}", self.begun.run, step.id);
+        // What failed for certain is asked for anew; what was under way is asked for under the key that it had.
+        let again = if self.at.tries == 0 { String::new() } else { format!(":{}", self.at.tries) };
+        let key = format!("run:{}:{}:{index}{again}", self.begun.run, step.id);
         let app = &self.running.app;
         let takes_key = app.desk.registry.get(&step.does).is_some_and(|op| op.input().pointer("/properties/idempotency_key").is_some());
         if takes_key {
@@ -267,25 +283,42 @@ impl Run<'_> {
                         () = self.asked_to_stop() => return Ok(Err((Stop::Asked, false))),
                     }
                 }
+                // Nor is what only waits: a person may take days.
+                Answered::NotYet(_) if only_waits => self.at.calls = self.at.calls.saturating_sub(1),
                 Answered::NotYet(_) => {}
                 Answered::Done(said) if said.get("refused_by_policy") == Some(&Value::Bool(true)) => {
                     let why = said.get("message").and_then(Value::as_str).unwrap_or_default();
                     return Ok(Err((Stop::Failed(format!("policy forbids it: {why}")), false)));
                 }
-                Answered::Done(said) if said.get("state") == Some(&Value::from("held")) && said.get("call_id").is_some() => {
+                Answered::Done(said) if said.get("call_id").is_some() && matches!(state_of(&said), "held" | "passed") => {
                     "gateway_result".clone_into(&mut operation);
                     input = json!({ "call_id": said.get("call_id") });
                 }
                 Answered::Done(said) => {
                     self.at.worked += u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    let refused = said.get("state").and_then(Value::as_str).is_some_and(|state| matches!(state, "denied" | "rejected"));
-                    return Ok(if refused && operation.starts_with("gateway_") {
-                        Err((Stop::Failed(format!("it was not done: {said}")), false))
-                    } else {
-                        Ok(said)
-                    });
+                    return Ok(if operation.starts_with("gateway_") { answered(said) } else { Ok(said) });
                 }
             }
         }
+    }
+}
+
+fn state_of(said: &Value) -> &str {
+    said.get("state").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What came of a call of a mounted tool: only what was done, and came back, is what the step gives. Trying again can help only where
+/// it is known that nothing was done.
+fn answered(said: Value) -> std::result::Result<Value, (Stop, bool)> {
+    let says = said.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = said.pointer("/result/content/0/text").and_then(Value::as_str).unwrap_or_default();
+    let failed = |why: String, again: bool| Err((Stop::Failed(why), again));
+    match state_of(&said) {
+        "done" if said.get("result").is_some() => Ok(said),
+        "done" => failed("it was done, and what came back was lost with the server that asked for it".to_owned(), false),
+        "failed" => failed(if text.is_empty() { says } else { text.to_owned() }, true),
+        "ambiguous" => failed(format!("{says}; it is not tried again"), false),
+        "denied" | "rejected" => failed(format!("it was not done: {says}"), false),
+        _ => Ok(said),
     }
 }

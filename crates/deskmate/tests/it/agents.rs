@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk, until};
+use crate::gateway;
 use crate::workspace::{ask, person};
 
 /// An agent's client with the tools of agents and of the bridge.
@@ -182,6 +183,29 @@ fn however_often_the_server_dies_a_run_does_each_step_once() {
         told.extend(found);
     }
     assert_eq!((told.len(), told.last().map(String::as_str)), (201, Some("that was all")));
+}
+
+#[test]
+fn a_call_of_a_mounted_tool_that_was_under_way_is_not_made_twice() {
+    let (desk, folder, token) = gateway::desk();
+    let mut code = client(&desk, &token);
+    let call = |tool: &str| json!([{ "id": "call", "do": "gateway_call", "retry": { "times": 1, "wait_seconds": 0 }, "with": { "mount": "notes", "tool": tool, "arguments": { "seconds": 20 } } }]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Calls", "steps": call("slow"), "policies": [] }));
+    let run = started(&desk, &id, Value::Null);
+    let made = |tool: &str| gateway::done(&folder).iter().filter(|call| call["tool"] == tool).count();
+    until("the call is under way", || (made("slow") == 1).then_some(()));
+    drop(code);
+    desk.kill_server();
+    desk.up();
+    let mut code = client(&desk, &token);
+    let seen = ended(&mut code, &run);
+    assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("not tried again"), "{seen}");
+    assert_eq!(made("slow"), 1);
+    // What says that it failed did nothing, and is tried again.
+    let id = deployed(&desk, &mut code, json!({ "description": "Fails", "steps": call("fail"), "policies": [] }));
+    let seen = ended(&mut code, &started(&desk, &id, Value::Null));
+    assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("it is broken"), "{seen}");
+    assert_eq!(made("fail"), 2);
 }
 
 #[test]

@@ -736,13 +736,13 @@ impl Reading<'_> {
                 }
             };
             for step in &sketch.steps {
-                add(template.steps.get(&step.kind), format!("{} ({})", step.kind, step.words));
+                add(template.like.steps.get(&step.kind), format!("{} ({})", step.kind, step.words));
             }
             if let Some(source) = &sketch.source {
-                add(template.sources.get(&source.kind), format!("source {}", source.kind));
+                add(template.like.sources.get(&source.kind), format!("source {}", source.kind));
             }
             for word in &words {
-                add(template.words.get(*word), format!("\"{word}\""));
+                add(template.like.words.get(*word), format!("\"{word}\""));
             }
             if score > 0 {
                 matches.push(Match { id: template.id.clone(), score, share: 0.0, why });

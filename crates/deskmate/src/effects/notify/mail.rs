@@ -20,7 +20,7 @@ use crate::config::{MailServer, MailTls};
 const STEP: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(25);
 
-type Sender = AsyncSmtpTransport<Tokio1Executor>;
+pub(crate) type Sender = AsyncSmtpTransport<Tokio1Executor>;
 
 /// Sends a mail; answers its id.
 pub(super) async fn send(server: &MailServer, password: Option<Zeroizing<String>>, to: &str, mail: &Mail) -> Result<Option<String>, Refused> {
@@ -84,7 +84,7 @@ fn message(server: &MailServer, to: &str, mail: &Mail) -> Result<Message, Refuse
     built.map_err(|error| Refused::Never(format!("the mail cannot be written: {error}")))
 }
 
-async fn sender(server: &MailServer, password: Option<Zeroizing<String>>) -> Result<Sender, Refused> {
+pub(crate) async fn sender(server: &MailServer, password: Option<Zeroizing<String>>) -> Result<Sender, Refused> {
     let (host, tls) = match server.tls {
         MailTls::None => (local(server).await?, Tls::None),
         MailTls::Starttls => (server.host.clone(), Tls::Required(parameters(server)?)),
@@ -129,7 +129,7 @@ fn parameters(server: &MailServer) -> Result<TlsParameters, Refused> {
 }
 
 /// What went wrong, in our words.
-fn refused(error: &lettre::transport::smtp::Error) -> Refused {
+pub(crate) fn refused(error: &lettre::transport::smtp::Error) -> Refused {
     if let Some(code) = error.status() {
         let told = format!("the mail server answered {code}");
         return if error.is_permanent() { Refused::Never(told) } else { Refused::Other(told) };

@@ -2,7 +2,7 @@
 //! deliver them are in the worker; nobody who decides ever waits for one.
 
 pub(crate) mod desktop;
-mod mail;
+pub(crate) mod mail;
 mod service;
 pub(crate) mod webhook;
 
