@@ -1,6 +1,7 @@
 //! Measures a desk. Build the server first: `cargo build --release -p deskmate`, then for example
 //! `cargo run --release -p bench -- load --clients 64 --seconds 10`.
 
+mod agents;
 mod bridge;
 mod fill;
 mod floor;
@@ -91,6 +92,8 @@ enum Command {
     },
     /// Scanning, hashing, planning and moving files
     Workspace(workspace::Args),
+    /// Agents that the desk runs: starting, making, asking, looking back, waiting and beginning together
+    Agents(agents::Args),
     /// Everything, as a table
     All {
         #[arg(long, default_value_t = 1_000_000)]
@@ -177,6 +180,7 @@ fn main() {
             println!("doing {} moves: {:.0}/s", found.execute.1, found.execute.0);
             println!("resident memory: {} kB before, at most {} kB", found.memory.0, found.memory.1);
         }
+        Command::Agents(args) => agents::run(program, &args),
         Command::All { messages, seconds, database_url, home } => {
             let temporary = tempfile::tempdir().expect("a temporary directory");
             let home = home.unwrap_or_else(|| temporary.path().to_owned());

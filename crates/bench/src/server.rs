@@ -36,6 +36,15 @@ impl Server {
         }
     }
 
+    /// The processor time that it has used so far, in user and system mode.
+    pub fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("the server runs");
+        // The name of the program stands in brackets and may hold spaces; times follow it, in hundredths of a second.
+        let after = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>()).expect("a line of figures");
+        let ticks: u64 = after[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("a number")).sum();
+        Duration::from_millis(ticks * 10)
+    }
+
     /// Resident memory in kilobytes.
     pub fn rss_kb(&self) -> u64 {
         rss_kb(self.child.id())
