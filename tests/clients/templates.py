@@ -46,9 +46,9 @@ def mount(desk, name, *words, env=(), verbs=()):
     return json.loads(desk.run("gateway", "add", name, *more, *words, stdin=PASSPHRASE + "\n"))
 
 
-def make(desk, template, **params):
-    """Makes an agent from a template and deploys it."""
-    made = owner(desk, "agents_create_agent", template=template, params=params, schedule="")
+def make(desk, template, bare=False, **params):
+    """Makes an agent from a template and deploys it; a bare one without the policies that go with it."""
+    made = owner(desk, "agents_create_agent", template=template, params=params, schedule="", **({"policies": []} if bare else {}))
     assert made["needs"] == [], made["needs"]
     done = owner(desk, "agents_deploy_agent", agentId=made["agentId"])
     assert done["deployed"], {name: value for name, value in done.items() if name != "agent"}
@@ -243,9 +243,10 @@ def database_analyst(desk, notes, token):
     check("| North | 12" in messages(desk, token)[0], "database-analyst: SQLite is asked, and what it says is told")
     result, _ = done(desk, name)
     check(result["stopped"], "database-analyst: the same figures are not told twice")
-    bad = make(desk, "database-analyst", sql="delete from sale returning region", to="code")
-    seen, _ = run(desk, bad)
-    check(seen["state"] == "failed" and "nothing can be changed" in seen["error"], f"database-analyst: nothing is changed: {seen.get('error')}")
+    seen, _ = run(desk, make(desk, "database-analyst", sql="delete from sale returning region", to="code"))
+    check(seen["state"] == "failed" and "data-deletion" in seen["error"], "database-analyst: its policies forbid to change anything")
+    seen, _ = run(desk, make(desk, "database-analyst", bare=True, sql="delete from sale returning region", to="code"))
+    check(seen["state"] == "failed" and "nothing can be changed" in seen["error"], f"database-analyst: and the connector cannot: {seen.get('error')}")
     server = os.environ.get("DESKMATE_TEST_PG", "skip")
     if server == "skip":
         print("SKIPPED: PostgreSQL is not there (scripts/with-postgres)")
@@ -258,7 +259,7 @@ def database_analyst(desk, notes, token):
     check("| East | 7 |" in messages(desk, token)[0], "database-analyst: so is PostgreSQL")
     for bad in ("delete from template_sale returning region", "select 1; drop table template_sale", "select nextval('nowhere')", "select pg_sleep(30)",
                 "select 1) asked; drop table template_sale; --"):
-        seen, _ = run(desk, make(desk, "database-analyst", mount="pg", sql=bad, to="code"))
+        seen, _ = run(desk, make(desk, "database-analyst", bare=True, mount="pg", sql=bad, to="code"))
         assert seen["state"] == "failed", f"{bad}: {seen}"
     check(psql(server, "select count(*) from template_sale").strip() == "1", "database-analyst: which cannot be changed or kept busy either")
 
