@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use deskmate_core::call::{Call, Credential, Desk, Outcome, Registry, Surface};
 use deskmate_core::record::{Keyring, Sealer, SigningKey};
+use deskmate_core::secret::{Key, Safe};
 use deskmate_core::{MIGRATIONS, World};
 use deskmate_db::{Db, Error, Kind, Options, Seal, Tx};
 use serde_json::{Value, json};
@@ -52,11 +53,12 @@ pub fn open(home: &Path) -> Desk {
         registry: Arc::new(Registry::new()),
         world: Arc::new(Machine),
         keys,
-        safe: deskmate_core::secret::Safe::default(),
+        safe: Safe::new(Key::parse(&Key::generate(&[8; 32])).expect("a key")),
         away: deskmate_core::call::Away::default(),
         open_allowed: true,
         rulebooks: deskmate_core::policy::Cache::default(),
         frameworks: deskmate_core::compliance::Library::default(),
+        templates: deskmate_core::agents::template::Library::default(),
         hands: Arc::new(deskmate_core::call::NoHands),
     }
 }

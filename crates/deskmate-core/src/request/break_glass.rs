@@ -109,7 +109,10 @@ pub(super) fn break_glass(cx: &mut Cx<'_, '_>, input: Break) -> Result<Broken> {
     let marked = |event: Event| event.fact("break_glass", true).fact("passed_over", passed_over.as_slice());
     known.step(cx, APPROVED, State::Approved, |event| marked(vote(event)).fact("approvals", so_far).payload(json!({ "reason": reason })))?;
     // A loud event of its own, beside the approval: messages and reports look for it.
-    let told = about(USED, &known.request, &ToldTexts::default())?.fact("by", cx.actor.id.as_str()).fact("approvals", so_far).fact("passed_over", passed_over.as_slice());
+    let told = about(USED, &known.request, &ToldTexts::default())?
+        .fact("by", cx.actor.id.as_str())
+        .fact("approvals", so_far)
+        .fact("passed_over", passed_over.as_slice());
     let everybody: Vec<String> = passed_over.iter().cloned().chain([known.request.requester.id.clone()]).collect();
     cx.emit(told.payload(json!({ "reason": reason })).audience(everybody))?;
     outcome::approved(cx, &known.request, reason.as_deref(), &Further::default())?;

@@ -85,7 +85,9 @@ pub(super) fn keep(cx: &mut Cx<'_, '_>, input: Keep) -> Result<Kept> {
     let person = cx.actor.id.clone();
     let others: i64 = cx.tx.one("select count(*) from kept_filter where person = $1 and name <> $2", args![person, input.name])?.get(0)?;
     if others >= KEPT_FILTERS_MAX {
-        return Err(Error::invalid("name", format!("would be one too many: at most {KEPT_FILTERS_MAX} filters are kept")).hint("forget one with desk_filter_forget"));
+        return Err(
+            Error::invalid("name", format!("would be one too many: at most {KEPT_FILTERS_MAX} filters are kept")).hint("forget one with desk_filter_forget")
+        );
     }
     let now = cx.now();
     cx.tx.execute(

@@ -1,10 +1,10 @@
 //! The list: its order, filters and pages, and the way the engines walk for it.
 
-use deskmate_core::{Code, MIGRATIONS};
 use deskmate_core::call::Surface;
 use deskmate_core::policy::{Decision, Mode};
 use deskmate_core::record::SEALED_OF_REQUEST;
 use deskmate_core::request::{self, INDEXED, INDEXED_PENDING, New, Priority, RequestKind};
+use deskmate_core::{Code, MIGRATIONS};
 use deskmate_db::{Engine, Param, Result};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both, plan};
