@@ -61,7 +61,7 @@ mod tests {
     fn good_files_are_taken_in_and_bad_ones_named() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().to_owned());
-        assert_eq!(library(&home).all().len(), 8);
+        assert_eq!(library(&home).all().count(), 8);
         std::fs::create_dir(home.frameworks()).unwrap();
         let good = "id: HOUSE\ntitle: House rules\nedition: '1'\ncannot: []\ncontrols:\n  - { id: H1, title: t, asks: a, cannot: All of it. }\n";
         std::fs::write(home.frameworks().join("house.yaml"), good).unwrap();

@@ -316,35 +316,30 @@ pub fn built_in_texts() -> &'static [&'static str] {
     &BUILT_IN
 }
 
-/// All frameworks that a desk knows: those that are built in, and its own. Cheap to clone.
-#[derive(Clone, Debug)]
+/// All frameworks that a desk knows: those that are built in, and its own. Every call holds one: cheap to make and to clone, and
+/// nothing is read before somebody asks for a framework.
+#[derive(Clone, Debug, Default)]
 pub struct Library {
-    frameworks: Arc<Vec<Framework>>,
+    own: Arc<Vec<Framework>>,
     problems: Arc<Vec<String>>,
-}
-
-impl Default for Library {
-    fn default() -> Self {
-        Self { frameworks: Arc::new(SHIPPED.clone()), problems: Arc::default() }
-    }
 }
 
 impl Library {
     /// Adds a desk's own frameworks. One with the name of another stands in its place, so that controls can be added to what is built in.
     #[must_use]
     pub fn with(&self, own: impl IntoIterator<Item = Framework>) -> Self {
-        let mut frameworks = (*self.frameworks).clone();
+        let mut all = (*self.own).clone();
         for framework in own {
-            frameworks.retain(|known| !known.id.eq_ignore_ascii_case(&framework.id));
-            frameworks.push(framework);
+            all.retain(|known| !known.id.eq_ignore_ascii_case(&framework.id));
+            all.push(framework);
         }
-        Self { frameworks: Arc::new(frameworks), problems: Arc::clone(&self.problems) }
+        Self { own: Arc::new(all), problems: Arc::clone(&self.problems) }
     }
 
     /// Says what is wrong with files that could not be taken in, each with its name: a framework that is missing says so itself.
     #[must_use]
     pub fn without(&self, problems: Vec<String>) -> Self {
-        Self { frameworks: Arc::clone(&self.frameworks), problems: Arc::new(problems) }
+        Self { own: Arc::clone(&self.own), problems: Arc::new(problems) }
     }
 
     /// What is wrong with files that could not be taken in.
@@ -353,14 +348,15 @@ impl Library {
     }
 
     /// All of them.
-    pub fn all(&self) -> &[Framework] {
-        &self.frameworks
+    pub fn all(&self) -> impl Iterator<Item = &Framework> {
+        let replaced = |shipped: &&Framework| self.own.iter().any(|own| own.id.eq_ignore_ascii_case(&shipped.id));
+        SHIPPED.iter().filter(move |shipped| !replaced(shipped)).chain(self.own.iter())
     }
 
     /// One by its name.
     pub fn find(&self, id: &str) -> Result<Framework> {
-        let found = self.frameworks.iter().find(|framework| framework.id.eq_ignore_ascii_case(id));
-        let names: Vec<&str> = self.frameworks.iter().map(|framework| framework.id.as_str()).collect();
+        let found = self.all().find(|framework| framework.id.eq_ignore_ascii_case(id));
+        let names: Vec<&str> = self.all().map(|framework| framework.id.as_str()).collect();
         found.cloned().ok_or_else(|| {
             let error = Error::invalid("framework", format!("there is none called {id:?}; there are {}", names.join(", ")));
             if self.problems.is_empty() { error } else { error.hint(format!("these files could not be taken in: {}", self.problems.join("; "))) }
@@ -377,7 +373,7 @@ mod tests {
         for text in built_in_texts() {
             Framework::read(text).unwrap();
         }
-        assert_eq!(Library::default().all().len(), BUILT_IN.len());
+        assert_eq!(Library::default().all().count(), BUILT_IN.len());
     }
 
     #[test]

@@ -126,7 +126,7 @@ struct ControlName {
 #[expect(clippy::unnecessary_wraps, reason = "an operation answers so")]
 pub(super) fn list(cx: &mut Cx<'_, '_>, _: ListFrameworks) -> Result<Frameworks> {
     let control = |control: &super::Control| ControlName { id: control.id.clone(), title: control.title.clone(), checks: control.checks.len() };
-    let frameworks = cx.frameworks.all().iter().map(|framework| FrameworkOut {
+    let frameworks = cx.frameworks.all().map(|framework| FrameworkOut {
         id: framework.id.clone(),
         title: framework.title.clone(),
         edition: framework.edition.clone(),
