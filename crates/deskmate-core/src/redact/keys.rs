@@ -253,8 +253,19 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
+/// Every name with a class has one of these in it. Most names have none, and are not taken apart.
+const STEMS: &[&str] = &["cookie", "pass", "pwd", "pin", "token", "secret", "key", "credential", "auth", "jwt", "bearer", "otp", "sess", "sid"];
+
+fn has_stem(name: &str) -> bool {
+    let begins = |rest: &[u8], stem: &str| rest.get(..stem.len()).is_some_and(|head| head.eq_ignore_ascii_case(stem.as_bytes()));
+    (0..name.len()).any(|at| name.as_bytes().get(at..).is_some_and(|rest| STEMS.iter().any(|stem| begins(rest, stem))))
+}
+
 /// Which kind of secret something with this name holds, if any.
 pub(super) fn class_of(name: &str) -> Option<Class> {
+    if !has_stem(name) {
+        return None;
+    }
     let words = words(name);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let last = *words.last()?;
@@ -471,6 +482,14 @@ mod tests {
         for name in others {
             assert_eq!(class_of(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn every_word_that_makes_a_class_has_a_stem() {
+        for word in [PASSWORDS, TOKENS, WHOLE, &["pass", "pin", "key", "tokens", "cookie", "cookies"]].concat() {
+            assert!(has_stem(&word.to_uppercase()), "{word}");
+        }
+        assert!(!has_stem("amount") && !has_stem("") && !has_stem("ке"));
     }
 
     #[test]

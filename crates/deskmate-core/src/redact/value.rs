@@ -21,9 +21,14 @@ struct Above {
 impl Above {
     /// What a key says, and what is left of it: looking again at what came out must find nothing new.
     fn of(redactor: &Redactor, key: &str, clean: &str) -> Self {
-        let both = [without_marks(key), without_marks(clean)];
-        let personal = both.each_ref().map(|key| personal::announced(key).filter(|kind| redactor.has(*kind)));
-        Self { classes: both.each_ref().map(|key| class_of(key)), personal }
+        let says = |key: &str| {
+            let key = without_marks(key);
+            (class_of(&key), personal::announced(&key).filter(|kind| redactor.has(*kind)))
+        };
+        let (class, personal) = says(key);
+        // Hardly any key has something in it.
+        let (class_left, personal_left) = if key == clean { (None, None) } else { says(clean) };
+        Self { classes: [class, class_left], personal: [personal, personal_left] }
     }
 
     fn is_secret(self, text: &str) -> bool {
@@ -93,11 +98,11 @@ fn unused(key: String, clean: &Map<String, Value>, taken: &mut BTreeMap<String, 
 fn leaf(redactor: &Redactor, text: &str, above: Above, found: &mut Found) -> String {
     let mut within = Found::default();
     let clean = redactor.clean(text, &mut within);
-    let is_mark = Kind::ALL.iter().any(|kind| clean == kind.mark());
+    let is_mark = || Kind::ALL.iter().any(|kind| clean == kind.mark());
     let kind = if above.is_secret(text) { Some(Kind::SecretField) } else { above.personal.into_iter().flatten().find(|kind| personal::fits(*kind, text)) };
     match kind {
         // What its form tells says more than its key.
-        Some(kind) if !is_mark => {
+        Some(kind) if !is_mark() => {
             found.add(kind);
             kind.mark()
         }
