@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use deskmate_db::Engine;
 
+use crate::agents::node::{self, NodeOut};
 use crate::call::{Access, Cx, Mode, Op, Role, Toolset};
 use crate::limits::TITLE_CHARS_MAX;
 use crate::policy::settings::HookMode;
@@ -60,6 +61,12 @@ struct Status {
     warning: Option<&'static str>,
     /// How many events the record has.
     events: u64,
+    /// The node that this server is, if it offers itself for runs of agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    /// The nodes of this desk, there or gone; for people, and for the account of the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<NodeOut>,
 }
 
 /// What a desk says that only observes.
@@ -67,6 +74,7 @@ const OBSERVES: &str = "HOOKS ONLY OBSERVE: what is decided about agents' own to
 
 fn status(cx: &mut Cx<'_, '_>, _: GetStatus) -> Result<Status> {
     let hooks = crate::policy::current(cx)?.settings("").hooks.mode;
+    let tells_more = cx.actor.is_local() || cx.actor.is_person();
     Ok(Status {
         mode: identity::mode(cx.tx)?,
         agents: identity::agent_count(cx.tx)?,
@@ -76,6 +84,8 @@ fn status(cx: &mut Cx<'_, '_>, _: GetStatus) -> Result<Status> {
         hooks,
         warning: (hooks == HookMode::Observe).then_some(OBSERVES),
         events: record::size(cx.tx)?,
+        node: cx.server.name().filter(|_| tells_more).map(str::to_owned),
+        nodes: if tells_more { node::listed(cx)? } else { Vec::new() },
     })
 }
 

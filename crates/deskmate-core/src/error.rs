@@ -69,12 +69,16 @@ pub struct Error {
     /// The id under which the desk's log tells more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incident: Option<String>,
+    /// Whether the store was busy or away, so that it is not what was asked for that failed.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub of_the_store: bool,
 }
 
 impl Error {
     /// An error with a code and a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, field: None, retry_after_ms: None, needs_presence: false, incident: None }
+        Self { code, message: message.into(), hint: None, field: None, retry_after_ms: None, needs_presence: false, incident: None, of_the_store: false }
     }
 
     /// A field of the input is wrong.
@@ -136,15 +140,16 @@ impl From<deskmate_db::Error> for Error {
         let text = error.to_string();
         match error.kind() {
             Kind::Unavailable | Kind::Closed => {
-                Self { retry_after_ms: Some(1_000), ..Self::new(Code::Unavailable, format!("the store cannot be reached: {text}")) }
+                Self { retry_after_ms: Some(1_000), of_the_store: true, ..Self::new(Code::Unavailable, format!("the store cannot be reached: {text}")) }
             }
-            Kind::Unknown | Kind::Newer => Self::new(Code::Unavailable, text),
+            Kind::Unknown => Self { of_the_store: true, ..Self::new(Code::Unavailable, text) },
+            Kind::Newer => Self::new(Code::Unavailable, text),
             Kind::Full => {
                 Self::new(Code::Unavailable, format!("the disk is full, nothing was written: {text}")).hint("free some space; the desk goes on by itself")
             }
             Kind::ReadOnly => Self::new(Code::Unavailable, format!("the store cannot be written: {text}"))
                 .hint("check who owns the data directory and whether it is mounted read-only"),
-            Kind::Busy => Self::limited(format!("the store is busy: {text}"), 200),
+            Kind::Busy => Self { of_the_store: true, ..Self::limited(format!("the store is busy: {text}"), 200) },
             Kind::Corrupt => {
                 Self::new(Code::Internal, format!("the store is damaged: {text}")).hint("stop the desk, run `deskmate audit verify`, and restore a backup")
             }

@@ -256,6 +256,19 @@ pub const AGENT_RUNS_SHOWN: i64 = 10;
 /// What came of a run, as JSON.
 pub const AGENT_RESULT_BYTES_MAX: usize = 256 * 1024;
 
+/// How long a node is there without a sign of life.
+pub const NODE_LEASE: Duration = Duration::from_secs(30);
+/// How long a node that is gone is listed.
+pub const NODE_KEPT: Duration = Duration::from_hours(30 * 24);
+/// For how long what was deployed on servers without a name waits for one of them, before nodes do it.
+pub const NODE_NAMELESS_KEPT: Duration = Duration::from_mins(1);
+/// Labels of a node, and those that runs ask for.
+pub const NODE_LABELS_MAX: usize = 20;
+/// One of them.
+pub const NODE_LABEL_CHARS_MAX: usize = 63;
+/// Places with runs that wait, among which a node looks for those that are for it.
+pub const NODE_PLACES_MAX: usize = 1_000;
+
 /// Bytes of an agent template's text, and files of a desk's own.
 pub const AGENT_TEMPLATE_BYTES_MAX: usize = 64 * 1024;
 /// See [`AGENT_TEMPLATE_BYTES_MAX`].

@@ -26,6 +26,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 24, name: "people: who stands in for whom", sql: include_str!("schema/024_stand_in.sql") },
     Migration { version: 25, name: "requests: what they would do, encrypted", sql: include_str!("schema/025_protection.sql") },
     Migration { version: 26, name: "inbox: filters that people keep", sql: include_str!("schema/026_kept_filter.sql") },
+    Migration { version: 31, name: "nodes: servers that do runs, and where runs are done", sql: include_str!("schema/031_node.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
@@ -94,4 +95,5 @@ pub const TABLES: &[(&str, &str)] = &[
     ("agent_hold", "run, digest"),
     ("agent_test", "id"),
     ("kept_filter", "person, name"),
+    ("node", "name"),
 ];

@@ -1,8 +1,10 @@
 //! A running desk: the store, the operations, and the loops behind them.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use deskmate_core::agents::Server;
 use deskmate_core::call::{Actor, Answer, Away, Call, Credential, Desk, Outcome, Registry, Surface};
 use deskmate_core::desk::STARTED;
 use deskmate_core::limits::WAIT_MAX;
@@ -16,6 +18,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::activity::Activity;
+use crate::config::Node;
 use crate::gateway::Gateway;
 use crate::hands;
 use crate::live::Live;
@@ -52,6 +55,23 @@ pub(crate) struct App {
     pub(crate) gateway: Gateway,
     /// Counts calls that put work into the queue, for the worker to look at once.
     pub(crate) queued: Arc<watch::Sender<u64>>,
+    /// The lease by which this server is there for the others.
+    pub(crate) holding: Holding,
+}
+
+/// The fence of the lease by which a server is there, while it has it. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Holding(Arc<AtomicI64>);
+
+impl Holding {
+    /// Fences are counted from 1.
+    pub(crate) fn get(&self) -> Option<i64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|fence| *fence > 0)
+    }
+
+    pub(crate) fn set(&self, fence: Option<i64>) {
+        self.0.store(fence.unwrap_or(0), Ordering::Relaxed);
+    }
 }
 
 impl App {
@@ -91,6 +111,7 @@ impl App {
             rulebooks: deskmate_core::policy::Cache::default(),
             frameworks: deskmate_core::compliance::Library::default(),
             templates: deskmate_core::agents::template::Library::default(),
+            server: Arc::default(),
             hands: Arc::new(hands.clone()),
         };
         Ok(Self {
@@ -108,7 +129,16 @@ impl App {
             hands,
             gateway: Gateway::default(),
             queued: Arc::default(),
+            holding: Holding::default(),
         })
+    }
+
+    /// Says which server of the desk this is, and whether it offers itself for runs.
+    pub(crate) fn serves_as(&mut self, node: Option<&Node>) -> Result<()> {
+        let id = format!("server-{}-{}", std::process::id(), self.desk.world.opaque_id());
+        let server = Server::new(&id, node.map(|node| node.name.as_str()), node.map_or(&[], |node| &node.labels))?;
+        self.desk.server = Arc::new(server);
+        Ok(())
     }
 
     /// The same desk, watched.

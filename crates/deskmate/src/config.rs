@@ -3,6 +3,7 @@
 
 mod agentos;
 mod coworker;
+mod node;
 mod notifications;
 mod outlets;
 mod telemetry;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::{Location, Spanned};
 
 pub(crate) use agentos::without_effect;
+pub(crate) use node::Node;
 pub(crate) use notifications::{Endpoint, Key, Notifications, Outlet, Way, address};
 pub(crate) use outlets::{MailServer, MailTls, Service};
 pub(crate) use telemetry::{Collector, Telemetry};
@@ -36,6 +38,8 @@ pub(crate) struct Given {
     pub(crate) listen: Option<String>,
     pub(crate) database_url: Option<String>,
     pub(crate) log: Option<String>,
+    pub(crate) node: Option<String>,
+    pub(crate) node_labels: Option<String>,
 }
 
 /// The settings in force.
@@ -59,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) telemetry: Telemetry,
     /// Where the jobs API is served alone.
     pub(crate) coworker: Option<SocketAddr>,
+    /// Whether this server offers itself for runs of agents.
+    pub(crate) node: Option<Node>,
 }
 
 impl Settings {
@@ -151,6 +157,8 @@ pub(crate) struct File {
     telemetry: telemetry::TelemetrySection,
     /// A door of its own for programs that were written for the file coworker.
     coworker: coworker::CoworkerSection,
+    /// Whether this server offers itself for runs of agents (PostgreSQL).
+    node: node::NodeSection,
 }
 
 /// Which policy holds for which agent in which domain, as it is written; a trailing `*` stands for any ending.
@@ -408,6 +416,7 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
     let notifications = notifications::settle(file.notifications, &home, &hosts, &at)?;
     let telemetry = telemetry::settle(file.telemetry, &home, &at)?;
     let coworker = coworker::settle(file.coworker, &at)?;
+    let node = node::settle(given, file.node, &database.0, &at)?;
     let checkpoint_webhook = file.checkpoints.webhook.map(|webhook| notifications::settle_checkpoints(webhook, &home, &at)).transpose()?;
     Ok(Settings {
         listen: listen_at,
@@ -425,6 +434,7 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         notifications,
         telemetry,
         coworker,
+        node,
         home,
     })
 }
@@ -563,6 +573,15 @@ mod tests {
     }
 
     #[test]
+    fn a_server_with_a_name_is_a_node_with_its_labels() {
+        let node = |text: &str| load_text(&format!("database_url: postgres://db/desk\n{text}")).unwrap().node;
+        assert_eq!(node(""), None);
+        assert_eq!(node("node: { name: east-1 }\n"), Some(Node { name: "east-1".to_owned(), labels: Vec::new() }));
+        let labels = ["gpu".to_owned(), "region=eu".to_owned()].to_vec();
+        assert_eq!(node("node: { name: east-1, labels: [gpu, region=eu] }\n"), Some(Node { name: "east-1".to_owned(), labels }));
+    }
+
+    #[test]
     fn every_section_of_the_policy_can_stand_in_the_file() {
         let settings = load_text("workspace: { roots: [{ name: notes, path: /srv/notes }] }\n").unwrap();
         assert!(format!("{:?}", settings.draft).contains("/srv/notes"));
@@ -581,6 +600,10 @@ mod tests {
             ("proxy: http://desk.example.org\n", "1", "https://"),
             ("coworker:\n  listen: 0.0.0.0:8765\n", "2", "this machine alone"),
             ("listen: [\n", "", "deskmate.yaml"),
+            ("node:\n  labels: [gpu]\n", "2", "needs a name"),
+            ("node:\n  name: east\n", "2", "needs PostgreSQL"),
+            ("database_url: postgres://db/desk\nnode: { name: 'e ast' }\n", "2", "letters"),
+            ("database_url: postgres://db/desk\nnode: { name: east, labels: ['a b'] }\n", "2", "a b"),
         ] {
             let error = load_text(text).expect_err(text);
             assert!(error.contains("/desk/deskmate.yaml"), "{error}");

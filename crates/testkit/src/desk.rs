@@ -122,6 +122,7 @@ impl TestDesk {
             rulebooks: deskmate_core::policy::Cache::default(),
             frameworks: deskmate_core::compliance::Library::default(),
             templates: deskmate_core::agents::template::Library::default(),
+            server: Arc::default(),
             hands: Arc::clone(&hands) as Arc<dyn Hands>,
         };
         Self { desk, world, key, hands, _schema: schema, _directory: directory }

@@ -95,7 +95,7 @@ both! {
         let begun = desk.call(&owner, "agents_deploy_agent", json!({ "agentId": id, "autoStart": true })).unwrap();
         assert!(begun["runId"].is_string(), "{begun}");
         assert_code(&desk.refused(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "x", "mockData": { "no_such_step": 1 } })), Code::Invalid);
-        assert_code(&desk.refused(&owner, "agents_deploy_agent", json!({ "agentId": teller(desk, &owner, json!({})), "environment": "cloud" })), Code::Invalid);
+        assert_code(&desk.refused(&owner, "agents_deploy_agent", json!({ "agentId": teller(desk, &owner, json!({})), "environment": "moon" })), Code::Invalid);
     }
 
     fn a10_05_the_audit_is_proved_redacted_and_gives_the_newest(desk: &TestDesk) {

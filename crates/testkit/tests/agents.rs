@@ -178,6 +178,10 @@ both! {
         desk.call(&owner, "agents_resume_agent", json!({ "agentId": id })).unwrap();
         let again = text(&desk.call(&owner, "agents_run_agent", json!({ "agentId": id })).unwrap(), "runId");
         assert!(begin(desk, &again));
+        // What is under way goes on, also when its server was lost meanwhile.
+        desk.call(&owner, "agents_pause_agent", json!({ "agentId": id })).unwrap();
+        desk.call(&Caller::Run(again.clone()), "bridge_read_messages", json!({})).unwrap();
+        assert!(begin(desk, &again));
         desk.call(&owner, "agents_stop_agent", json!({ "agentId": id })).unwrap();
         assert_code(&desk.refused(&Caller::Run(again), "bridge_read_messages", json!({})), Code::Unauthenticated);
         desk.call(&owner, "desk_pause", json!({ "agent": "code" })).ok();

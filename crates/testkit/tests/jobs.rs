@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deskmate_core::call::{ActorKind, Cx, Desk, Surface};
-use deskmate_core::job::{self, Beat, Claimed, Enqueued, IfLost, NewJob, Outcome, Owner, Priority, Progress, State};
+use deskmate_core::job::{self, ANYWHERE, Beat, Claimed, Enqueued, IfLost, NewJob, Outcome, Owner, Priority, Progress, State};
 use deskmate_core::limits::{INPUT_BYTES_MAX, JOB_ATTEMPTS_MAX, JOB_ERROR_BYTES_MAX, JOB_STEP_BYTES_MAX};
 use deskmate_core::{Code, Result, parse_time};
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ both! {
         });
         assert!(undone.is_err());
         assert!(take(desk, "w1", &["work"], 10).is_empty());
-        assert_eq!(desk.act(job::next_due).unwrap(), None);
+        assert_eq!(desk.act(|cx| job::next_due(cx, &["work"], &[ANYWHERE.to_owned()])).unwrap(), None);
     }
 
     fn what_the_queue_does_not_take(desk: &TestDesk) {
@@ -208,10 +208,30 @@ both! {
         assert_eq!(order, [urgent, early, late, background]);
     }
 
+    fn a_job_with_a_place_is_given_only_to_who_asks_for_that_place(desk: &TestDesk) {
+        let at = |place: &str| add(desk, NewJob { place: place.to_owned(), ..new("work") });
+        let (there, anywhere) = (at("cloud:gpu"), at(""));
+        at("node:east");
+        let claim = |places: &[&str]| {
+            let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+            let taken = desk.act(move |cx| job::claim_at(cx, "w1", &["work"], &places, TTL, 9)).unwrap();
+            taken.into_iter().map(|job| job.job).collect::<Vec<_>>()
+        };
+        assert_eq!(desk.act(|cx| job::waiting_places(cx, "work", 9)).unwrap(), ["cloud:gpu", "node:east"]);
+        assert_eq!(desk.act(|cx| job::waiting_places(cx, "work", 1)).unwrap(), ["cloud:gpu"]);
+        assert!(desk.act(|cx| job::waiting_places(cx, "other", 9)).unwrap().is_empty());
+        assert_eq!(claim(&[ANYWHERE]), [anywhere]);
+        // What waits elsewhere keeps nobody busy who may not take it.
+        assert_eq!(desk.act(|cx| job::next_due(cx, &["work"], &[ANYWHERE.to_owned()])).unwrap(), None);
+        assert!(claim(&[ANYWHERE, "cloud:eu"]).is_empty());
+        assert_eq!(claim(&["cloud:gpu", "cloud:eu"]), [there]);
+        assert_eq!(desk.act(|cx| job::waiting_places(cx, "work", 9)).unwrap(), ["node:east"]);
+    }
+
     fn a_scheduled_job_waits_for_its_time(desk: &TestDesk) {
         let at = 1_767_225_600_000_000 + 3_600 * SECOND;
         let id = add(desk, NewJob { run_at: Some(at), priority: Priority::Urgent, ..new("work") });
-        assert_eq!(desk.act(job::next_due).unwrap(), Some(at));
+        assert_eq!(desk.act(|cx| job::next_due(cx, &["work"], &[ANYWHERE.to_owned()])).unwrap(), Some(at));
         let usual = add(desk, new("work"));
         assert_eq!(take(desk, "w1", &["work"], 10).into_iter().map(|claimed| claimed.job).collect::<Vec<_>>(), [usual]);
         desk.world.pass(Duration::from_secs(3_601));
@@ -327,6 +347,21 @@ both! {
         fail(desk, "w1", &claimed);
         desk.world.pass(Duration::from_secs(5));
         assert_eq!(take_one(desk, "w2").step, Some(json!({ "line": 50 })), "the next attempt goes on where this one was");
+    }
+
+    fn who_holds_a_job_can_be_told_from_who_held_it(desk: &TestDesk) {
+        add(desk, new("work"));
+        let job = take_one(desk, "w1");
+        let held = |worker: &'static str, fence: i64| {
+            let job = job.job.clone();
+            desk.act(move |cx| job::held(cx, &job, worker, fence))
+        };
+        assert!(held("w1", job.fence).is_ok());
+        for (worker, fence) in [("w2", job.fence), ("w1", job.fence + 1)] {
+            assert_code(&held(worker, fence).unwrap_err(), Code::Conflict);
+        }
+        desk.world.pass(Duration::from_secs(31));
+        assert_code(&held("w1", job.fence).unwrap_err(), Code::Conflict);
     }
 
     fn a_lost_worker_loses_its_job(desk: &TestDesk) {

@@ -23,11 +23,13 @@ fn fill(desk: &TestDesk) {
 
 /// A value for each parameter, of the type that stands there and of a usual size: planners look at it.
 fn params(sql: &str) -> Vec<Param<'static>> {
-    let (number, text) = (Param::Int, Param::Text("work"));
+    let (number, text, place) = (Param::Int, Param::Text("work"), Param::Text(""));
     let all = if sql.contains("(created_at, id) <") {
         vec![number(i64::MAX), text, number(200), text, text]
-    } else if sql.contains("priority = $2") {
-        vec![text, number(1), number(10_000), number(10)]
+    } else if sql.contains("priority = $3") {
+        vec![text, place, number(1), number(10_000), number(10)]
+    } else if sql.contains("place = $2") || sql.contains("place > $2") {
+        vec![text, place]
     } else if sql.contains("unique_key = $2") {
         vec![text, text]
     } else if sql.contains("like $2") {

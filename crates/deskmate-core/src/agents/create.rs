@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use super::attach::{self, Shown};
 use super::define::{AgentOut, check, free_name, name_of, own_name, runner_of, timing};
 use super::model::{Budget, Definition, IfMissed, Need, Runner, Status};
+use super::place::Place;
 use super::rows::{self, AgentRow};
-use super::runner::Language;
+use super::runner::{IfInterrupted, Language};
 use super::schedule::Schedule;
 use super::sentence::{self, DESCRIPTION_BYTES_MAX, Given, Match, Sketch};
 use super::step::Step;
@@ -39,7 +40,7 @@ pub(super) struct CreateAgent {
     policies: Option<Vec<String>>,
     /// What it does, where that is not steps: `{"kind": "command", "command": ["python3", "main.py"], "files": {"main.py": "…"}}` or
     /// `{"kind": "cli", "client": "claude-code", "prompt": "…"}` (also `codex`, `gemini`), both with `given` (environment, network,
-    /// read, if_interrupted).
+    /// read).
     #[schemars(with = "Option<Map<String, Value>>")]
     runner: Option<Runner>,
     /// Makes a small project in this language, with a test, instead of steps: python, typescript, javascript or go.
@@ -66,6 +67,10 @@ pub(super) struct CreateAgent {
     /// Whether its runs may start other agents.
     #[serde(default)]
     may_start: bool,
+    /// What becomes of a run that is left in the middle, because its server ended or was lost: `resume` goes on without doing a step
+    /// twice, and is what holds for steps if nothing is given; `again` begins anew; `end` tells it as ambiguous, and is what holds for
+    /// programs, which cannot be resumed.
+    if_interrupted: Option<IfInterrupted>,
 }
 
 impl CreateAgent {
@@ -88,6 +93,7 @@ impl CreateAgent {
             approval_required: false,
             budget: None,
             may_start: false,
+            if_interrupted: None,
         }
     }
 }
@@ -266,6 +272,7 @@ fn draft(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Drafted> {
         params: composed.params,
         imported: None,
         may_start: input.may_start,
+        if_interrupted: input.if_interrupted.or_else(|| read.template.as_ref().and_then(|template| template.if_interrupted)),
         policies: Vec::new(),
         needs: composed.needs,
     };
@@ -326,6 +333,7 @@ fn built(cx: &mut Cx<'_, '_>, drafted: Drafted) -> Result<AgentRow> {
         creator_kind: cx.actor.kind,
         creator: cx.actor.id.clone(),
         due_at: None,
+        place: Place::default(),
         request: None,
         created_at: now,
         updated_at: now,

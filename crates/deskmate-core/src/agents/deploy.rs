@@ -1,5 +1,6 @@
 //! Deploying an agent: an act like any other, decided by policy and people. What they approve is the digest of what it is.
 
+use deskmate_db::{Engine, args};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -8,12 +9,14 @@ use super::attach::Shown;
 use super::define::AgentOut;
 use super::gate::DOMAIN;
 use super::model::{Cause, Definition, IfMissed, Runner, Status};
+use super::place::{self, Environment, Place};
 use super::rows::{self, AgentRow};
 use super::run;
 use super::schedule::Schedule;
-use super::{DEPLOYED, PAUSED, RESUMED, STOPPED, WAITS, guard, test};
+use super::{DEPLOYED, PAUSED, RESUMED, STOPPED, WAITS, guard, node, test};
 use crate::call::{Cx, Presence};
 use crate::gateway::taint;
+use crate::limits::AGENT_OPEN_RUNS_MAX;
 use crate::policy::{Act, Mode};
 use crate::request::{self, New, Packet, Request, RequestKind, Requester};
 use crate::{Error, Result, hex};
@@ -31,8 +34,31 @@ pub(super) struct DeployAgent {
     /// Whether its first run begins at once; no if not given.
     #[serde(default)]
     auto_start: bool,
-    /// Where it runs: `local`, which is this desk, and also what holds if nothing is given.
-    environment: Option<String>,
+    /// Where it runs: `local`, on the server that is asked, which is also what holds if nothing is given; or `cloud`, on any node of this
+    /// desk that offers itself (PostgreSQL). agents_list_nodes shows them.
+    #[serde(default)]
+    environment: Environment,
+    /// With `cloud`: what a node must have, such as `gpu`; all of it.
+    #[serde(default)]
+    labels: Vec<String>,
+}
+
+impl DeployAgent {
+    /// Where its runs would be done.
+    fn place(&self, cx: &Cx<'_, '_>) -> Result<Place> {
+        match self.environment {
+            Environment::Local if !self.labels.is_empty() => {
+                Err(Error::invalid("labels", "are for environment cloud: what is local runs here").hint("leave them out, or deploy it with environment cloud"))
+            }
+            Environment::Local => Ok(cx.server.name().map_or(Place::Anywhere, |name| Place::Node(name.to_owned()))),
+            Environment::Cloud if cx.tx.engine() == Engine::Sqlite => {
+                Err(Error::invalid("environment", "cloud needs PostgreSQL: a desk on SQLite has one server, and no other that could do its runs").hint(
+                    "deploy it with environment local; or move the desk to PostgreSQL (`deskmate move`) and start a further server there with `deskmate up --node NAME`",
+                ))
+            }
+            Environment::Cloud => Ok(Place::Cloud(place::check_labels(&self.labels)?)),
+        }
+    }
 }
 
 /// What became of it.
@@ -52,7 +78,7 @@ pub(super) struct Deployed {
     agent: AgentOut,
 }
 
-fn act_of(row: &AgentRow, auto_start: bool, tested: bool, taint: Vec<String>) -> Act {
+fn act_of(row: &AgentRow, place: &Place, auto_start: bool, tested: bool, taint: Vec<String>) -> Act {
     // Of its policies the names: words in their rules are about other acts than this one. The digest covers all of them.
     let names: Vec<&str> = row.definition.policies.iter().map(|held| held.policy.id.as_str()).collect();
     let definition = Definition { policies: Vec::new(), ..row.definition.clone() };
@@ -70,6 +96,9 @@ fn act_of(row: &AgentRow, auto_start: bool, tested: bool, taint: Vec<String>) ->
             "policies": names,
             "auto_start": auto_start,
             "tested": tested,
+            "environment": place.environment(),
+            "labels": place.labels(),
+            "place": place.text(),
         }),
         taint,
         ..Act::default()
@@ -78,9 +107,7 @@ fn act_of(row: &AgentRow, auto_start: bool, tested: bool, taint: Vec<String>) ->
 
 pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed> {
     guard::not_from_a_run(cx)?;
-    if input.environment.as_deref().is_some_and(|environment| environment != "local") {
-        return Err(Error::invalid("environment", "must be local: this desk runs agents itself, and nowhere else"));
-    }
+    let place = input.place(cx)?;
     let mut row = rows::find(cx, &input.agent_id)?;
     guard::maker_or_person(cx, &row)?;
     if matches!(row.status, Status::Deployed | Status::Paused) {
@@ -103,7 +130,7 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
     }
     let tested = test::passed(cx, &row)?;
     let read = taint::of_caller(cx, None)?;
-    let (act, who) = (act_of(&row, input.auto_start, tested, read), Requester::of(&cx.actor));
+    let (act, who) = (act_of(&row, &place, input.auto_start, tested, read), Requester::of(&cx.actor));
     let judged = request::weigh(cx, &act, &who, false)?;
     let mut decision = judged.decision;
     request::hold_unless_named(cx, &mut decision, &act, &who)?;
@@ -126,12 +153,15 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
         let message = format!("{} is deployed when a person approves request {}", row.agent, waits.id);
         return Ok(Deployed { deployed: false, message, request_id: Some(waits.id), run_id: None, agent: AgentOut::of(&row, cx)? });
     }
-    let run_id = go_live(cx, &mut row, input.auto_start)?;
+    let run_id = go_live(cx, &mut row, place, input.auto_start)?;
     cx.decided(Mode::Act);
-    let message = match &row.due_at {
+    let mut message = match &row.due_at {
         Some(at) => format!("{} is deployed and runs next at {}", row.agent, crate::format_time(*at)),
         None => format!("{} is deployed and runs when somebody starts it", row.agent),
     };
+    if let Some(missing) = node::missing(cx, &row.place)? {
+        message = format!("{message}. Its runs wait for {missing}");
+    }
     Ok(Deployed { deployed: true, message, request_id: None, run_id, agent: AgentOut::of(&row, cx)? })
 }
 
@@ -165,13 +195,15 @@ pub(crate) fn approved(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
         return Err(Error::conflict("this agent is deployed already"));
     }
     let auto_start = act.arguments.get("auto_start") == Some(&Value::Bool(true));
-    go_live(cx, &mut row, auto_start)?;
+    // Where nothing is said it was asked for before that could be said.
+    go_live(cx, &mut row, Place::read(&text("place")), auto_start)?;
     Ok(())
 }
 
-fn go_live(cx: &mut Cx<'_, '_>, row: &mut AgentRow, auto_start: bool) -> Result<Option<String>> {
+fn go_live(cx: &mut Cx<'_, '_>, row: &mut AgentRow, place: Place, auto_start: bool) -> Result<Option<String>> {
     let now = cx.now();
     row.status = Status::Deployed;
+    row.place = place;
     row.deployed_at = Some(now);
     row.due_at = due_after(row, now)?;
     rows::save(cx, row, DEPLOYED, Value::Null)?;
@@ -255,7 +287,7 @@ fn change(cx: &mut Cx<'_, '_>, input: &Named, from: &[Status], to: Status, kind:
 /// it due.
 pub fn start_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<usize> {
     let now = cx.now();
-    let rows = cx.tx.query(rows::DUE, deskmate_db::args![now, i64::from(limit)])?;
+    let rows = cx.tx.query(rows::DUE, args![now, i64::from(limit)])?;
     let rows = rows.iter().map(AgentRow::read).collect::<Result<Vec<_>>>()?;
     for mut row in rows.iter().cloned() {
         let Some(moment) = row.due_at else { continue };
@@ -264,11 +296,13 @@ pub fn start_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<usize> {
         // A minute late is what a busy desk may be; more is a moment that went by.
         let late = now.saturating_sub(moment) > 60_000_000;
         let missed = timing.as_ref().is_some_and(|timing| timing.missed == IfMissed::Skip) && late;
-        cx.tx.execute("update agent_definition set due_at = $2 where id = $1", deskmate_db::args![row.id, row.due_at])?;
+        cx.tx.execute("update agent_definition set due_at = $2 where id = $1", args![row.id, row.due_at])?;
         if missed || row.status != Status::Deployed {
             continue;
         }
-        let busy = timing.is_some_and(|timing| !timing.overlap) && !rows::open_runs(cx.tx, &row.id, 1)?.is_empty();
+        // However many may be under way at once: where nobody does them, they do not pile up, and other agents begin theirs.
+        let most = if timing.is_some_and(|timing| timing.overlap) { AGENT_OPEN_RUNS_MAX } else { 1 };
+        let busy = i64::try_from(rows::open_runs(cx.tx, &row.id, most)?.len()).unwrap_or(i64::MAX) >= most;
         if busy {
             run::skip(cx, &row, moment)?;
         } else {

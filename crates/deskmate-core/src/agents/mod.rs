@@ -4,8 +4,9 @@
 //! - [`compose`]: steps of a sketch. [`test`]: what an agent would do, without doing it.
 //! - [`conflict`]: rules that contradict each other, or do nothing.
 //! - [`create`]: making them; [`define`]: changing and looking at them; [`deploy`]: letting them run, which is an act that is decided.
-//! - [`run`]: their runs; the worker does the steps. A run acts as its agent, and changes no agents.
+//! - [`run`]: their runs; [`work`]: what the worker tells of one while it does the steps. A run acts as its agent, and changes no agents.
 //! - [`runner`]: runners that are programs, and what they are given; [`project`]: a small project to begin with.
+//! - [`node`]: the servers that do runs; [`place`]: on which of them an agent's are done.
 //! - [`imported`]: agents and approvals that another system kept.
 //! - [`step`]: what runs are made of; [`items`]: those that work on lists; [`words`]: the same for people; [`value`]: what passes between steps.
 //! - [`schedule`]: cron in a time zone.
@@ -13,7 +14,7 @@
 //! - [`sentence`]: from a sentence to a sketch of an agent.
 //! - [`template`]: what agents and policies are often made of.
 //!
-//! Tables: `agent_definition`, `agent_run`, `agent_log`, `agent_hold`, `agent_test`.
+//! Tables: `agent_definition`, `agent_run`, `agent_log`, `agent_hold`, `agent_test`, `node`, and `lease` for subjects `node:NAME`.
 
 mod approval;
 mod attach;
@@ -28,6 +29,8 @@ mod guard;
 mod imported;
 mod items;
 mod model;
+pub mod node;
+mod place;
 mod policies;
 mod project;
 mod rows;
@@ -41,6 +44,7 @@ pub mod template;
 mod test;
 pub mod value;
 mod words;
+mod work;
 
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
@@ -52,11 +56,13 @@ pub use deploy::{next_due, start_due};
 pub(crate) use gate::{Passage, pass, passed};
 pub(crate) use imported::{ForeignAgent, ForeignApproval, bring_in, bring_in_approval};
 pub use model::{Attachment, Budget, Definition, Need, RunState, Runner, Source, Status};
+pub use node::Server;
+
 pub(crate) use rows::is_taken;
-pub(crate) use run::actor;
-pub use run::{Begun, begin, credential, end, said, told};
 pub use runner::{Cli, Given, IfInterrupted, Language, Reach};
 pub(crate) use subject::{Subject, subject};
+pub use work::{Begun, begin, credential, end, said, told};
+pub(crate) use work::{actor, job_ended};
 
 /// The job that does a run.
 pub const RUN_JOB: &str = "agent.run";
@@ -75,10 +81,17 @@ const TESTED: Kind = Kind { name: "agent.tested", says: "An agent was tested wit
 const QUEUED: Kind = Kind { name: "run.queued", says: "A run of an agent was made." };
 const BEGUN: Kind = Kind { name: "run.begun", says: "A run of an agent has begun." };
 const ENDED: Kind = Kind { name: "run.ended", says: "A run of an agent has ended." };
+const TAKEN_UP: Kind =
+    Kind { name: "run.taken_up", says: "A run was left in the middle, and was taken up again: it goes on, begins anew, or is told as interrupted." };
+const NODE_HERE: Kind = Kind { name: "node.here", says: "A server offers itself for runs of agents." };
+const NODE_GONE: Kind = Kind { name: "node.gone", says: "A server that offered itself for runs ended, or gave no sign of life." };
 const SKIPPED: Kind = Kind { name: "run.skipped", says: "A run was due while the one before was still under way, and was left out." };
 
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] = &[MADE, CHANGED, WAITS, DEPLOYED, PAUSED, RESUMED, STOPPED, DELETED, ATTACHED, DETACHED, TESTED, QUEUED, BEGUN, ENDED, SKIPPED];
+pub const EVENTS: &[Kind] = &[
+    MADE, CHANGED, WAITS, DEPLOYED, PAUSED, RESUMED, STOPPED, DELETED, ATTACHED, DETACHED, TESTED, QUEUED, BEGUN, TAKEN_UP, ENDED, SKIPPED, NODE_HERE,
+    NODE_GONE,
+];
 
 /// The statements whose cost must not grow with what the tables hold, each with the index that it has to go through: a test reads
 /// their plans on both engines.
@@ -109,6 +122,7 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(set, "resume_agent", deploy::resume),
         Op::write(set, "stop_agent", deploy::stop).destructive(),
         Op::write(set, "run_agent", run::start).open_world(),
+        Op::read(set, "list_nodes", node::list),
         Op::read(set, "list_runs", run::list),
         Op::read(set, "get_run", run::get),
         Op::wait(set, "wait_for_run", run::wait),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::runner::{Cli, Given, Language};
+use super::runner::{Cli, Given, IfInterrupted, Language};
 use super::step::Step;
 use crate::policy::Policy;
 use crate::{Code, Error, Result};
@@ -260,6 +260,9 @@ pub struct Definition {
     /// Whether its runs may start other agents.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_start: bool,
+    /// What becomes of a run that is left in the middle, because its server ended or was lost: `resume` if not given, of programs `end`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_interrupted: Option<IfInterrupted>,
     /// Policies that hold for what it does, beside those that are mapped. They only take away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<Attachment>,
@@ -277,6 +280,15 @@ impl Definition {
             Source::Desk => Attachment { policy: Policy { rules: Vec::new(), ..held.policy.clone() }, ..held.clone() },
         });
         Self { policies: policies.collect(), ..self.clone() }
+    }
+
+    /// What becomes of a run that is left in the middle.
+    pub fn when_interrupted(&self) -> IfInterrupted {
+        let (given, default) = match &self.runner {
+            Runner::Steps { .. } => (None, IfInterrupted::Resume),
+            Runner::Command { given, .. } | Runner::Cli { given, .. } => (given.if_interrupted, IfInterrupted::End),
+        };
+        self.if_interrupted.or(given).unwrap_or(default)
     }
 
     /// What it still needs: a parameter that was given is needed no more.

@@ -4,6 +4,7 @@ use deskmate_db::{Row, Tx, args};
 use serde_json::{Value, json};
 
 use super::model::{Cause, Definition, RunState, Status};
+use super::place::Place;
 use crate::call::{Actor, ActorKind, Cx};
 use crate::limits::AGENT_BYTES_MAX;
 use crate::record::{Event, Kind};
@@ -21,6 +22,7 @@ pub(super) struct AgentRow {
     pub(super) creator_kind: ActorKind,
     pub(super) creator: String,
     pub(super) due_at: Option<i64>,
+    pub(super) place: Place,
     pub(super) request: Option<String>,
     pub(super) created_at: i64,
     pub(super) updated_at: i64,
@@ -31,8 +33,8 @@ pub(super) struct AgentRow {
 macro_rules! select_agent {
     ($rest:literal) => {
         concat!(
-            "select id, agent, status, version, digest, definition, creator_kind, creator, due_at, request, created_at, updated_at, deployed_at, deleted_at \
-             from agent_definition ",
+            "select id, agent, status, version, digest, definition, creator_kind, creator, due_at, request, created_at, updated_at, deployed_at, deleted_at, \
+             place from agent_definition ",
             $rest
         )
     };
@@ -63,6 +65,7 @@ impl AgentRow {
             updated_at: row.get(11)?,
             deployed_at: row.get(12)?,
             deleted_at: row.get(13)?,
+            place: Place::read(&row.get::<String>(14)?),
         })
     }
 
@@ -131,8 +134,20 @@ pub(super) fn save(cx: &mut Cx<'_, '_>, row: &mut AgentRow, kind: Kind, payload:
     row.updated_at = cx.now();
     cx.tx.execute(
         "update agent_definition set status = $2, version = $3, digest = $4, definition = $5, due_at = $6, request = $7, updated_at = $8, deployed_at = $9, \
-         deleted_at = $10 where id = $1",
-        args![row.id, row.status.name(), row.version, row.digest, text, row.due_at, row.request, row.updated_at, row.deployed_at, row.deleted_at],
+         deleted_at = $10, place = $11 where id = $1",
+        args![
+            row.id,
+            row.status.name(),
+            row.version,
+            row.digest,
+            text,
+            row.due_at,
+            row.request,
+            row.updated_at,
+            row.deployed_at,
+            row.deleted_at,
+            row.place.text()
+        ],
     )?;
     tell(cx, row, kind, payload)
 }
@@ -143,7 +158,8 @@ pub(super) fn tell(cx: &mut Cx<'_, '_>, row: &AgentRow, kind: Kind, payload: Val
         .fact("agent", row.agent.as_str())
         .fact("status", row.status.name())
         .fact("version", row.version)
-        .fact("digest", hex(&row.digest));
+        .fact("digest", hex(&row.digest))
+        .fact("place", row.place.text());
     let audience: Vec<&str> = if row.creator_kind == ActorKind::Agent { vec![row.agent.as_str(), row.creator.as_str()] } else { vec![row.agent.as_str()] };
     cx.emit(event.payload(payload).audience(audience))
 }
@@ -160,6 +176,7 @@ pub(super) struct RunRow {
     pub(super) parent: Option<String>,
     pub(super) depth: i64,
     pub(super) job: Option<String>,
+    pub(super) node: Option<String>,
     pub(super) input: Option<String>,
     pub(super) calls: i64,
     pub(super) created_at: i64,
@@ -173,8 +190,8 @@ pub(super) struct RunRow {
 macro_rules! select_run {
     ($rest:literal) => {
         concat!(
-            "select id, definition, agent, cause, moment, state, parent, depth, job, input, calls, created_at, started_at, finished_at, expires_at, result, error \
-             from agent_run ",
+            "select id, definition, agent, cause, moment, state, parent, depth, job, input, calls, created_at, started_at, finished_at, expires_at, result, error, \
+             node from agent_run ",
             $rest
         )
     };
@@ -204,6 +221,7 @@ impl RunRow {
             expires_at: row.get(14)?,
             result: row.get(15)?,
             error: row.get(16)?,
+            node: row.get(17)?,
         })
     }
 
@@ -246,8 +264,9 @@ pub(super) fn insert_run(tx: &mut Tx<'_>, run: &RunRow) -> Result<bool> {
 /// Writes down what changed about a run, and tells the record.
 pub(super) fn save_run(cx: &mut Cx<'_, '_>, run: &RunRow, kind: Kind, payload: Value) -> Result<()> {
     cx.tx.execute(
-        "update agent_run set state = $2, job = $3, calls = $4, started_at = $5, finished_at = $6, expires_at = $7, result = $8, error = $9 where id = $1",
-        args![run.id, run.state.name(), run.job, run.calls, run.started_at, run.finished_at, run.expires_at, run.result, run.error],
+        "update agent_run set state = $2, job = $3, calls = $4, started_at = $5, finished_at = $6, expires_at = $7, result = $8, error = $9, node = $10 \
+         where id = $1",
+        args![run.id, run.state.name(), run.job, run.calls, run.started_at, run.finished_at, run.expires_at, run.result, run.error, run.node],
     )?;
     tell_run(cx, run, kind, payload)
 }
@@ -259,6 +278,7 @@ pub(super) fn tell_run(cx: &mut Cx<'_, '_>, run: &RunRow, kind: Kind, payload: V
         .fact("state", run.state.name())
         .fact("cause", run.cause.name())
         .fact("calls", run.calls)
+        .fact("node", json!(run.node))
         .fact("parent", json!(run.parent));
     cx.emit(event.payload(payload).audience([run.agent.as_str()]))
 }

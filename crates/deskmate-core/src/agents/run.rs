@@ -1,23 +1,18 @@
-//! Runs: made, begun, followed, stopped and ended. Who has hands does the steps; here is what is known of them.
+//! Runs as those who ask for them see them: started, followed and stopped.
 
-use deskmate_db::{Tx, args};
+use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::model::{Budget, Cause, Definition, RunState, Runner, Status};
+use super::model::{Budget, Cause, RunState, Runner, Status};
 use super::rows::{self, AgentRow, RunRow};
-use super::{BEGUN, ENDED, QUEUED, RUN_JOB, SKIPPED, guard};
+use super::work::end;
+use super::{QUEUED, RUN_JOB, SKIPPED, guard, node};
 use crate::call::{Actor, Cx, Page, PageIn, Presence, Wait};
 use crate::job::{self, NewJob};
-use crate::limits::{AGENT_DEPTH_MAX, AGENT_OPEN_RUNS_MAX, AGENT_RESULT_BYTES_MAX, CONTENT_BYTES_MAX, NOTE_BYTES_MAX, WAIT_MAX};
-use crate::{Code, Error, Result, check_text, format_time, hex, identity, meter, redact, request};
-
-/// Seconds for which a run's token outlives the run's own time, while the run is being ended.
-const TOKEN_GRACE: i64 = 60;
-/// How many runs are looked through for the newest that was done: pages, and runs on each.
-const LAST_PAGES_MAX: usize = 10;
-const LAST_PAGE: i64 = 50;
+use crate::limits::{AGENT_DEPTH_MAX, AGENT_OPEN_RUNS_MAX, CONTENT_BYTES_MAX, WAIT_MAX};
+use crate::{Error, Result, check_text, format_time, hex, redact, request};
 
 /// A run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -34,6 +29,12 @@ pub(super) struct RunOut {
     /// The run that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
+    /// The node that does it, or did; absent on a server without a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    /// What it waits for, where there is no server now that could do it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<String>,
     /// How many operations it has called.
     calls: i64,
     /// When it was made.
@@ -60,6 +61,8 @@ impl From<RunRow> for RunOut {
             state: row.state,
             cause: row.cause,
             parent: row.parent,
+            node: row.node,
+            waits_for: None,
             calls: row.calls,
             created_at: format_time(row.created_at),
             started_at: row.started_at.map(format_time),
@@ -67,6 +70,23 @@ impl From<RunRow> for RunOut {
             result: row.result.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))),
             error: row.error,
         }
+    }
+}
+
+impl RunOut {
+    /// The same, with what it waits for.
+    pub(super) fn of(cx: &mut Cx<'_, '_>, row: RunRow, agent: &AgentRow) -> Result<Self> {
+        let waits = match (&row.job, row.state.is_end()) {
+            (Some(job), false) => job::how(cx, job)?.is_some_and(|work| work.state == job::State::Waiting),
+            _ => false,
+        };
+        let waits_for = if waits { node::missing(cx, &agent.place)? } else { None };
+        Ok(Self { waits_for, ..row.into() })
+    }
+
+    /// The same for several.
+    pub(super) fn all(cx: &mut Cx<'_, '_>, rows: Vec<RunRow>, agent: &AgentRow) -> Result<Vec<Self>> {
+        rows.into_iter().map(|row| Self::of(cx, row, agent)).collect()
     }
 }
 
@@ -82,7 +102,7 @@ pub(super) fn make(cx: &mut Cx<'_, '_>, row: &AgentRow, cause: Cause, moment: Op
     }
     let id = cx.new_id();
     let owner = job::Owner::from(&Actor::agent(row.agent.clone(), true));
-    let job = NewJob { unique_key: Some(id.clone()), owner: Some(owner), ..NewJob::new(RUN_JOB, json!({ "run": id })) };
+    let job = NewJob { unique_key: Some(id.clone()), owner: Some(owner), place: row.place.text(), ..NewJob::new(RUN_JOB, json!({ "run": id })) };
     let mut run = blank(cx, row, id, cause, moment);
     run.parent = parent.map(|(parent, _)| parent);
     run.depth = depth;
@@ -107,6 +127,7 @@ fn blank(cx: &Cx<'_, '_>, row: &AgentRow, id: String, cause: Cause, moment: Opti
         parent: None,
         depth: 0,
         job: None,
+        node: None,
         input: None,
         calls: 0,
         created_at: cx.now(),
@@ -156,7 +177,8 @@ pub(super) fn start(cx: &mut Cx<'_, '_>, given: RunAgent) -> Result<RunOut> {
     }
     let input = given.input.map_or(Value::Null, Value::Object);
     check_text("input", &input.to_string(), CONTENT_BYTES_MAX)?;
-    Ok(make(cx, &row, Cause::Started, None, parent, input)?.into())
+    let run = make(cx, &row, Cause::Started, None, parent, input)?;
+    RunOut::of(cx, run, &row)
 }
 
 /// Starts a run of a test. What nobody approved yet is started by a person who is there.
@@ -202,7 +224,7 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListRuns) -> Result<Runs> {
     let runs = cx.tx.query(rows::RUNS, args![at, id, page.look_ahead(), row.id])?;
     let runs = runs.iter().map(RunRow::read).collect::<Result<Vec<_>>>()?;
     let page = Page::cut(runs, &page, |run| (run.created_at, run.id.clone()));
-    Ok(Runs { runs: page.items.into_iter().map(RunOut::from).collect(), next_cursor: page.next_cursor })
+    Ok(Runs { runs: RunOut::all(cx, page.items, &row)?, next_cursor: page.next_cursor })
 }
 
 fn visible(cx: &mut Cx<'_, '_>, id: &str) -> Result<(RunRow, AgentRow)> {
@@ -275,10 +297,10 @@ pub(super) fn get(cx: &mut Cx<'_, '_>, input: GetRun) -> Result<RunGot> {
         input: started_with.filter(|_| run.cause != Cause::Test),
         stopping: !ended && work.as_ref().is_some_and(|work| work.stopping),
         progress: work.and_then(|work| work.progress).filter(|_| !ended),
-        budget: row.definition.budget,
+        budget: row.definition.budget.clone(),
         used: Used { seconds, calls: run.calls, log_characters: said.get(1)? },
         last_line: said.get(0)?,
-        run: run.into(),
+        run: RunOut::of(cx, run, &row)?,
     })
 }
 
@@ -310,9 +332,9 @@ pub(super) fn wait(cx: &mut Cx<'_, '_>, input: WaitForRun) -> Result<Wait<RunSee
     if input.timeout_seconds.is_some_and(|seconds| seconds > longest) {
         return Err(Error::invalid("timeoutSeconds", format!("must be at most {longest}")).hint("ask again for longer waits"));
     }
-    let (run, _) = visible(cx, &input.run_id)?;
+    let (run, row) = visible(cx, &input.run_id)?;
     let (ended, log) = (run.state.is_end(), last_lines(cx, &run.id, 20)?);
-    let seen = RunSeen { ended, run: run.into(), log };
+    let seen = RunSeen { ended, run: RunOut::of(cx, run, &row)?, log };
     Ok(if ended || input.timeout_seconds == Some(0) { Wait::Ready(seen) } else { Wait::NotYet(seen) })
 }
 
@@ -389,139 +411,15 @@ pub(super) fn stop(cx: &mut Cx<'_, '_>, input: StopRun) -> Result<RunOut> {
     Ok(stop_one(cx, run)?.into())
 }
 
-/// Asks a run to stop; one that has not begun ends here.
-pub(super) fn stop_one(cx: &mut Cx<'_, '_>, mut run: RunRow) -> Result<RunRow> {
+/// Asks a run to stop; one that no worker has now ends here.
+pub(super) fn stop_one(cx: &mut Cx<'_, '_>, run: RunRow) -> Result<RunRow> {
+    let mut at_work = false;
     if let Some(job) = &run.job {
-        job::cancel(cx, job)?;
+        job::drop(cx, job)?;
+        at_work = job::how(cx, job)?.is_some_and(|work| work.state == job::State::Running);
     }
-    if run.state == RunState::Queued {
-        run.state = RunState::Stopped;
-        run.finished_at = Some(cx.now());
-        rows::save_run(cx, &run, ENDED, Value::Null)?;
+    if !at_work {
+        end(cx, &run.id, RunState::Stopped, Err("somebody stopped it".to_owned()), run.calls)?;
     }
-    Ok(run)
-}
-
-/// What a worker is given to do a run.
-pub struct Begun {
-    /// The run.
-    pub run: String,
-    /// The agent as which it acts.
-    pub agent: String,
-    /// What it is.
-    pub definition: Definition,
-    /// What it was started with.
-    pub input: Value,
-    /// Whether it is its test that is run, which has no credential.
-    pub test: bool,
-    /// Whether a worker before this one left it in the middle.
-    pub again: bool,
-    /// How many calls it has made by now.
-    pub calls: i64,
-    /// When it began.
-    pub started_at: i64,
-    /// What came of the newest run before it that was done.
-    pub last: Value,
-}
-
-/// What steps find as `{{run}}`: which one it is, whose, and the day and the moment when it began, in UTC.
-pub fn told(id: &str, agent: &str, started_at: i64) -> Value {
-    let time = format_time(started_at);
-    json!({ "id": id, "agent": agent, "date": time.split('T').next(), "time": time })
-}
-
-/// Begins a run, or goes on with one that a worker before this one left. `None` if there is nothing to do.
-pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Begun>> {
-    let Some(mut run) = rows::run(cx.tx, id)?.filter(|run| !run.state.is_end()) else { return Ok(None) };
-    let row = rows::by_id(cx.tx, &run.definition)?;
-    let input = run.input.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null);
-    let test = run.cause == Cause::Test;
-    // A test is of what somebody looked at; what it was made into since then is something else.
-    let fits = |row: &AgentRow| if test { input.get("digest") == Some(&Value::from(hex(&row.digest))) } else { row.status == Status::Deployed };
-    let Some(row) = row.filter(|row| fits(row) && row.deleted_at.is_none()) else {
-        end(cx, id, RunState::Stopped, Err(if test { "its agent was changed" } else { "its agent is not deployed any more" }.to_owned()), run.calls)?;
-        return Ok(None);
-    };
-    if meter::paused(cx, &row.agent)? {
-        end(cx, id, RunState::Stopped, Err("its agent is paused".to_owned()), run.calls)?;
-        return Ok(None);
-    }
-    let again = run.state != RunState::Queued;
-    if !again {
-        run.state = RunState::Running;
-        run.started_at = Some(cx.now());
-        run.expires_at = Some(cx.now().saturating_add(i64::from(row.definition.budget.seconds) * 1_000_000));
-        rows::save_run(cx, &run, BEGUN, Value::Null)?;
-    }
-    let started_at = run.started_at.unwrap_or_else(|| cx.now());
-    let last = last(cx, &run)?;
-    Ok(Some(Begun { run: run.id, started_at, last, agent: row.agent, definition: row.definition, input, again, test, calls: run.calls }))
-}
-
-/// What came of the newest run that was done before this one was made: what steps remember by.
-fn last(cx: &mut Cx<'_, '_>, run: &RunRow) -> Result<Value> {
-    let mut after = (run.created_at, run.id.clone());
-    // Runs that failed or were left out stand between; a few pages of them are looked through.
-    for _ in 0..LAST_PAGES_MAX {
-        let rows = cx.tx.query(rows::RUNS, args![after.0, after.1.as_str(), LAST_PAGE, run.definition])?;
-        let found = rows.iter().map(RunRow::read).collect::<Result<Vec<_>>>()?;
-        if let Some(done) = found.iter().find(|run| run.state == RunState::Done && run.cause != Cause::Test) {
-            return Ok(done.result.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null));
-        }
-        let Some(end) = found.last() else { break };
-        after = (end.created_at, end.id.clone());
-    }
-    Ok(Value::Null)
-}
-
-/// The token with which the program of a run speaks to the desk: its own, good until the run ends. One that an attempt before
-/// had ends here.
-pub fn credential(cx: &mut Cx<'_, '_>, run: &str, seconds: u32) -> Result<String> {
-    if !cx.actor.is_system() {
-        return Err(Error::forbidden("the desk itself hands out what a run acts with"));
-    }
-    identity::issue_run(cx, run, i64::from(seconds).saturating_add(TOKEN_GRACE).saturating_mul(1_000_000))
-}
-
-/// Writes down lines that a run said, without secrets, and how many calls it has made.
-pub fn said(cx: &mut Cx<'_, '_>, run: &str, lines: &[(String, String)], calls: i64) -> Result<()> {
-    let next: Option<i64> =
-        cx.tx.optional("select number from agent_log where run = $1 order by number desc limit 1", args![run])?.map(|row| row.get(0)).transpose()?;
-    let (now, mut number) = (cx.now(), next.unwrap_or(0));
-    for (source, text) in lines {
-        number += 1;
-        let text: String = redact::text(text).text.chars().take(NOTE_BYTES_MAX / 4).collect();
-        cx.tx.execute(
-            "insert into agent_log (run, number, at, source, said) values ($1, $2, $3, $4, $5)",
-            args![run, number, now, source, text.replace('\0', "")],
-        )?;
-    }
-    cx.tx.execute("update agent_run set calls = $2 where id = $1", args![run, calls])?;
-    Ok(())
-}
-
-/// Ends a run with what came of it.
-pub fn end(cx: &mut Cx<'_, '_>, id: &str, state: RunState, came: Result<Value, String>, calls: i64) -> Result<()> {
-    let Some(mut run) = rows::run(cx.tx, id)?.filter(|run| !run.state.is_end()) else { return Ok(()) };
-    run.state = state;
-    run.finished_at = Some(cx.now());
-    run.calls = calls;
-    match came {
-        Ok(value) => {
-            let text = redact::value(&value).value.to_string();
-            run.result = Some(if text.len() > AGENT_RESULT_BYTES_MAX { json!({ "cut": true, "bytes": text.len() }).to_string() } else { text });
-        }
-        Err(why) => run.error = Some(redact::text(&why).text.chars().take(2_000).collect()),
-    }
-    let payload = json!({ "error": run.error });
-    rows::save_run(cx, &run, ENDED, payload)?;
-    identity::end_run(cx, id)
-}
-
-/// As whom a run acts, while it is under way.
-pub(crate) fn actor(tx: &mut Tx<'_>, id: &str) -> Result<Actor> {
-    let refused = || Error::new(Code::Unauthenticated, "this run has ended, or its agent is not deployed any more");
-    let run = rows::run(tx, id)?.filter(|run| run.state == RunState::Running).ok_or_else(refused)?;
-    let row = rows::by_id(tx, &run.definition)?.filter(|row| row.status == Status::Deployed && row.deleted_at.is_none()).ok_or_else(refused)?;
-    Ok(Actor { run: Some(run.id), ..Actor::agent(row.agent, true) })
+    Ok(rows::run(cx.tx, &run.id)?.unwrap_or(run))
 }

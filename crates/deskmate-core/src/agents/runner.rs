@@ -22,9 +22,9 @@ pub struct Given {
     /// Folders and files of the machine that it may read besides those of the system, as absolute paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// What happens to a run that was under way when the desk ended; `end` if not given.
-    #[serde(skip_serializing_if = "IfInterrupted::is_end")]
-    pub if_interrupted: IfInterrupted,
+    /// What becomes of a run that was left in the middle, where it is not said beside the runner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub if_interrupted: Option<IfInterrupted>,
 }
 
 /// Whom a program may reach over the network.
@@ -39,22 +39,16 @@ pub enum Reach {
     All,
 }
 
-/// What happens to a run that was under way when the desk ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What becomes of a run that was left in the middle, because its server ended or was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfInterrupted {
-    /// It has ended, and nobody knows how far it came.
-    #[default]
-    End,
-    /// It begins anew, with an empty folder. For what does no harm when it is done twice.
+    /// It goes on after the last step that was done, and no step happens twice. For steps only: nobody knows where a program was.
+    Resume,
+    /// It begins anew, a program with an empty folder. For what does no harm when it is done twice.
     Again,
-}
-
-impl IfInterrupted {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
-    fn is_end(&self) -> bool {
-        *self == Self::End
-    }
+    /// It has ended, and is told as `ambiguous`: nobody knows how far it came.
+    End,
 }
 
 /// The language of a project that is made for an agent.

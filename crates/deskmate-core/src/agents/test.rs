@@ -13,7 +13,7 @@ use super::model::{Cause, RunState, Runner, Status};
 use super::rows::{self, AgentRow};
 use super::step::{self, OnError, Step};
 use super::value::{self, Scope};
-use super::{TESTED, gate, guard, run, sentence};
+use super::{TESTED, gate, guard, run, sentence, work};
 use crate::call::{Cx, Effect as OpEffect, Registry, Toolset};
 use crate::limits::{AGENT_ITEMS_MAX, CONTENT_BYTES_MAX};
 use crate::policy::{Act, Decision, Effect, Mode, Severity};
@@ -347,7 +347,7 @@ impl<'t> Trial<'t> {
         scope.put("params", Value::Object(row.definition.params.clone()));
         scope.put("input", given);
         scope.put("last", mocks.get("last").cloned().unwrap_or(Value::Null));
-        scope.put("run", run::told("test", &row.agent, now));
+        scope.put("run", work::told("test", &row.agent, now));
         Self {
             who: Requester::agent(row.agent.clone(), true),
             scope,

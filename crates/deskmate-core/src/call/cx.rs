@@ -5,7 +5,7 @@ use std::sync::Arc;
 use deskmate_db::Tx;
 
 use super::actor::{Actor, Signed, Surface};
-use crate::agents::template;
+use crate::agents::{Server, template};
 use crate::compliance::Library;
 use crate::policy::{self, Cache, Rulebook};
 use crate::record::{Event, Keyring};
@@ -28,6 +28,8 @@ pub struct Cx<'t, 'c> {
     pub(crate) frameworks: Library,
     /// The templates that agents can be made from.
     pub(crate) templates: template::Library,
+    /// The server that does this.
+    pub(crate) server: Arc<Server>,
     /// The rulebook that was used last.
     pub(crate) rulebooks: Cache,
     /// The rulebook in force, once this call asked for it.
@@ -53,6 +55,7 @@ impl<'t, 'c> Cx<'t, 'c> {
             rulebooks,
             frameworks: Library::default(),
             templates: template::Library::default(),
+            server: Arc::default(),
             rulebook: None,
             signed: None,
             decision: None,

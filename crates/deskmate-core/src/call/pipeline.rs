@@ -104,6 +104,8 @@ pub struct Desk {
     pub frameworks: Library,
     /// The templates that agents can be made from.
     pub templates: crate::agents::template::Library,
+    /// The server that this is.
+    pub server: Arc<crate::agents::Server>,
     /// Who looks at what is outside.
     pub hands: Arc<dyn Hands>,
 }
@@ -180,6 +182,7 @@ impl Desk {
         let mut cx = Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.safe.clone(), self.rulebooks.clone());
         cx.frameworks = self.frameworks.clone();
         cx.templates = self.templates.clone();
+        cx.server = Arc::clone(&self.server);
         cx
     }
 

@@ -28,8 +28,8 @@ pub(crate) use entry::{Entry, contents, count_open, entries, entry};
 pub use model::{Beat, Claimed, Enqueued, IfLost, NewJob, Outcome, Owner, Priority, Progress, Pruned, Rescued, State};
 pub(crate) use operations::{how, seen, under_way};
 pub use prune::prune;
-pub use queue::{claim, enqueue, ensure_scheduled, next_due};
-pub use run::{finish, heartbeat, rescue, rescue_all};
+pub use queue::{ANYWHERE, claim, claim_at, enqueue, ensure_scheduled, next_due, waiting_places};
+pub use run::{finish, heartbeat, held, rescue, rescue_all};
 pub(crate) use steer::drop;
 pub use steer::{cancel, retry};
 
@@ -40,8 +40,9 @@ pub const EVENTS: &[Kind] = &[events::ENQUEUED, events::STARTED, events::RETRIED
 /// test reads their plans on both engines.
 #[doc(hidden)]
 pub const INDEXED: &[(&str, &str)] = &[
-    (queue::NEXT_DUE, "job_due"),
+    (queue::NEXT_DUE, "job_waiting"),
     (queue::DUE_SQLITE, "job_waiting"),
+    (queue::NEXT_PLACE, "job_waiting"),
     (rows::UNIQUE, "job_unique"),
     (entry::OPEN, "job_unique"),
     (run::RUNNING, "job_running"),

@@ -155,6 +155,8 @@ pub struct NewJob {
     pub owner: Option<Owner>,
     /// What happens when its worker is lost.
     pub if_lost: IfLost,
+    /// Where it may be done; empty for anywhere. Only who asks for this place is given it.
+    pub place: String,
 }
 
 impl NewJob {
@@ -169,6 +171,7 @@ impl NewJob {
             attempts_max: JOB_ATTEMPTS_MAX,
             owner: None,
             if_lost: IfLost::default(),
+            place: String::new(),
         }
     }
 }

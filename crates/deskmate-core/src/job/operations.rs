@@ -165,6 +165,7 @@ pub(crate) struct Seen {
 
 /// How far the work on something is, for whoever may see that thing.
 pub(crate) struct Work {
+    pub(crate) state: State,
     pub(crate) progress: Option<Progress>,
     /// Whether it was asked to stop.
     pub(crate) stopping: bool,
@@ -172,7 +173,7 @@ pub(crate) struct Work {
 
 /// How a job stands; `None` once it was pruned.
 pub(crate) fn how(cx: &mut Cx<'_, '_>, job: &str) -> Result<Option<Work>> {
-    Ok(rows::find(cx, job)?.map(|row| Work { progress: row.progress, stopping: row.cancel_requested }))
+    Ok(rows::find(cx, job)?.map(|row| Work { state: row.state, progress: row.progress, stopping: row.cancel_requested }))
 }
 
 /// A job of a kind that the caller may see.

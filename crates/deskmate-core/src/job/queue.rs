@@ -9,7 +9,9 @@ use super::events::{ENQUEUED, STARTED, about, tell};
 use super::model::{Claimed, Enqueued, NewJob, Owner, Priority, State};
 use super::rows::{self, find, find_unique, from_text, to_text};
 use crate::call::Cx;
-use crate::limits::{INPUT_BYTES_MAX, JOB_AHEAD_MAX, JOB_ATTEMPTS_MAX, JOB_PERIOD_MIN, JOB_SLICE_MAX, LEASE_MAX, LEASE_MIN, NAME_CHARS_MAX, TITLE_CHARS_MAX};
+use crate::limits::{
+    CONTENT_BYTES_MAX, INPUT_BYTES_MAX, JOB_AHEAD_MAX, JOB_ATTEMPTS_MAX, JOB_PERIOD_MIN, JOB_SLICE_MAX, LEASE_MAX, LEASE_MIN, NAME_CHARS_MAX, TITLE_CHARS_MAX,
+};
 use crate::{Error, Result, check_text, lease};
 
 /// Puts a job into the queue, with whatever else the caller's transaction does. A key that is taken by a job that waits
@@ -26,8 +28,21 @@ pub fn enqueue(cx: &mut Cx<'_, '_>, new: NewJob) -> Result<Enqueued> {
     let run_at = new.run_at.unwrap_or(now);
     cx.tx.execute(
         "insert into job (id, kind, state, priority, run_at, unique_key, owner_kind, owner, if_lost, attempt, attempts_max, cancel_requested, \
-         created_at, updated_at, input) values ($1, $2, 'waiting', $3, $4, $5, $6, $7, $8, 0, $9, false, $10, $10, $11)",
-        args![id, new.kind, new.priority.rank(), run_at, new.unique_key, owner.kind.name(), owner.id, new.if_lost.name(), new.attempts_max, now, input],
+         created_at, updated_at, input, place) values ($1, $2, 'waiting', $3, $4, $5, $6, $7, $8, 0, $9, false, $10, $10, $11, $12)",
+        args![
+            id,
+            new.kind,
+            new.priority.rank(),
+            run_at,
+            new.unique_key,
+            owner.kind.name(),
+            owner.id,
+            new.if_lost.name(),
+            new.attempts_max,
+            now,
+            input,
+            new.place
+        ],
     )?;
     let event = about(ENQUEUED, &id, &new.kind, &owner)
         .fact("state", State::Waiting.name())
@@ -59,6 +74,7 @@ fn check(now: i64, new: &NewJob) -> Result<String> {
     if new.run_at.is_some_and(|run_at| run_at < 0 || run_at > now.saturating_add(micros(JOB_AHEAD_MAX))) {
         return Err(Error::invalid("run_at", "must be a moment since 1970 and at most ten years ahead"));
     }
+    check_text("place", &new.place, CONTENT_BYTES_MAX)?;
     if let Some(owner) = &new.owner {
         check_text("owner", &owner.id, TITLE_CHARS_MAX)?;
     }
@@ -85,24 +101,54 @@ pub fn ensure_scheduled(cx: &mut Cx<'_, '_>, kind: &str, key: &str, every_us: i6
     )
 }
 
-pub(super) const NEXT_DUE: &str = "select run_at from job where state = 'waiting' order by run_at, id limit 1";
+/// The place of jobs that may be done anywhere.
+pub const ANYWHERE: &str = "";
 
-/// When the next job is due, in the past or in the future: a worker with nothing to do sleeps until then.
-pub fn next_due(cx: &mut Cx<'_, '_>) -> Result<Option<i64>> {
-    let row = cx.tx.optional(NEXT_DUE, &[])?;
-    Ok(row.map(|row| row.get(0)).transpose()?)
+// Each priority alone, so that it is the first entry of an index that is read, and not all of them.
+pub(super) const NEXT_DUE: &str = "select min(due) from (\
+     select min(run_at) as due from job where state = 'waiting' and kind = $1 and place = $2 and priority = 0 \
+     union all select min(run_at) from job where state = 'waiting' and kind = $1 and place = $2 and priority = 1 \
+     union all select min(run_at) from job where state = 'waiting' and kind = $1 and place = $2 and priority = 2) each";
+
+/// When the next job of these kinds at these places is due, in the past or in the future: a worker with nothing to do looks for that.
+pub fn next_due(cx: &mut Cx<'_, '_>, kinds: &[&str], places: &[String]) -> Result<Option<i64>> {
+    let mut next: Option<i64> = None;
+    for (kind, place) in kinds.iter().flat_map(|kind| places.iter().map(move |place| (kind, place))) {
+        let due: Option<i64> = cx.tx.one(NEXT_DUE, args![kind, place])?.get(0)?;
+        next = [next, due].into_iter().flatten().min();
+    }
+    Ok(next)
+}
+
+pub(super) const NEXT_PLACE: &str = "select place from job where state = 'waiting' and kind = $1 and place > $2 order by place limit 1";
+
+/// The places besides [`ANYWHERE`] at which jobs of a kind wait, at most so many. It goes from one place to the next, however many
+/// jobs wait at each.
+pub fn waiting_places(cx: &mut Cx<'_, '_>, kind: &str, most: usize) -> Result<Vec<String>> {
+    let (mut found, mut after) = (Vec::new(), String::new());
+    while found.len() < most {
+        let Some(row) = cx.tx.optional(NEXT_PLACE, args![kind, after])? else { break };
+        after = row.get(0)?;
+        found.push(after.clone());
+    }
+    Ok(found)
 }
 
 // Two texts, because on PostgreSQL the nodes of a desk claim at the same time: each passes over the rows that another is
 // just taking, where waiting for them would end in a conflict. SQLite has one writer and does not know the clause.
-pub(super) const DUE_SQLITE: &str = "select id, run_at from job where state = 'waiting' and kind = $1 and priority = $2 and run_at <= $3 \
-     order by run_at, id limit $4";
-const DUE_POSTGRES: &str = "select id, run_at from job where state = 'waiting' and kind = $1 and priority = $2 and run_at <= $3 \
-     order by run_at, id limit $4 for update skip locked";
+pub(super) const DUE_SQLITE: &str = "select id, run_at from job where state = 'waiting' and kind = $1 and place = $2 and priority = $3 \
+     and run_at <= $4 order by run_at, id limit $5";
+const DUE_POSTGRES: &str = "select id, run_at from job where state = 'waiting' and kind = $1 and place = $2 and priority = $3 \
+     and run_at <= $4 order by run_at, id limit $5 for update skip locked";
 
-/// Takes due jobs of some kinds: the most urgent first, then those that are due longest. Each is running, under a lease
-/// of `ttl_us` for this worker, when this is committed.
+/// Takes due jobs of some kinds that may be done anywhere; see [`claim_at`].
 pub fn claim(cx: &mut Cx<'_, '_>, worker: &str, kinds: &[&str], ttl_us: i64, limit: u32) -> Result<Vec<Claimed>> {
+    claim_at(cx, worker, kinds, &[ANYWHERE.to_owned()], ttl_us, limit)
+}
+
+/// Takes due jobs of some kinds at some places: the most urgent first, then those that are due longest. Each is running, under a
+/// lease of `ttl_us` for this worker, when this is committed.
+pub fn claim_at(cx: &mut Cx<'_, '_>, worker: &str, kinds: &[&str], places: &[String], ttl_us: i64, limit: u32) -> Result<Vec<Claimed>> {
     check_text("worker", worker, TITLE_CHARS_MAX)?;
     if worker.is_empty() {
         return Err(Error::invalid("worker", "must not be empty"));
@@ -112,13 +158,13 @@ pub fn claim(cx: &mut Cx<'_, '_>, worker: &str, kinds: &[&str], ttl_us: i64, lim
     }
     let limit = limit.min(JOB_SLICE_MAX) as usize;
     // The one look of an idle worker.
-    if next_due(cx)?.is_none_or(|due| due > cx.now()) {
+    if next_due(cx, kinds, places)?.is_none_or(|due| due > cx.now()) {
         return Ok(Vec::new());
     }
     let kinds: BTreeSet<&str> = kinds.iter().copied().collect();
     let mut claimed = Vec::new();
     for priority in Priority::ALL {
-        for job in due(cx, &kinds, priority, limit.saturating_sub(claimed.len()))? {
+        for job in due(cx, &kinds, places, priority, limit.saturating_sub(claimed.len()))? {
             claimed.extend(start(cx, &job, worker, ttl_us)?);
         }
         if claimed.len() >= limit {
@@ -129,15 +175,15 @@ pub fn claim(cx: &mut Cx<'_, '_>, worker: &str, kinds: &[&str], ttl_us: i64, lim
 }
 
 /// The ids of due jobs of one priority, in the order in which they run.
-fn due(cx: &mut Cx<'_, '_>, kinds: &BTreeSet<&str>, priority: Priority, limit: usize) -> Result<Vec<String>> {
+fn due(cx: &mut Cx<'_, '_>, kinds: &BTreeSet<&str>, places: &[String], priority: Priority, limit: usize) -> Result<Vec<String>> {
     let now = cx.now();
     let sql = match cx.tx.engine() {
         Engine::Sqlite => DUE_SQLITE,
         Engine::Postgres => DUE_POSTGRES,
     };
     let mut found: Vec<(i64, String)> = Vec::new();
-    for kind in kinds {
-        for row in cx.tx.query(sql, args![kind, priority.rank(), now, i64::try_from(limit).unwrap_or(0)])? {
+    for (kind, place) in kinds.iter().flat_map(|kind| places.iter().map(move |place| (kind, place))) {
+        for row in cx.tx.query(sql, args![kind, place, priority.rank(), now, i64::try_from(limit).unwrap_or(0)])? {
             found.push((row.get(1)?, row.get(0)?));
         }
     }

@@ -14,7 +14,7 @@ use crate::call::Cx;
 use crate::gateway;
 use crate::limits::{INPUT_BYTES_MAX, JOB_BACKOFF_MAX, JOB_BACKOFF_MIN, JOB_PUT_OFF_MAX, JOB_SLICE_MAX, JOB_STEP_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::workspace::plan;
-use crate::{Error, Result, check_text, lease, notify, record};
+use crate::{Error, Result, agents, check_text, lease, notify, record};
 
 /// Gives a sign of life: the lease starts anew, and progress and step are kept where they are given. It answers whether
 /// somebody wants the job to stop. The record is not told: that a job runs is no news.
@@ -41,6 +41,14 @@ fn progress_text(progress: &Progress) -> Result<String> {
         check_text("text", text, TITLE_CHARS_MAX)?;
     }
     Ok(serde_json::json!(progress).to_string())
+}
+
+/// Refuses whoever does not hold a job any more: what a worker writes down besides its reports, it writes in one transaction with
+/// this.
+pub fn held(cx: &mut Cx<'_, '_>, job: &str, worker: &str, fence: i64) -> Result<()> {
+    let now = cx.now();
+    lease::check(cx.tx, &rows::subject(job), worker, Some(fence), now)?;
+    Ok(())
 }
 
 /// The job that a lease is on. A lease without a running job cannot be, unless somebody wrote around the queue.
@@ -102,6 +110,7 @@ fn end(cx: &mut Cx<'_, '_>, job: &JobRow, state: State, result: Option<&str>, er
     plan::job_ended(cx, &job.kind, &job.id)?;
     gateway::job_ended(cx, &job.kind, &job.id)?;
     record::job_ended(cx, &job.kind, result)?;
+    agents::job_ended(cx, &job.kind, job.unique_key.as_deref(), state, error)?;
     if state != State::Done {
         notify::job_ended(cx, &job.kind, &job.id, job.unique_key.as_deref(), error.unwrap_or("it was stopped"))?;
     }

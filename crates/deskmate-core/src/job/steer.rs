@@ -9,7 +9,7 @@ use crate::call::Cx;
 use crate::gateway;
 use crate::limits::JOB_RUNS_MAX;
 use crate::workspace::plan;
-use crate::{Error, Result, notify};
+use crate::{Error, Result, agents, notify};
 
 pub(super) fn need(cx: &mut Cx<'_, '_>, job: &str) -> Result<JobRow> {
     find(cx, job)?.ok_or_else(|| missing(job))
@@ -32,6 +32,7 @@ pub fn cancel(cx: &mut Cx<'_, '_>, job: &str) -> Result<State> {
             tell(cx, FINISHED, &row, State::Cancelled, |event| event)?;
             plan::job_ended(cx, &row.kind, &row.id)?;
             gateway::job_ended(cx, &row.kind, &row.id)?;
+            agents::job_ended(cx, &row.kind, row.unique_key.as_deref(), State::Cancelled, None)?;
             notify::job_ended(cx, &row.kind, &row.id, row.unique_key.as_deref(), "it was cancelled before it was sent")?;
             Ok(State::Cancelled)
         }

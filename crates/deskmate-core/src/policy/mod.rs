@@ -77,7 +77,7 @@ pub fn questions() -> impl Iterator<Item = (&'static str, &'static str, &'static
 
 /// The keys of `deskmate.yaml` that belong to others, so that a whole file can be given as a draft.
 pub const FILE_KEYS: &[&str] =
-    &["listen", "database_url", "log", "tls", "proxy", "hosts", "retention", "bridge", "checkpoints", "notifications", "telemetry", "coworker"];
+    &["listen", "database_url", "log", "tls", "proxy", "hosts", "retention", "bridge", "checkpoints", "notifications", "telemetry", "coworker", "node"];
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[store::ACCEPTED, store::RETIRED, store::MAPPED, store::UNMAPPED, store::SETTING, store::CHANGED, draft::CHANGED];

@@ -39,6 +39,12 @@ pub(super) struct UpArgs {
     /// What is logged: error, warn, info, debug or trace
     #[arg(long, env = "DESKMATE_LOG", value_name = "LEVEL")]
     log: Option<String>,
+    /// Offer this server for runs of agents, under this name; PostgreSQL only
+    #[arg(long, env = "DESKMATE_NODE", value_name = "NAME")]
+    node: Option<String>,
+    /// What this node has, as agents ask for it, with commas between: gpu,region=eu
+    #[arg(long, env = "DESKMATE_NODE_LABELS", value_name = "LABELS")]
+    node_labels: Option<String>,
     /// Started by a program: print no link and nothing else on standard output
     #[arg(long)]
     background: bool,
@@ -90,7 +96,14 @@ pub(super) fn run(global: &Global, args: &UpArgs) -> Result<(), Failure> {
 }
 
 fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
-    let given = Given { listen: args.listen.clone(), database_url: args.database_url.clone(), log: args.log.clone(), ..global.given() };
+    let given = Given {
+        listen: args.listen.clone(),
+        database_url: args.database_url.clone(),
+        log: args.log.clone(),
+        node: args.node.clone(),
+        node_labels: args.node_labels.clone(),
+        ..global.given()
+    };
     let settings = config::load(&given)?;
     let linger = args.linger()?;
     let home = Home::new(settings.home.clone());
@@ -112,6 +125,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     for problem in app.desk.frameworks.problems() {
         tracing::error!("a framework was not taken in: {problem}");
     }
+    app.serves_as(settings.node.as_ref())?;
     app.desk.templates = templates::library(&home);
     for problem in app.desk.templates.problems() {
         tracing::error!("a template was not taken in: {problem}");

@@ -9,7 +9,7 @@ const POLICY_MODE: &str = "AGENTOS_POLICY_MODE";
 const LOG_LEVEL: &str = "AGENTOS_LOG_LEVEL";
 /// Variables without an effect on a server, and why.
 const WITHOUT_EFFECT: [(&str, &str); 2] = [
-    ("AGENTOS_API_KEY", "this desk deploys agents on this machine and has no use for a key of a cloud; take it out of the environment"),
+    ("AGENTOS_API_KEY", "agents run on servers of this desk, and no cloud of others is asked, so there is no use for its key; take it out of the environment"),
     ("AGENTOS_DATA_DIR", "`deskmate import agentos` reads that directory; the server keeps its data where DESKMATE_HOME says"),
 ];
 

@@ -3,6 +3,7 @@
 //!
 //! - `bridge_file`: the file that people write with `sqlite3`, kept in step with the desk.
 //! - `notify`: telling people outside that something waits.
+//! - `node`: telling the desk that this server is there.
 //! - `spans`: sending spans to an OpenTelemetry collector.
 //! - `schedule`: beginning runs of agents that are due.
 //! - `upkeep`: leases that ended, data whose time to be kept is over, copies of checkpoints.
@@ -10,13 +11,18 @@
 //! `outbound` is how they speak to other programs.
 
 mod bridge_file;
+mod node;
 pub(crate) mod notify;
 pub(crate) mod outbound;
 mod schedule;
 mod spans;
 mod upkeep;
 
+use std::time::Duration;
+
+use deskmate_db::Engine;
 use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -24,10 +30,14 @@ use crate::config::{BridgeFile, Settings};
 use crate::effects::notify::Outlets;
 use crate::telemetry::Span;
 
+/// How long telling the desk that this server ends may take.
+const LEAVING_MAX: Duration = Duration::from_secs(5);
+
 /// The effects of a running server.
 pub(crate) struct Effects {
     bridge_file: Option<bridge_file::Edge>,
     exporter: Option<spans::Exporter>,
+    node: Option<JoinHandle<()>>,
 }
 
 impl Effects {
@@ -45,7 +55,9 @@ impl Effects {
             (Some(collector), Some(queue), Some(spans)) => Some(spans::Exporter::start(collector, queue, spans.clone(), app.desk.world.opaque_id())),
             _ => None,
         };
-        Self { bridge_file, exporter }
+        // A desk on SQLite has one server, and nobody to tell.
+        let node = (app.desk.db.engine() == Engine::Postgres).then(|| tokio::spawn(node::run(app.clone(), stop.clone())));
+        Self { bridge_file, exporter, node }
     }
 
     /// Lets what is under way come to its end.
@@ -55,6 +67,9 @@ impl Effects {
         }
         if let Some(exporter) = self.exporter {
             exporter.finish().await;
+        }
+        if let Some(node) = self.node {
+            drop(tokio::time::timeout(LEAVING_MAX, node).await);
         }
     }
 }

@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use deskmate_core::agents::node;
 use deskmate_core::bridge::{self, Slice};
-use deskmate_core::call::{Cx, Surface, prune_keys};
+use deskmate_core::call::{Actor, Cx, Surface, prune_keys};
 use deskmate_core::record::{newest_checkpoint, prune_checkpoints};
 use deskmate_core::{Result, format_time, hex, hook, identity, job, meter, notify, request, workspace};
 use serde_json::json;
@@ -82,6 +83,11 @@ async fn sweep(app: &App) -> Result<()> {
     while act(app, |cx| bridge::sweep_reservations(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| job::rescue(cx, SLICE)).await?.len() >= SLICE as usize {}
     while act(app, |cx| hook::sweep(cx, SLICE)).await? >= SLICE {}
+    let desk = app.desk.clone();
+    // A look is a read; only a server that is gone costs a write.
+    if app.desk.db.read(move |tx| node::is_due(&mut desk.cx(tx, Actor::system(), Surface::System))).await? {
+        act(app, node::sweep).await?;
+    }
     Ok(())
 }
 

@@ -16,18 +16,18 @@ mod verify;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use deskmate_core::agents::RUN_JOB;
-use deskmate_core::call::Surface;
+use deskmate_core::agents::{RUN_JOB, node};
+use deskmate_core::call::{Actor, Cx, Surface};
 use deskmate_core::gateway::CALL_JOB;
-use deskmate_core::job::{self, Claimed, Outcome, Progress};
+use deskmate_core::job::{self, ANYWHERE, Claimed, Outcome, Progress};
 use deskmate_core::record::VERIFY_JOB;
 use deskmate_core::workspace::TRASH_JOB;
 use deskmate_core::workspace::plan::{EXECUTE_JOB, PLAN_JOB};
 use deskmate_core::workspace::scan::SCAN_JOB;
-use deskmate_core::{Error, Result, notify, program as programs};
-use deskmate_db::Engine;
+use deskmate_core::{Code, Error, Result, notify, program as programs};
+use deskmate_db::{Engine, Tx};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -104,16 +104,30 @@ async fn lane(app: App, outlets: Outlets, kinds: &'static [&'static str], at_onc
 }
 
 async fn claim(app: &App, worker: &str, kinds: &'static [&'static str], limit: u32) -> Vec<Claimed> {
-    // A look is a read; only something due costs a write.
-    let (look, now) = (app.desk.clone(), app.desk.world.now());
-    let due = app.desk.db.read(move |tx| job::next_due(&mut look.cx(tx, deskmate_core::call::Actor::system(), Surface::System))).await;
-    if !matches!(due, Ok(Some(at)) if at <= now) {
+    // Whether runs are for a node is a question of their place; anything else is done by any server.
+    let placed = kinds == [RUN_JOB] && app.desk.server.name().is_some();
+    let fence = app.holding.get();
+    if placed && fence.is_none() {
         return Vec::new();
     }
+    // A look is a read; only something due costs a write.
+    let (look, now) = (app.desk.clone(), app.desk.world.now());
+    let due = move |tx: &mut Tx<'_>| {
+        let mut cx = look.cx(tx, Actor::system(), Surface::System);
+        let places = if placed { node::places(&mut cx)? } else { vec![ANYWHERE.to_owned()] };
+        Ok::<_, Error>((job::next_due(&mut cx, kinds, &places)?, places))
+    };
+    let places = match app.desk.db.read(due).await {
+        Ok((Some(at), places)) if at <= now => places,
+        _ => return Vec::new(),
+    };
     let worker = worker.to_owned();
     let ttl = i64::try_from(LEASE.as_micros()).unwrap_or(i64::MAX);
-    let claimed = app.desk.act(Surface::System, move |cx| job::claim(cx, &worker, kinds, ttl, limit)).await;
-    claimed.unwrap_or_else(|error| {
+    let claimed = app.desk.act(Surface::System, move |cx| match fence {
+        Some(fence) if placed => node::claim_runs(cx, fence, &worker, &places, ttl, limit),
+        _ => job::claim_at(cx, &worker, kinds, &places, ttl, limit),
+    });
+    claimed.await.unwrap_or_else(|error| {
         tracing::warn!(%error, "taking jobs failed; it is tried again");
         Vec::new()
     })
@@ -167,10 +181,20 @@ impl Running {
     /// a person who asks for it.
     async fn with_heartbeat(&self, work: impl Future<Output = Result<Outcome>>) -> Result<Outcome> {
         tokio::pin!(work);
+        let mut told = Instant::now();
         loop {
             tokio::select! {
                 outcome = &mut work => return outcome,
-                () = tokio::time::sleep(HEARTBEAT) => self.beat(None).await.inspect_err(|_| self.given_up.store(true, Ordering::Relaxed))?,
+                () = tokio::time::sleep(HEARTBEAT) => {}
+            }
+            match self.beat(None).await {
+                Ok(()) => told = Instant::now(),
+                // The store cannot be asked: until the lease is over, nobody else has the job.
+                Err(error) if error.code == Code::Unavailable && told.elapsed() + HEARTBEAT < LEASE => {}
+                Err(error) => {
+                    self.given_up.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
             }
             // A plan stops between its parts and a run between its steps, so that what came of each is known.
             if self.is_cancelled() && self.claimed.kind != EXECUTE_JOB && self.claimed.kind != RUN_JOB {
@@ -205,6 +229,11 @@ impl Running {
             self.cancelled.store(true, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Refuses to write down anything more once the lease was lost: in the same transaction.
+    fn held(&self, cx: &mut Cx<'_, '_>) -> Result<()> {
+        job::held(cx, &self.claimed.job, &self.worker, self.claimed.fence)
     }
 
     /// Whether somebody asked to stop.

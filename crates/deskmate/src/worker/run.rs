@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use deskmate_core::agents::step::{self, OnError, Step};
 use deskmate_core::agents::value::{self, Scope};
-use deskmate_core::agents::{self, Begun, RunState, Runner};
-use deskmate_core::call::{Call, Credential, Outcome as Answered, Surface};
+use deskmate_core::agents::{self, Begun, IfInterrupted, RunState, Runner};
+use deskmate_core::call::{Call, Credential, Cx, Outcome as Answered, Surface};
 use deskmate_core::job::{Outcome, Progress};
 use deskmate_core::limits::AGENT_ITEMS_MAX;
 use deskmate_core::{Code, Error, Result};
@@ -19,7 +19,7 @@ use super::{Running, process};
 /// How often it is looked whether a run has to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How often it is looked whether a person has decided about a call.
+/// How often it is looked whether a person has decided about a call, or whether a store that was away is back.
 const HELD: Duration = Duration::from_secs(1);
 
 /// Where a run is.
@@ -40,6 +40,20 @@ struct At {
     worked: u64,
     /// Bytes that were logged.
     logged: u64,
+    /// The attempt with which it began, of a run that began anew: what it asks for then is asked for anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    anew: Option<i64>,
+}
+
+impl At {
+    /// Where a run goes on, or begins.
+    fn of(running: &Running, begun: &Begun) -> Self {
+        let claimed = &running.claimed;
+        if begun.again && begun.definition.when_interrupted() == IfInterrupted::Again {
+            return Self { anew: Some(claimed.attempt), calls: u32::try_from(begun.calls).unwrap_or(u32::MAX), ..Self::default() };
+        }
+        claimed.step.clone().and_then(|step| serde_json::from_value(step).ok()).unwrap_or_default()
+    }
 }
 
 /// Why a run ends before its last step.
@@ -48,7 +62,12 @@ enum Stop {
     Asked,
     /// A step failed, or a budget is used up.
     Failed(String),
+    /// A worker before this one left it in the middle, and it is not to go on.
+    Interrupted,
 }
+
+/// What is said of a run that was left in the middle and does not go on.
+pub(super) const INTERRUPTED: &str = "it was interrupted: the server that did it ended while it was under way, and nobody knows how far it came";
 
 struct Run<'r> {
     running: &'r Running,
@@ -60,30 +79,39 @@ struct Run<'r> {
 pub(super) async fn run(running: &Running) -> Result<Outcome> {
     let desk = &running.app.desk;
     let id = running.claimed.input.get("run").and_then(Value::as_str).ok_or_else(|| Error::invalid("run", "is not named"))?.to_owned();
-    let asked = id.clone();
-    let Some(begun) = desk.act(Surface::System, move |cx| agents::begin(cx, &asked)).await? else {
+    let (asked, own) = (id.clone(), running.clone());
+    let begin = move |cx: &mut Cx<'_, '_>| {
+        own.held(cx)?;
+        agents::begin(cx, &asked)
+    };
+    let Some(begun) = desk.act(Surface::System, begin).await? else {
         return Ok(Outcome::Done(json!({ "run": id })));
     };
     if begun.definition.runner.is_program() {
         return process::run(running, &begun).await;
     }
-    let at = running.claimed.step.clone().and_then(|step| serde_json::from_value(step).ok()).unwrap_or_default();
-    let mut run = Run { running, begun: &begun, at, lines: Vec::new() };
-    let came = run.steps().await?;
+    let mut run = Run { running, begun: &begun, at: At::of(running, &begun), lines: Vec::new() };
+    let came = match begun.definition.when_interrupted() {
+        IfInterrupted::End if begun.again => Err(Stop::Interrupted),
+        _ => run.steps().await?,
+    };
     let (lines, calls) = (std::mem::take(&mut run.lines), i64::from(run.at.calls));
     let (state, came) = match came {
         Ok(value) => (RunState::Done, Ok(value)),
         Err(Stop::Asked) => (RunState::Stopped, Err("somebody stopped it".to_owned())),
+        Err(Stop::Interrupted) => (RunState::Ambiguous, Err(INTERRUPTED.to_owned())),
         Err(Stop::Failed(why)) => (RunState::Failed, Err(why)),
     };
-    let (ended, failed) = (id.clone(), came.clone().err());
+    let (ended, failed, own) = (id.clone(), came.clone().err(), running.clone());
     desk.act(Surface::System, move |cx| {
+        own.held(cx)?;
         agents::said(cx, &ended, &lines, calls)?;
         agents::end(cx, &ended, state, came.clone(), calls)
     })
     .await?;
     Ok(match (state, failed) {
         (RunState::Stopped, _) => Outcome::Cancelled,
+        (RunState::Ambiguous, _) => Outcome::Ambiguous { what: INTERRUPTED.to_owned() },
         (_, Some(error)) => Outcome::Failed { error, retry: false },
         _ => Outcome::Done(json!({ "run": id })),
     })
@@ -105,7 +133,7 @@ impl Run<'_> {
                     json!({ "error": why })
                 }
                 Err(Stop::Failed(why)) => return Ok(Err(Stop::Failed(format!("{}: {why}", step.id)))),
-                Err(Stop::Asked) => return Ok(Err(Stop::Asked)),
+                Err(stop) => return Ok(Err(stop)),
             };
             let ends = step.does == step::STOP && came.get("stopped").is_some();
             last = came.clone();
@@ -129,7 +157,12 @@ impl Run<'_> {
     /// Writes down where the run is, and what it said.
     async fn keep(&mut self, progress: Option<Progress>) -> Result<std::result::Result<(), Stop>> {
         let (id, lines, calls) = (self.begun.run.clone(), std::mem::take(&mut self.lines), i64::from(self.at.calls));
-        self.running.app.desk.act(Surface::System, move |cx| agents::said(cx, &id, &lines, calls)).await?;
+        let own = self.running.clone();
+        let say = move |cx: &mut Cx<'_, '_>| {
+            own.held(cx)?;
+            agents::said(cx, &id, &lines, calls)
+        };
+        self.running.app.desk.act(Surface::System, say).await?;
         let at = serde_json::to_value(&self.at).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         match self.running.beat_at(progress, Some(at)).await {
             Err(error) if error.code == Code::Invalid => Ok(Err(Stop::Failed("what its steps hold grows beyond what can be kept".to_owned()))),
@@ -238,7 +271,8 @@ impl Run<'_> {
     async fn operation(&mut self, step: &Step, mut with: Map<String, Value>, index: usize) -> Result<std::result::Result<Value, (Stop, bool)>> {
         // What failed for certain is asked for anew; what was under way is asked for under the key that it had.
         let again = if self.at.tries == 0 { String::new() } else { format!(":{}", self.at.tries) };
-        let key = format!("run:{}:{}:{index}{again}", self.begun.run, step.id);
+        let anew = self.at.anew.map(|attempt| format!("@{attempt}")).unwrap_or_default();
+        let key = format!("run:{}{anew}:{}:{index}{again}", self.begun.run, step.id);
         let app = &self.running.app;
         let takes_key = app.desk.registry.get(&step.does).is_some_and(|op| op.input().pointer("/properties/idempotency_key").is_some());
         if takes_key {
@@ -268,6 +302,16 @@ impl Run<'_> {
             };
             let answer = match answer {
                 Ok(answer) => answer.outcome,
+                // The desk's own store was busy or away. It is asked for again under the same key, so it happens once.
+                Err(error) if error.of_the_store => {
+                    self.at.calls = self.at.calls.saturating_sub(1);
+                    tokio::select! {
+                        () = tokio::time::sleep(HELD) => {}
+                        () = self.asked_to_stop() => return Ok(Err((Stop::Asked, false))),
+                    }
+                    self.at.worked += u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    continue;
+                }
                 Err(error) => {
                     self.at.worked += u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
                     let passing = matches!(error.code, Code::Limited | Code::Unavailable);

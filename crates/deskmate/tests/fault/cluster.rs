@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use super::support::{Desk, Ended, up};
+use super::support::{BINARY, Desk, Ended, up};
 
 /// A cluster of this test's own: stopping the shared one would disturb the others.
 pub(crate) struct Cluster {
@@ -54,6 +55,33 @@ impl Cluster {
         desk_on(home, &self.url).unwrap_or_else(|ended| panic!("the server ended with {:?}: {}", ended.code, ended.stderr))
     }
 
+    /// A node on this cluster that offers itself for runs; `first` is the home of a server whose keys it shares. It runs under an ordinary
+    /// account, because programs of agents do not run under root's.
+    pub(crate) fn node(&self, home: &Path, first: &Path, name: &str, labels: &str) -> Desk {
+        std::fs::create_dir_all(home).expect("a directory");
+        let mut own = vec![home.parent().expect("a parent").to_owned(), home.to_owned()];
+        for key in ["record.key", "secret.key"].iter().filter(|key| first.join(key).exists()) {
+            std::fs::copy(first.join(key), home.join(key)).expect("a copy");
+            own.push(home.join(key));
+        }
+        let mut command = up(home);
+        if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+            for path in &own {
+                std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("given away");
+            }
+            command = as_nobody(&command, &home.with_file_name("deskmate"));
+        }
+        command.env("DESKMATE_DATABASE_URL", &self.url).args(["--node", name, "--node-labels", labels]);
+        Desk::launch(command, home, home).unwrap_or_else(|ended| panic!("the node ended with {:?}: {}", ended.code, ended.stderr))
+    }
+
+    /// What a query answers, line by line.
+    pub(crate) fn ask(&self, sql: &str) -> Vec<String> {
+        let output = Command::new("psql").args(["-X", "-A", "-t", "-c", sql]).arg(&self.url).output().expect("psql runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    }
+
     /// The URL with another port.
     pub(crate) fn through(&self, port: u16) -> String {
         self.url.replace(&format!(":{}/", self.port()), &format!(":{port}/"))
@@ -62,6 +90,29 @@ impl Cluster {
     fn address(&self) -> String {
         self.url.rsplit('@').next().and_then(|rest| rest.split('/').next()).expect("an address").to_owned()
     }
+}
+
+/// The ordinary account of tests that run as root.
+const NOBODY: u32 = 65534;
+
+/// The same command under an ordinary account. The build may lie where that account cannot look; then a copy of it is used.
+fn as_nobody(command: &Command, copy: &Path) -> Command {
+    let id = NOBODY.to_string();
+    let account = ["--reuid", &id, "--regid", &id, "--clear-groups", "--"];
+    let reaches = |path: &Path| Command::new("setpriv").args(account).args(["test", "-x"]).arg(path).status().is_ok_and(|done| done.success());
+    let program = if reaches(Path::new(BINARY)) { Path::new(BINARY) } else { copy };
+    if program == copy && !copy.exists() {
+        std::fs::copy(BINARY, copy).expect("a copy");
+    }
+    let mut other = Command::new("setpriv");
+    other.args(account).arg(program).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    other
 }
 
 /// Starts a desk on a database.

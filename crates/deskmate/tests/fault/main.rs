@@ -14,7 +14,11 @@ mod input;
 #[cfg(test)]
 mod kill;
 #[cfg(test)]
+mod nodes;
+#[cfg(test)]
 mod postgres;
+#[cfg(test)]
+mod schedule;
 #[cfg(test)]
 mod slow;
 #[cfg(test)]

@@ -12,13 +12,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Cluster, Cut, Wire, desk_on};
 use super::stream::follow;
-use super::support::{BINARY, Desk, Http, eventually, sound, waiting};
-
-fn verify(home: &Path, url: &str) -> u64 {
-    let mut command = Command::new(BINARY);
-    command.args(["audit", "verify", "--json", "--home"]).arg(home).env("HOME", home).env("DESKMATE_DATABASE_URL", url);
-    sound(&command.output().expect("the binary runs"))
-}
+use super::support::{Desk, Http, eventually, verify_on as verify, waiting};
 
 #[test]
 fn a_database_that_cannot_be_reached_is_named_at_start() {

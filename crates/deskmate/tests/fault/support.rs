@@ -35,7 +35,7 @@ pub(crate) fn up(home: &Path) -> Command {
 }
 
 fn clean(command: &mut Command) {
-    for name in ["DESKMATE_HOME", "DESKMATE_LISTEN", "DESKMATE_DATABASE_URL", "DESKMATE_TOKEN", "DESKMATE_LOG"] {
+    for name in ["DESKMATE_HOME", "DESKMATE_LISTEN", "DESKMATE_DATABASE_URL", "DESKMATE_TOKEN", "DESKMATE_LOG", "DESKMATE_NODE", "DESKMATE_NODE_LABELS"] {
         command.env_remove(name);
     }
 }
@@ -52,6 +52,13 @@ pub(crate) fn deskmate(home: &Path, args: &[&str]) -> Output {
 pub(crate) fn verify(home: &Path) -> u64 {
     let done = deskmate(home, &["audit", "verify", "--json"]);
     sound(&done)
+}
+
+/// The same for a desk on a database.
+pub(crate) fn verify_on(home: &Path, url: &str) -> u64 {
+    let mut command = Command::new(BINARY);
+    command.args(["audit", "verify", "--json", "--home"]).arg(home).env("HOME", home).env("DESKMATE_DATABASE_URL", url);
+    sound(&command.output().expect("the binary runs"))
 }
 
 /// The events of a report that must be sound.
@@ -93,10 +100,16 @@ impl Desk {
 
     /// A desk that its owner has claimed, and the owner's session.
     pub(crate) fn owned(home: &Path) -> (Self, String) {
+        Self::owned_on(home, None)
+    }
+
+    /// The same on a database.
+    pub(crate) fn owned_on(home: &Path, database: Option<&str>) -> (Self, String) {
         let plain = up(home);
         let mut command = Command::new(BINARY);
         command.args(plain.get_args().filter(|argument| *argument != "--background")).env("HOME", home);
         clean(&mut command);
+        command.envs(database.map(|url| ("DESKMATE_DATABASE_URL", url)));
         let desk = Self::launch(command, home, home).unwrap_or_else(|ended| panic!("{}", ended.stderr));
         let claim = json!({ "code": desk.claim_code(), "name": "Ada", "passphrase": "correct horse" });
         let answer = desk.http().post("/api/desk_claim", &[], claim.to_string().as_bytes()).expect("the server answers").good();

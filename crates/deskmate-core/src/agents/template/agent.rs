@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::define::CALLABLE;
+use super::super::runner::IfInterrupted;
 use super::super::step::{self, Step};
 use super::super::value;
 use crate::limits::{AGENT_TEMPLATE_BYTES_MAX, CONTENT_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX, TITLE_CHARS_MAX};
@@ -144,6 +145,9 @@ pub struct AgentTemplate {
     pub params: Vec<Parameter>,
     /// What it does.
     pub steps: Vec<Step>,
+    /// What becomes of a run that is left in the middle, because its server ended or was lost; `resume` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_interrupted: Option<IfInterrupted>,
     /// How much parts of a sentence speak for it.
     #[serde(skip_serializing, default)]
     #[schemars(skip)]

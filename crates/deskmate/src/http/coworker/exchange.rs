@@ -76,7 +76,7 @@ pub(super) fn answered<M: Message + Serialize>(headers: &HeaderMap, answer: Resu
 }
 
 fn told(error: Error) -> ErrorResponse {
-    let Error { code, message, hint, field, retry_after_ms, needs_presence, incident } = error;
+    let Error { code, message, hint, field, retry_after_ms, needs_presence, incident, of_the_store: _ } = error;
     ErrorResponse { error: Some(ErrorDetail { code: code.name().to_owned(), message, hint, field, retry_after_ms, needs_presence, incident }) }
 }
 

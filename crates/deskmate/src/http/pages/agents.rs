@@ -5,6 +5,7 @@ mod change;
 mod held;
 mod made;
 mod make;
+mod nodes;
 mod one;
 mod run;
 mod sketch;
@@ -90,7 +91,7 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
     let status: Status = visit.ask("desk_status", json!({})).await?;
     let list: Agents = visit.ask("desk_agent_list", json!({ "unregistered": true, "limit": rows })).await?;
     let (made, more_made) = visit.gather::<made::Made>("agents_list_agents", "agents", json!({}), rows).await?;
-    let paused = paused(&visit).await?;
+    let (paused, nodes) = (paused(&visit).await?, nodes::ask(&visit).await?);
     let mut lines = Vec::with_capacity(list.agents.len());
     for agent in list.agents.iter().filter(|agent| made.iter().all(|made| made.name != agent.agent)) {
         lines.push(line(agent, &trust::of_agent(&visit, &agent.agent).await?, paused.contains(&agent.agent)));
@@ -112,6 +113,9 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
                 h2 { "That the desk runs" }
                 ol.rows.card id="made" { @for agent in &made { (made::line(agent, paused.contains(&agent.name))) } }
                 @if more_made && rows < ROWS_MAX { (more(&ui::address("/agents", &[("rows", &(rows + ROWS).to_string())]))) }
+            }
+            (nodes::all(&nodes))
+            @if !made.is_empty() || !nodes.is_empty() {
                 h2 { "That connect" }
             }
             @if visit.you.role == "owner" { (register()) }

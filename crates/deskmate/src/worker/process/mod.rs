@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use deskmate_core::agents::value::{self, Scope};
 use deskmate_core::agents::{self, Begun, Given, IfInterrupted, Language, Reach, RunState, Runner};
-use deskmate_core::call::{Actor, Surface};
+use deskmate_core::call::{Actor, Cx, Surface};
 use deskmate_core::job::{Outcome, Progress};
 use deskmate_core::redact::{Known, Redactor};
 use deskmate_core::{Code, Error, Result, secret};
@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::Running;
+use super::run::INTERRUPTED;
 use lines::Lines;
 use place::Place;
 
@@ -53,9 +54,9 @@ impl Ending {
 
 pub(super) async fn run(running: &Running, begun: &Begun) -> Result<Outcome> {
     let (given, calls) = (given(&begun.definition.runner), begun.calls);
-    if begun.again && given.is_some_and(|given| given.if_interrupted == IfInterrupted::End) {
-        let why = "it was interrupted: the desk ended while it was under way, and nobody knows how far it came".to_owned();
-        return finish(running, begun, Vec::new(), calls, Ending { state: RunState::Ambiguous, came: Err(why) }).await;
+    if begun.again && begun.definition.when_interrupted() != IfInterrupted::Again {
+        let ending = Ending { state: RunState::Ambiguous, came: Err(INTERRUPTED.to_owned()) };
+        return finish(running, begun, Vec::new(), calls, ending).await;
     }
     let slot = loop {
         if let Some(place) = running.app.runs.place() {
@@ -74,8 +75,12 @@ pub(super) async fn run(running: &Running, begun: &Begun) -> Result<Outcome> {
     let token = if begun.test {
         None
     } else {
-        let (run, seconds) = (begun.run.clone(), begun.definition.budget.seconds);
-        Some(running.app.desk.act(Surface::System, move |cx| agents::credential(cx, &run, seconds)).await?)
+        let (run, seconds, own) = (begun.run.clone(), begun.definition.budget.seconds, running.clone());
+        let issue = move |cx: &mut Cx<'_, '_>| {
+            own.held(cx)?;
+            agents::credential(cx, &run, seconds)
+        };
+        Some(running.app.desk.act(Surface::System, issue).await?)
     };
     let known = Known::new(hidden.iter().map(String::as_str).chain(token.as_deref()))?;
     let redactor = Redactor::all().knowing(Arc::new(known));
@@ -177,6 +182,15 @@ fn text(prompt: &str, begun: &Begun) -> std::result::Result<String, String> {
     }
 }
 
+/// Ends a program with itself.
+struct Ends(Stop);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.now();
+    }
+}
+
 /// Starts the program on a thread, writes down what it says, and ends it when it has to end.
 async fn follow(
     running: &Running,
@@ -187,6 +201,8 @@ async fn follow(
     redactor: Redactor,
 ) -> Result<(Vec<(String, String)>, Ending)> {
     let (runner, stop, lines) = (running.app.hands.runner(), Stop::new(), Arc::new(Mutex::new(Lines::new(begun.definition.budget.log_bytes, redactor))));
+    // Also where nobody follows it any more, because the lease was lost.
+    let _ends = Ends(stop.clone());
     let (ended, mut end) = oneshot::channel();
     let (kept, written) = (stop.clone(), Arc::clone(&lines));
     // A thread of its own, for which nobody waits when the server ends: then the lifeline ends the program.
@@ -196,7 +212,7 @@ async fn follow(
     });
     let take = |all: bool| lines.lock().unwrap_or_else(PoisonError::into_inner).take(all);
     let (begun_at, mut asked) = (Instant::now(), Instant::now());
-    let mut why = None;
+    let (mut why, mut said) = (None, Vec::new());
     let outcome = loop {
         tokio::select! {
             outcome = &mut end => break outcome.map_err(|_| Error::new(Code::Internal, "a program was lost sight of"))?,
@@ -210,18 +226,26 @@ async fn follow(
             why = Some(Ending { state: RunState::Stopped, came: Err("somebody stopped it".to_owned()) });
             stop.now();
         }
-        let said = take(false);
+        said.extend(take(false));
         if !said.is_empty() {
-            write(running, begun, said, meter).await?;
+            match write(running, begun, said.clone(), meter).await {
+                Ok(()) => said.clear(),
+                // A store that cannot be asked for a moment ends no program: the signs of life do, when the lease is over.
+                Err(error) if error.code == Code::Unavailable => {}
+                Err(error) => return Err(error),
+            }
         }
         if asked.elapsed() >= ASK {
             asked = Instant::now();
             let percent = begun_at.elapsed().as_secs().saturating_mul(100) / u64::from(begun.definition.budget.seconds.max(1));
             let text = Some(format!("{} s, {} % of its time", begun_at.elapsed().as_secs(), percent.min(100)));
-            running.beat(Some(Progress { percent: None, text })).await?;
+            match running.beat(Some(Progress { percent: None, text })).await {
+                Err(error) if error.code != Code::Unavailable => return Err(error),
+                _ => {}
+            }
         }
     };
-    let said = take(true);
+    said.extend(take(true));
     let ending = match (why, outcome) {
         (Some(why), Ok(_)) => why,
         (_, Err(sandbox::Error::Lost { why })) => Ending { state: RunState::Ambiguous, came: Err(why) },
@@ -265,13 +289,18 @@ fn result(outcome: &sandbox::Outcome, place: &Place) -> Value {
 
 async fn write(running: &Running, begun: &Begun, lines: Vec<(String, String)>, meter: Option<&crate::runs::Meter>) -> Result<()> {
     let (run, calls) = (begun.run.clone(), meter.map_or(begun.calls, crate::runs::Meter::calls));
-    running.app.desk.act(Surface::System, move |cx| agents::said(cx, &run, &lines, calls)).await
+    let own = running.clone();
+    let say = move |cx: &mut Cx<'_, '_>| {
+        own.held(cx)?;
+        agents::said(cx, &run, &lines, calls)
+    };
+    running.app.desk.act(Surface::System, say).await
 }
 
 /// Writes down how the run ended.
 async fn finish(running: &Running, begun: &Begun, lines: Vec<(String, String)>, calls: i64, ending: Ending) -> Result<Outcome> {
     let (run, Ending { state, came }) = (begun.run.clone(), ending);
-    let failed = came.clone().err();
+    let (failed, own) = (came.clone().err(), running.clone());
     if running.given_up.load(Ordering::Relaxed) {
         return Err(Error::conflict("the lease of this run was lost"));
     }
@@ -279,6 +308,7 @@ async fn finish(running: &Running, begun: &Begun, lines: Vec<(String, String)>, 
         .app
         .desk
         .act(Surface::System, move |cx| {
+            own.held(cx)?;
             agents::said(cx, &run, &lines, calls)?;
             agents::end(cx, &run, state, came.clone(), calls)
         })

@@ -7,9 +7,10 @@ use super::super::ui::field;
 use super::super::visit::Visit;
 use super::change;
 use super::made::Made;
+use super::nodes::{self, Node};
 
 /// Everything that can be done with it as it stands.
-pub(super) fn of(visit: &Visit, made: &Made, denied: bool) -> Markup {
+pub(super) fn of(visit: &Visit, made: &Made, denied: bool, nodes: &[Node]) -> Markup {
     if visit.you.role == "viewer" {
         return html! { p.hint { "Your role looks on; from member on people make, test and deploy agents." } };
     }
@@ -18,7 +19,7 @@ pub(super) fn of(visit: &Visit, made: &Made, denied: bool) -> Markup {
     html! {
         div.acts {
             @if status == "deployed" { (run(&id)) }
-            @if !made.is_fixed() { (deploy(made, &id)) }
+            @if !made.is_fixed() { (deploy(made, &id, nodes)) }
             (test(made, &id))
             @if status == "deployed" { form id="pause" data-call="agents_pause_agent" data-done="Paused: no run begins" { (id) button.quiet data-key="p" { "Pause " kbd { "p" } } } }
             @if status == "paused" { form id="resume" data-call="agents_resume_agent" data-done="It goes on" { (id) button data-key="p" { "Let it go on " kbd { "p" } } } }
@@ -49,7 +50,7 @@ fn run(id: &Markup) -> Markup {
     }
 }
 
-fn deploy(made: &Made, id: &Markup) -> Markup {
+fn deploy(made: &Made, id: &Markup, nodes: &[Node]) -> Markup {
     let is_open = made.definition.open_needs().next().is_some();
     html! {
         details id="deploy" {
@@ -57,6 +58,7 @@ fn deploy(made: &Made, id: &Markup) -> Markup {
             form data-call="agents_deploy_agent" data-answer="said" {
                 (id)
                 @if is_open { p.hint { "It still needs something, so the desk refuses this for now." } }
+                (nodes::choice(nodes))
                 label.check { input type="checkbox" name="autoStart" value="true" data-as="json"; " Begin its first run at once" }
                 button { "Deploy it" }
             }

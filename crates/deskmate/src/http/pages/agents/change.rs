@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use deskmate_core::agents::Definition;
+use deskmate_core::agents::{Definition, IfInterrupted};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -29,11 +29,27 @@ pub(super) fn forms(made: &Made, id: &Markup) -> Markup {
                 } @else {
                     (field("change-steps", "Its steps, as JSON", html! { textarea id="change-steps" name="steps" data-as="json" rows="12" spellcheck="false" { "\n" (plain(&json!(steps))) } }))
                 }
+                (field("change-interrupted", "If its server is lost in the middle of a run", ui::choice("change-interrupted", "ifInterrupted", interrupted(definition), name_of(definition.when_interrupted()))))
                 label.check { input type="checkbox" name="approvalRequired" value="true" data-as="json" checked[definition.approval_required]; " An agent that deploys it waits for a person" }
                 button { "Keep the change" }
             }
         }
         (budget(definition, &seen))
+    }
+}
+
+/// What can become of a run that is left in the middle: only steps know where they were.
+fn interrupted(definition: &Definition) -> &'static [(&'static str, &'static str)] {
+    const ALL: &[(&str, &str)] =
+        &[("resume", "it goes on after the last step that was done"), ("again", "it begins anew"), ("end", "it ends, and is told as interrupted")];
+    if definition.runner.is_program() { ALL.get(1..).unwrap_or(ALL) } else { ALL }
+}
+
+fn name_of(interrupted: IfInterrupted) -> &'static str {
+    match interrupted {
+        IfInterrupted::Resume => "resume",
+        IfInterrupted::Again => "again",
+        IfInterrupted::End => "end",
     }
 }
 

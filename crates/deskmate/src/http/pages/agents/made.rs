@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::shell::{self, Page, Place};
 use super::super::ui::{self, Tone, badge, fact, more, part, said, spaced, time, words};
 use super::super::visit::{Fault, People, Visit};
-use super::{acts, address_of, change, held, one, token};
+use super::{acts, address_of, change, held, nodes, one, token};
 
 /// How many runs a page begins with, how many more it shows at once, and how many it shows at most.
 const RUNS: usize = 10;
@@ -19,7 +19,7 @@ const RUNS_MAX: usize = 200;
 const WAITING: usize = 20;
 
 /// What makes the page out of date.
-const TOPICS: &str = "agent run request rulebook policy trust pause";
+const TOPICS: &str = "agent run node request rulebook policy trust pause";
 
 /// What the address of the page says.
 #[derive(Default, Deserialize)]
@@ -45,6 +45,10 @@ pub(super) struct Made {
     created_by: String,
     created_at: String,
     deployed_at: Option<String>,
+    pub(super) environment: Option<String>,
+    #[serde(default)]
+    pub(super) labels: Vec<String>,
+    pub(super) node: Option<String>,
 }
 
 impl Made {
@@ -104,6 +108,8 @@ struct Run {
     created_at: String,
     started_at: Option<String>,
     finished_at: Option<String>,
+    node: Option<String>,
+    waits_for: Option<String>,
     error: Option<String>,
 }
 
@@ -127,6 +133,7 @@ pub(super) async fn show(visit: Visit, standing: Standing, shown: &Shown) -> Res
     let (runs, more_runs) = visit.gather::<Run>("agents_list_runs", "runs", json!({ "agentId": made.name }), rows).await?;
     let waiting = waiting(&visit, made).await?;
     let policies = held::policies(&visit, &standing).await?;
+    let nodes = nodes::ask(&visit).await?;
     let denied = super::paused(&visit).await?.contains(&made.name);
     let (people, known) = (visit.people().await?, one::learn(&visit, &made.name).await?);
     let body = html! {
@@ -141,13 +148,14 @@ pub(super) async fn show(visit: Visit, standing: Standing, shown: &Shown) -> Res
             }
             (words(&made.definition.task))
             (about(&people, made))
-            (acts::of(&visit, made, denied))
+            (acts::of(&visit, made, denied, &nodes))
             div.answer.pad id="said" role="status" data-keep {}
             (change::needs(&visit, made))
             (waits(&waiting))
             (what(made))
             (policies)
             (when(made))
+            (nodes::of(made, &nodes))
             (used(&standing, &runs))
             (past(made, &runs, rows, more_runs))
             (one::record_of(&made.name, &known))
@@ -370,7 +378,8 @@ fn past(made: &Made, runs: &[Run], rows: usize, more_runs: bool) -> Markup {
                         li id={ "run-" (run.run_id) } {
                             a href={ "/runs/" (run.run_id) } data-row {
                                 span.title { "Run of " (time(run.started_at.as_deref().unwrap_or(&run.created_at))) }
-                                span.badges { (badge(tone(&run.state), &run.state)) span.deadline { (cause(&run.cause)) @if let Some(took) = took(run) { " · took " (took) } " · " (run.calls) " calls" } }
+                                span.badges { (badge(tone(&run.state), &run.state)) span.deadline { (cause(&run.cause)) @if let Some(took) = took(run) { " · took " (took) } " · " (run.calls) " calls" @if let Some(node) = &run.node { " · on " (said(node)) } } }
+                                @if let Some(what) = &run.waits_for { span.meta.note { "Waits for " (said(what)) } }
                                 @if let Some(error) = &run.error { span.meta.note { (said(error)) } }
                             }
                         }

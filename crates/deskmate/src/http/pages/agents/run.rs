@@ -39,6 +39,8 @@ struct Run {
     ended: bool,
     stopping: bool,
     parent: Option<String>,
+    node: Option<String>,
+    waits_for: Option<String>,
     due_at: Option<String>,
     created_at: String,
     started_at: Option<String>,
@@ -143,8 +145,10 @@ fn standing(run: &Run) -> Markup {
             @if let Some(due) = &run.due_at { " · due " (time(due)) }
             @if let Some(begun) = &run.started_at { " · began " (time(begun)) }
             @if let Some(ended) = &run.finished_at { " · ended " (time(ended)) }
+            @if let Some(node) = &run.node { " · on the node " (said(node)) }
             @if let Some(parent) = &run.parent { " · started by " a href={ "/runs/" (parent) } { "run " (short(parent)) } }
         }
+        @if let Some(what) = &run.waits_for { p.banner id="waits-for" { "It waits for " (said(what)) } }
         @if let Some(progress) = &run.progress {
             p.row id="progress" {
                 @if let Some(percent) = progress.percent { progress max="100" value=(percent) aria-label="How much of it is done" {} (percent) " %" }

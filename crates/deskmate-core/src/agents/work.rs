@@ -1,0 +1,165 @@
+//! What a worker does with a run: it begins one, tells what the run says and how it ends. Who has hands does the steps; here is what is
+//! known of them.
+
+use deskmate_db::{Tx, args};
+use serde_json::{Value, json};
+
+use super::model::{Cause, Definition, RunState, Status};
+use super::rows::{self, AgentRow, RunRow};
+use super::{BEGUN, ENDED, RUN_JOB, TAKEN_UP};
+use crate::call::{Actor, Cx};
+use crate::limits::{AGENT_RESULT_BYTES_MAX, NOTE_BYTES_MAX};
+use crate::{Code, Error, Result, format_time, hex, identity, job, meter, redact};
+
+/// Seconds for which a run's token outlives the run's own time, while the run is being ended.
+const TOKEN_GRACE: i64 = 60;
+/// How many runs are looked through for the newest that was done: pages, and runs on each.
+const LAST_PAGES_MAX: usize = 10;
+const LAST_PAGE: i64 = 50;
+
+/// What a worker is given to do a run.
+pub struct Begun {
+    /// The run.
+    pub run: String,
+    /// The agent as which it acts.
+    pub agent: String,
+    /// What it is.
+    pub definition: Definition,
+    /// What it was started with.
+    pub input: Value,
+    /// Whether it is its test that is run, which has no credential.
+    pub test: bool,
+    /// Whether a worker before this one left it in the middle.
+    pub again: bool,
+    /// How many calls it has made by now.
+    pub calls: i64,
+    /// When it began.
+    pub started_at: i64,
+    /// What came of the newest run before it that was done.
+    pub last: Value,
+}
+
+/// What steps find as `{{run}}`: which one it is, whose, and the day and the moment when it began, in UTC.
+pub fn told(id: &str, agent: &str, started_at: i64) -> Value {
+    let time = format_time(started_at);
+    json!({ "id": id, "agent": agent, "date": time.split('T').next(), "time": time })
+}
+
+/// Begins a run, or goes on with one that a worker before this one left. `None` if there is nothing to do.
+pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Begun>> {
+    let Some(mut run) = rows::run(cx.tx, id)?.filter(|run| !run.state.is_end()) else { return Ok(None) };
+    let row = rows::by_id(cx.tx, &run.definition)?;
+    let input = run.input.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null);
+    let test = run.cause == Cause::Test;
+    // A test is of what somebody looked at; what it was made into since then is something else.
+    let again = run.state != RunState::Queued;
+    let fits = |row: &AgentRow| match row.status {
+        _ if test => input.get("digest") == Some(&Value::from(hex(&row.digest))),
+        // Of a paused agent none begins, and what is under way goes on.
+        Status::Paused => again,
+        status => status == Status::Deployed,
+    };
+    let Some(row) = row.filter(|row| fits(row) && row.deleted_at.is_none()) else {
+        end(cx, id, RunState::Stopped, Err(if test { "its agent was changed" } else { "its agent is not deployed any more" }.to_owned()), run.calls)?;
+        return Ok(None);
+    };
+    if meter::paused(cx, &row.agent)? {
+        end(cx, id, RunState::Stopped, Err("its agent is paused".to_owned()), run.calls)?;
+        return Ok(None);
+    }
+    run.node = cx.server.name().map(str::to_owned);
+    if again {
+        rows::save_run(cx, &run, TAKEN_UP, Value::Null)?;
+    } else {
+        run.state = RunState::Running;
+        run.started_at = Some(cx.now());
+        run.expires_at = Some(cx.now().saturating_add(i64::from(row.definition.budget.seconds) * 1_000_000));
+        rows::save_run(cx, &run, BEGUN, Value::Null)?;
+    }
+    let started_at = run.started_at.unwrap_or_else(|| cx.now());
+    let last = last(cx, &run)?;
+    Ok(Some(Begun { run: run.id, started_at, last, agent: row.agent, definition: row.definition, input, again, test, calls: run.calls }))
+}
+
+/// What came of the newest run that was done before this one was made: what steps remember by.
+fn last(cx: &mut Cx<'_, '_>, run: &RunRow) -> Result<Value> {
+    let mut after = (run.created_at, run.id.clone());
+    // Runs that failed or were left out stand between; a few pages of them are looked through.
+    for _ in 0..LAST_PAGES_MAX {
+        let rows = cx.tx.query(rows::RUNS, args![after.0, after.1.as_str(), LAST_PAGE, run.definition])?;
+        let found = rows.iter().map(RunRow::read).collect::<Result<Vec<_>>>()?;
+        if let Some(done) = found.iter().find(|run| run.state == RunState::Done && run.cause != Cause::Test) {
+            return Ok(done.result.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null));
+        }
+        let Some(end) = found.last() else { break };
+        after = (end.created_at, end.id.clone());
+    }
+    Ok(Value::Null)
+}
+
+/// The token with which the program of a run speaks to the desk: its own, good until the run ends. One that an attempt before
+/// had ends here.
+pub fn credential(cx: &mut Cx<'_, '_>, run: &str, seconds: u32) -> Result<String> {
+    if !cx.actor.is_system() {
+        return Err(Error::forbidden("the desk itself hands out what a run acts with"));
+    }
+    identity::issue_run(cx, run, i64::from(seconds).saturating_add(TOKEN_GRACE).saturating_mul(1_000_000))
+}
+
+/// Writes down lines that a run said, without secrets, and how many calls it has made.
+pub fn said(cx: &mut Cx<'_, '_>, run: &str, lines: &[(String, String)], calls: i64) -> Result<()> {
+    let next: Option<i64> =
+        cx.tx.optional("select number from agent_log where run = $1 order by number desc limit 1", args![run])?.map(|row| row.get(0)).transpose()?;
+    let (now, mut number) = (cx.now(), next.unwrap_or(0));
+    for (source, text) in lines {
+        number += 1;
+        let text: String = redact::text(text).text.chars().take(NOTE_BYTES_MAX / 4).collect();
+        cx.tx.execute(
+            "insert into agent_log (run, number, at, source, said) values ($1, $2, $3, $4, $5)",
+            args![run, number, now, source, text.replace('\0', "")],
+        )?;
+    }
+    cx.tx.execute("update agent_run set calls = $2 where id = $1", args![run, calls])?;
+    Ok(())
+}
+
+/// Ends a run with what came of it.
+pub fn end(cx: &mut Cx<'_, '_>, id: &str, state: RunState, came: Result<Value, String>, calls: i64) -> Result<()> {
+    let Some(mut run) = rows::run(cx.tx, id)?.filter(|run| !run.state.is_end()) else { return Ok(()) };
+    run.state = state;
+    run.finished_at = Some(cx.now());
+    run.calls = calls;
+    match came {
+        Ok(value) => {
+            let text = redact::value(&value).value.to_string();
+            run.result = Some(if text.len() > AGENT_RESULT_BYTES_MAX { json!({ "cut": true, "bytes": text.len() }).to_string() } else { text });
+        }
+        Err(why) => run.error = Some(redact::text(&why).text.chars().take(2_000).collect()),
+    }
+    let payload = json!({ "error": run.error });
+    rows::save_run(cx, &run, ENDED, payload)?;
+    identity::end_run(cx, id)
+}
+
+/// The queue is done with the job of a run. Where no worker ended the run, nobody else will.
+pub(crate) fn job_ended(cx: &mut Cx<'_, '_>, kind: &str, run: Option<&str>, state: job::State, error: Option<&str>) -> Result<()> {
+    let Some(run) = run.filter(|_| kind == RUN_JOB) else { return Ok(()) };
+    let Some(row) = rows::run(cx.tx, run)?.filter(|row| !row.state.is_end()) else { return Ok(()) };
+    let state = match state {
+        job::State::Cancelled => RunState::Stopped,
+        job::State::Ambiguous => RunState::Ambiguous,
+        _ => RunState::Failed,
+    };
+    let why = if state == RunState::Stopped { "somebody stopped it" } else { error.unwrap_or("its work ended, and nobody told how") };
+    end(cx, run, state, Err(why.to_owned()), row.calls)
+}
+
+/// As whom a run acts, while it is under way.
+pub(crate) fn actor(tx: &mut Tx<'_>, id: &str) -> Result<Actor> {
+    let refused = || Error::new(Code::Unauthenticated, "this run has ended, or its agent is not deployed any more");
+    let run = rows::run(tx, id)?.filter(|run| run.state == RunState::Running).ok_or_else(refused)?;
+    let row = rows::by_id(tx, &run.definition)?
+        .filter(|row| matches!(row.status, Status::Deployed | Status::Paused) && row.deleted_at.is_none())
+        .ok_or_else(refused)?;
+    Ok(Actor { run: Some(run.id), ..Actor::agent(row.agent, true) })
+}
