@@ -27,44 +27,49 @@ pub(super) static CALLABLE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
 });
 
 /// An agent.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AgentOut {
+pub struct AgentOut {
     /// Its id.
-    pub(super) agent_id: String,
+    pub agent_id: String,
     /// Its name, under which it acts.
-    pub(super) name: String,
+    pub name: String,
     /// How it stands.
-    pub(super) status: Status,
+    pub status: Status,
     /// Grows with every change of what it is.
-    pub(super) version: i64,
+    pub version: i64,
     /// What it is.
-    pub(super) definition: Definition,
+    pub definition: Definition,
     /// Its steps in words.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) step_words: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub step_words: Vec<String>,
     /// When it runs by itself, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) schedule_words: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_words: Option<String>,
     /// The next moments at which it would run.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) next_runs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next_runs: Vec<String>,
     /// The request that its deployment waits for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) request: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// Who made it.
-    pub(super) created_by: String,
+    pub created_by: String,
     /// Who wrote what the definition says, for agents that read it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) origin: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
     /// Since when it is there.
-    pub(super) created_at: String,
+    pub created_at: String,
     /// When it was last deployed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) deployed_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployed_at: Option<String>,
 }
 
 impl AgentOut {
+    /// Whether it is as it was deployed, so that nothing of it can be changed now.
+    pub fn is_fixed(&self) -> bool {
+        self.status.is_fixed()
+    }
+
     pub(super) fn of(row: &AgentRow, cx: &Cx<'_, '_>) -> Result<Self> {
         let schedule = row.definition.schedule.as_ref().map(|timing| Schedule::read(&timing.cron, &timing.time_zone)).transpose()?;
         let runs = schedule.as_ref().filter(|_| row.status == Status::Deployed);
@@ -197,7 +202,7 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateAgent) -> Result<AgentOut
     if input.expected_version.is_some_and(|expected| expected != row.version) {
         return Err(Error::conflict(format!("it is at version {} by now", row.version)).hint("look at it again"));
     }
-    if matches!(row.status, Status::Deployed | Status::Paused) {
+    if row.status.is_fixed() {
         return Err(Error::conflict(format!("{} is {}, and what runs is what was deployed", row.agent, row.status.name()))
             .hint("stop it with agents_stop_agent, change it, and deploy it again"));
     }
@@ -392,7 +397,7 @@ pub(super) fn delete(cx: &mut Cx<'_, '_>, input: DeleteAgent) -> Result<Deleted>
     guard::not_from_a_run(cx)?;
     let mut row = rows::find(cx, &input.agent_id)?;
     guard::maker_or_person(cx, &row)?;
-    if matches!(row.status, Status::Deployed | Status::Paused) {
+    if row.status.is_fixed() {
         return Err(Error::conflict(format!("{} is {}", row.agent, row.status.name())).hint("stop it first, with agents_stop_agent"));
     }
     row.deleted_at = Some(cx.now());
