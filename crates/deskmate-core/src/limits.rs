@@ -275,6 +275,8 @@ pub const COMPLIANCE_DAYS_MAX: u32 = 400;
 
 /// Lines that one call of an agent's log answers.
 pub const AUDIT_LOG_MAX: i64 = 1_000;
+/// Events of an agent's log whose proofs are checked at once.
+pub const AUDIT_VERIFY_MAX: i64 = 200;
 /// Events that it looks at while it seeks those that fit.
 pub const AUDIT_SCAN_MAX: usize = 2_000;
 /// Events that its summary counts, each of what the agent did and of what was done to it.

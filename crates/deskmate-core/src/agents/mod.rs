@@ -9,9 +9,9 @@
 //! - [`imported`]: agents and approvals that another system kept.
 //! - [`step`]: what runs are made of; [`items`]: those that work on lists; [`words`]: the same for people; [`value`]: what passes between steps.
 //! - [`schedule`]: cron in a time zone.
-//! - [`audit`]: what the record tells of one; [`approval`]: asking named people by name.
+//! - [`audit`]: what the record tells of one, [`export`] as a file and with proofs; [`approval`]: asking named people by name.
 //! - [`sentence`]: from a sentence to a sketch of an agent.
-//! - [`template`]: what agents and policies are often made of.
+//! - [`template`]: what agents and policies are often made of; [`gallery`]: a list of them.
 //!
 //! Tables: `agent_definition`, `agent_run`, `agent_log`, `agent_hold`, `agent_test`.
 
@@ -23,6 +23,8 @@ pub mod conflict;
 mod create;
 mod define;
 mod deploy;
+mod export;
+mod gallery;
 mod gate;
 mod guard;
 mod imported;
@@ -104,7 +106,7 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::read(set, "list_agents", define::list),
         Op::read(set, "get_agent_status", define::status),
         Op::write(set, "delete_agent", define::delete).destructive(),
-        Op::read(set, "list_templates", define::templates),
+        Op::read(set, "list_templates", gallery::templates),
         Op::write(set, "deploy_agent", deploy::deploy).open_world(),
         Op::write(set, "pause_agent", deploy::pause),
         Op::write(set, "resume_agent", deploy::resume),
@@ -116,6 +118,8 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::read(set, "run_log", run::log),
         Op::write(set, "stop_run", run::stop).destructive(),
         Op::read(set, "audit_log", audit::log),
+        Op::read(set, "export_audit", export::export),
+        Op::read(set, "verify_audit", export::verify),
         Op::write(set, "request_approval", approval::ask),
         Op::read(set, "list_approvals", approval::list),
         Op::read(set, "get_approval", approval::get),

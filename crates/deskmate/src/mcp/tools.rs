@@ -29,6 +29,8 @@ pub(super) const UNVERIFIED: &str = "deskmate/unverified";
 const ERROR: &str = "deskmate/error";
 /// The operation whose answer begins with words for people.
 const STATUS: &str = "cowork_status";
+/// The field of an answer that tells people what is in it.
+const MESSAGE: &str = "message";
 /// The operation that takes what a client's hook says.
 const HOOK_EVENT: &str = "hook_event";
 
@@ -174,6 +176,11 @@ fn done(entry: &Entry, answer: Answer) -> CallToolResult {
     let meta = (!answer.actor.verified).then(unverified);
     let texts = match entry.toolset {
         Toolset::Cowork => cowork_texts(&entry.operation, &value),
+        // Words for people come first; what programs read, after them.
+        Toolset::Agents if value.get(MESSAGE).is_some_and(Value::is_string) => {
+            let words = value.get(MESSAGE).and_then(Value::as_str).unwrap_or_default();
+            vec![words.to_owned(), value.to_string()]
+        }
         _ => return CallToolResult::structured(value).with_meta(meta),
     };
     let mut result = CallToolResult::structured(value);
