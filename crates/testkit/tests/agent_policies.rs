@@ -284,24 +284,6 @@ both! {
         assert!(say(desk, &run, "a green one")["message_id"].is_string());
     }
 
-    fn defect_six_parallel_attaches_left_one_policy_of_six(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let id = teller(desk, &owner, json!({}));
-        let all = ["pii-protection", "rate-limiting", "cost-control", "data-deletion", "secrets-protection", "read-only-access"];
-        std::thread::scope(|scope| {
-            for policy in all {
-                let (owner, id) = (owner.clone(), id.clone());
-                scope.spawn(move || attach(desk, &owner, &id, policy, json!({})));
-            }
-        });
-        let status = desk.call(&owner, "agents_get_agent_status", json!({ "agentId": id })).unwrap();
-        let mut held: Vec<String> = status["definition"]["policies"].as_array().unwrap().iter().map(|held| text(&held["policy"], "id")).collect();
-        held.sort();
-        let mut wanted = all.map(str::to_owned);
-        wanted.sort();
-        assert_eq!(held, wanted);
-    }
-
     fn defect_custom_rules_were_checked_and_thrown_away(desk: &TestDesk) {
         let (owner, _) = people(desk);
         let id = teller(desk, &owner, json!({}));

@@ -361,17 +361,22 @@ struct Waiting {
 }
 
 /// How runs ended.
-#[derive(Default, Serialize, JsonSchema)]
-struct Metrics {
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Metrics {
     /// How many there were, at most 1,000 are looked at.
-    runs: u64,
-    done: u64,
-    failed: u64,
-    stopped: u64,
-    ambiguous: u64,
-    skipped: u64,
+    pub runs: u64,
+    /// Done.
+    pub done: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Stopped by somebody.
+    pub stopped: u64,
+    /// Those of which nobody knows.
+    pub ambiguous: u64,
+    /// Left out.
+    pub skipped: u64,
     /// Calls of operations by all of them.
-    calls: i64,
+    pub calls: i64,
 }
 
 pub(super) fn status(cx: &mut Cx<'_, '_>, input: GetStatus) -> Result<AgentStatus> {

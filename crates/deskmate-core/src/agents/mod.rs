@@ -48,7 +48,7 @@ use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub(crate) use attach::attached;
-pub use define::AgentOut;
+pub use define::{AgentOut, Metrics};
 pub(crate) use deploy::KIND as DEPLOY;
 pub(crate) use deploy::approved;
 pub use deploy::{next_due, start_due};

@@ -1,7 +1,7 @@
 //! An agent that the desk runs: how it stands, what it is, what holds it, when it runs, what its runs used, and what waits for people.
 
 use axum::response::Response;
-use deskmate_core::agents::{AgentOut, Runner, Status};
+use deskmate_core::agents::{AgentOut, Metrics, Runner, Status};
 use deskmate_core::parse_time;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -46,17 +46,6 @@ pub(super) struct Standing {
     metrics: Option<Metrics>,
     last_test: Option<Tested>,
     pub(super) conflicts: Option<Vec<held::Conflict>>,
-}
-
-#[derive(Deserialize)]
-struct Metrics {
-    runs: u64,
-    done: u64,
-    failed: u64,
-    stopped: u64,
-    ambiguous: u64,
-    skipped: u64,
-    calls: i64,
 }
 
 #[derive(Deserialize)]
