@@ -266,7 +266,7 @@ both! {
     fn templates_are_found_by_what_they_are_for(desk: &TestDesk) {
         let (_, code) = people(desk);
         let all = desk.call(&code, "agents_list_templates", json!({})).unwrap();
-        assert_eq!((all["agents"].as_array().unwrap().len(), all["policies"].as_array().unwrap().len()), (10, 16));
+        assert_eq!((all["agents"].as_array().unwrap().len(), all["policies"].as_array().unwrap().len()), (12, 19));
         let found = desk.call(&code, "agents_list_templates", json!({ "type": "policy", "framework": "soc2" })).unwrap();
         assert_eq!(found["policies"][0]["id"], "soc2-security", "{found}");
         let found = desk.call(&code, "agents_list_templates", json!({ "type": "agent", "search": "backup" })).unwrap();

@@ -15,7 +15,7 @@ use crate::limits::{AGENT_TEMPLATE_BYTES_MAX, CONTENT_BYTES_MAX, NAME_CHARS_MAX,
 use crate::{Error, Result};
 
 /// The texts of those that are built in. Their order decides between equals.
-const TEXTS: [&str; 10] = [
+const TEXTS: [&str; 12] = [
     include_str!("agents/data-processor.yaml"),
     include_str!("agents/email-assistant.yaml"),
     include_str!("agents/database-analyst.yaml"),
@@ -26,6 +26,8 @@ const TEXTS: [&str; 10] = [
     include_str!("agents/api-monitor.yaml"),
     include_str!("agents/report-generator.yaml"),
     include_str!("agents/content-moderator.yaml"),
+    include_str!("agents/log-watcher.yaml"),
+    include_str!("agents/duplicate-finder.yaml"),
 ];
 
 /// Gaps of one template, words under which it is found, and policies that go with it.
@@ -131,6 +133,9 @@ pub struct AgentTemplate {
     /// Whether a person looks at what it does first.
     #[serde(default = "yes")]
     pub approval: bool,
+    /// Whether its runs may start other agents.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_start: bool,
     /// Words under which it is found.
     #[serde(default)]
     pub tags: Vec<String>,
