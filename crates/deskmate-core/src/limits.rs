@@ -256,6 +256,8 @@ pub const AGENT_RUNS_SHOWN: i64 = 10;
 /// What came of a run, as JSON.
 pub const AGENT_RESULT_BYTES_MAX: usize = 256 * 1024;
 
+/// What a model answers about a description.
+pub const SUGGESTED_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of an agent template's text, and files of a desk's own.
 pub const AGENT_TEMPLATE_BYTES_MAX: usize = 64 * 1024;
 /// See [`AGENT_TEMPLATE_BYTES_MAX`].

@@ -10,7 +10,7 @@
 //! - [`step`]: what runs are made of; [`items`]: those that work on lists; [`words`]: the same for people; [`value`]: what passes between steps.
 //! - [`schedule`]: cron in a time zone.
 //! - [`audit`]: what the record tells of one, [`export`] as a file and with proofs; [`approval`]: asking named people by name.
-//! - [`sentence`]: from a sentence to a sketch of an agent.
+//! - [`sentence`]: from a sentence to a sketch of an agent; [`suggest`]: what a client's model makes of it.
 //! - [`template`]: what agents and policies are often made of; [`gallery`]: a list of them.
 //!
 //! Tables: `agent_definition`, `agent_run`, `agent_log`, `agent_hold`, `agent_test`.
@@ -39,6 +39,7 @@ pub mod schedule;
 pub mod sentence;
 pub mod step;
 mod subject;
+mod suggest;
 pub mod template;
 mod test;
 pub mod value;
@@ -60,6 +61,7 @@ pub(crate) use run::actor;
 pub use run::{Begun, begin, credential, end, said, told};
 pub use runner::{Cli, Given, IfInterrupted, Language, Reach};
 pub(crate) use subject::{Subject, subject};
+pub use suggest::{Question, READING, question};
 
 /// The job that does a run.
 pub const RUN_JOB: &str = "agent.run";

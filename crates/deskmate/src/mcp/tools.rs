@@ -18,6 +18,7 @@ use tokio::time::{Instant, interval_at};
 
 use super::held;
 use super::mount::{Mount, Servers};
+use super::suggest;
 use crate::app::App;
 use crate::hook::{Client, permission, question};
 
@@ -81,7 +82,7 @@ impl Tools {
         &self,
         app: &App,
         credential: Credential,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(entry) = self.by_name.get(request.name.as_ref()) else {
@@ -91,6 +92,9 @@ impl Tools {
             && let Some(answer) = held::instead(app, &credential, &request, context).await?
         {
             return Ok(answer);
+        }
+        if let Some(asked) = suggest::ask(app, &credential, &entry.operation, &mut request, context).await? {
+            return Ok(asked);
         }
         let named = matches!(credential, Credential::Named(_));
         let input = Value::Object(request.arguments.unwrap_or_default());

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use crate::policy::Template;
 
-pub(super) use agent::agents;
+pub(super) use agent::Likeness;
 pub use agent::{AgentTemplate, Library, Parameter, ParameterKind, agent};
 
 /// The texts of the templates of policies.
