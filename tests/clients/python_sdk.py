@@ -1,4 +1,4 @@
-"""The official Python SDK against the bridge: both eras of the protocol, over stdio and over HTTP."""
+"""The official Python SDK: both eras of the protocol, over stdio and over HTTP, against the bridge; and as a client that lends its model."""
 
 import asyncio
 import json
@@ -12,6 +12,7 @@ import jsonschema
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp.types import CreateMessageResult, TextContent
 
 from desk import BINARY, Desk, check
 
@@ -23,17 +24,17 @@ logging.getLogger("mcp.client.streamable_http").setLevel(logging.ERROR)
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 
-def stdio(desk, agent, token=None):
+def stdio(desk, agent, token=None, toolset="bridge"):
     env = desk.env(DESKMATE_TOKEN=token) if token else desk.env()
     name = ["--agent", agent] if agent else []
-    return StdioServerParameters(command=BINARY, args=["mcp", "--toolset", "bridge", *name, "--home", str(desk.home)], env=env)
+    return StdioServerParameters(command=BINARY, args=["mcp", "--toolset", toolset, *name, "--home", str(desk.home)], env=env)
 
 
-def http(desk, agent, token=None):
+def http(desk, agent, token=None, toolset="bridge"):
     headers = {"x-deskmate-agent": agent} if agent else {}
     if token:
         headers["authorization"] = f"Bearer {token}"
-    return streamable_http_client(f"{desk.url}/mcp/bridge", http_client=httpx2.AsyncClient(headers=headers, timeout=60))
+    return streamable_http_client(f"{desk.url}/mcp/{toolset}", http_client=httpx2.AsyncClient(headers=headers, timeout=60))
 
 
 def said(result):
@@ -162,6 +163,32 @@ async def open_desk(desk):
                 await mistakes(client)
 
 
+async def lending_a_model(desk):
+    """A client that offers sampling is asked what its model makes of a description; what it says is only a suggestion."""
+    asked = []
+
+    async def model(context, params):
+        asked.append(params)
+        text = json.dumps({"name": f"tide-watch-{len(asked)}", "schedule": "0 6 * * mon,thu", "mayStart": True})
+        return CreateMessageResult(role="assistant", model="played", content=TextContent(type="text", text=f"```json\n{text}\n```"))
+
+    description = {"description": "Keep an eye on the tide tables and tell me what changed, Mondays and Thursdays at dawn"}
+    for connect, mode in ((stdio, "legacy"), (stdio, MODERN), (http, MODERN)):
+        print(f"-- sampling, {connect.__name__}, {mode}", flush=True)
+        before = len(asked)
+        async with Client(connect(desk, "code", toolset="agents"), mode=mode, sampling_callback=model) as client:
+            result = await client.call_tool("create_agent", description)
+            made = result.structured_content
+            check(not result.is_error and len(asked) == before + 1, f"the model is asked once: {said(result) if result.is_error else ''}")
+            check(made["name"] == f"tide-watch-{len(asked)}" and made["schedule"]["cron"] == "0 6 * * MON,THU", "what it says is taken where it can be")
+            check("may_start" not in made["definition"] and "mayStart" in json.dumps(made["notUnderstood"]), "and left out where it is not its to say")
+        check("tide tables" in json.dumps(asked[-1].model_dump(mode="json")), "it is told the description")
+    for connect, mode in ((stdio, "legacy"), (http, "legacy"), (http, MODERN)):
+        async with Client(connect(desk, "code", toolset="agents"), mode=mode) as client:
+            made = (await client.call_tool("create_agent", description)).structured_content
+            check("a model" not in json.dumps([made["assumed"], made["notUnderstood"]]), f"{connect.__name__}, {mode}: without sampling nobody is asked")
+
+
 async def turned_away(connect, desk, mode, agent, token=None):
     """What somebody is told whom the desk does not let in: over stdio when connecting, over HTTP when calling."""
     try:
@@ -195,6 +222,8 @@ async def closed_desk(desk):
 def main():
     with Desk() as desk:
         asyncio.run(asyncio.wait_for(open_desk(desk), 300))
+    with Desk() as desk:
+        asyncio.run(asyncio.wait_for(lending_a_model(desk), 120))
     with Desk() as desk:
         asyncio.run(asyncio.wait_for(closed_desk(desk), 120))
 

@@ -1,4 +1,4 @@
-"""The ten agent templates, each made by `create_agent` with `template` and `params` and run by the desk, with real parts: files, a
+"""The agent templates, each made by `create_agent` with `template` and `params` and run by the desk, with real parts: files, a
 web server, a database of each kind, a mailbox (pymap), a server that takes mail (aiosmtpd), WebDAV (wsgidav) and S3 (moto)."""
 
 import asyncio
@@ -527,8 +527,38 @@ def own_templates(desk):
     (folder / "bad.yaml").write_text("id: broken\ntitle: Broken\ndescription: x\ncategory: custom\ntask: x\nsteps: [{ id: a, do: rm_rf }]\n")
     desk.restart()
     listed = owner(desk, "agents_list_templates", type="agent")
-    check(len(listed["agents"]) == 11 and any(one["id"] == "greeter" for one in listed["agents"]), "own templates: a good file is taken in")
+    check(len(listed["agents"]) == 13 and any(one["id"] == "greeter" for one in listed["agents"]), "own templates: a good file is taken in")
     check(len(listed["problems"]) == 1 and "bad.yaml" in listed["problems"][0] and "rm_rf" in listed["problems"][0], "own templates: a bad one is named, with what is wrong")
+
+
+def log_watcher(desk, notes, token):
+    log = notes / "server.log"
+    log.write_text("started\n10:01 ERROR disk is full\nanswered\n")
+    name = make(desk, "log-watcher", path="notes/server.log", to="code")
+    result, _ = done(desk, name)
+    check(result["told"] == 1 and result["looked_at"] == 3, f"log-watcher: the line that speaks of an error is told: {result}")
+    check(any("10:01 ERROR disk is full" in text for text in messages(desk, token)), "log-watcher: to whom it was to be")
+    result, _ = done(desk, name)
+    check(result["stopped"] and messages(desk, token) == [], "log-watcher: and not again")
+    with log.open("a") as file:
+        file.write("10:02 fine\n10:03 Traceback of something\n")
+    result, _ = done(desk, name)
+    told = messages(desk, token)
+    check(result["told"] == 1 and "10:03 Traceback" in told[0] and "10:01" not in told[0], "log-watcher: only what is new is told")
+
+
+def duplicate_finder(desk, notes, token):
+    folder = notes / "pictures"
+    folder.mkdir()
+    for name, size in (("a.jpg", 9000), ("b.jpg", 9000), ("c.jpg", 9001), ("small1", 10), ("small2", 10)):
+        (folder / name).write_bytes(b"x" * size)
+    name = make(desk, "duplicate-finder", folder="notes/pictures", to="code")
+    result, _ = done(desk, name)
+    told = messages(desk, token)
+    check(result["wasted"] == 9000 and len(result["groups"]) == 1, f"duplicate-finder: files with the same content are found: {result}")
+    check(len(told) == 1 and "a.jpg" in told[0] and "b.jpg" in told[0] and "c.jpg" not in told[0], "duplicate-finder: and told")
+    result, _ = done(desk, name)
+    check(result["stopped"] and messages(desk, token) == [] and len(list(folder.iterdir())) == 5, "duplicate-finder: once, and nothing is deleted")
 
 
 class Restartable(Desk):
@@ -568,6 +598,8 @@ def main():
                 "database-analyst": lambda: database_analyst(desk, notes, token),
                 "email-assistant": lambda: email_assistant(desk, folder),
                 "backup-agent": lambda: backup_agent(desk, notes, folder, token),
+                "log-watcher": lambda: log_watcher(desk, notes, token),
+                "duplicate-finder": lambda: duplicate_finder(desk, notes, token),
                 "own": lambda: own_templates(desk),
             }
             for name, part in parts.items():

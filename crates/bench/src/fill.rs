@@ -47,7 +47,7 @@ pub fn open(home: &Path) -> Desk {
         Ok(Box::new(sealer))
     };
     let db = Db::open(&options, &mut seal).expect("the store opens");
-    let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
+    let keys = Arc::new(Keyring::of(Arc::clone(&key)));
     Desk {
         db,
         registry: Arc::new(Registry::new()),

@@ -40,6 +40,6 @@ mod world;
 pub(crate) use desk::{DESK_EVENTS, desk_operations};
 pub use error::{Code, Error, Result};
 pub use schema::{MIGRATIONS, TABLES};
-pub(crate) use text::{canonical, canonical_value};
+pub(crate) use text::{canonical, canonical_value, csv_cell};
 pub use text::{check_text, digest, format_time, hex, parse_time};
 pub use world::World;

@@ -269,6 +269,8 @@ pub const NODE_LABEL_CHARS_MAX: usize = 63;
 /// Places with runs that wait, among which a node looks for those that are for it.
 pub const NODE_PLACES_MAX: usize = 1_000;
 
+/// What a model answers about a description.
+pub const SUGGESTED_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of an agent template's text, and files of a desk's own.
 pub const AGENT_TEMPLATE_BYTES_MAX: usize = 64 * 1024;
 /// See [`AGENT_TEMPLATE_BYTES_MAX`].
@@ -288,6 +290,8 @@ pub const COMPLIANCE_DAYS_MAX: u32 = 400;
 
 /// Lines that one call of an agent's log answers.
 pub const AUDIT_LOG_MAX: i64 = 1_000;
+/// Events of an agent's log whose proofs are checked at once.
+pub const AUDIT_VERIFY_MAX: i64 = 200;
 /// Events that it looks at while it seeks those that fit.
 pub const AUDIT_SCAN_MAX: usize = 2_000;
 /// Events that its summary counts, each of what the agent did and of what was done to it.

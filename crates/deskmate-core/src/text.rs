@@ -39,6 +39,13 @@ pub fn digest<T: Serialize>(value: &T) -> Result<[u8; 32]> {
     Ok(Sha256::digest(canonical("", value)?).into())
 }
 
+/// A cell of a CSV table that no table program takes for a formula.
+pub(crate) fn csv_cell(text: &str) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let text = if formula { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
 /// A value as canonical JSON (RFC 8785); `field` names it where it has none.
 pub(crate) fn canonical<T: Serialize>(field: &str, value: &T) -> Result<String> {
     let value = serde_json::to_value(value).map_err(|error| not_canonical(field, &error))?;

@@ -96,7 +96,7 @@ impl App {
         };
         let db = Db::open(&options, &mut seal)?;
         let world: Arc<dyn World> = Arc::new(Machine::new(newest));
-        let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
+        let keys = Arc::new(Keyring::of(Arc::clone(&key)));
         let own = Arc::clone(&key);
         db.read_blocking(move |tx| record::check_end(tx, &own))?;
         let hands = hands::Machine::new();

@@ -1,56 +1,24 @@
 //! The desk's own frameworks: YAML files in the folder `compliance` of its data directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use deskmate_core::compliance::{Framework, Library};
 use deskmate_core::limits::{COMPLIANCE_FILES_MAX, COMPLIANCE_TEXT_BYTES_MAX};
 
+use crate::data_files::{self, Bounds};
 use crate::home::Home;
+
+const BOUNDS: Bounds = Bounds { files: COMPLIANCE_FILES_MAX, bytes: COMPLIANCE_TEXT_BYTES_MAX };
 
 /// What is built in, and what the desk has of its own. A file that cannot be taken in is named with what is wrong with it.
 pub(crate) fn library(home: &Home) -> Library {
-    let (mut own, mut problems) = (Vec::new(), Vec::new());
-    let files = match files(&home.frameworks()) {
-        Ok(files) => files,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Library::default(),
-        Err(error) => {
-            problems.push(format!("{}: {error}", home.frameworks().display()));
-            Vec::new()
-        }
-    };
-    if files.len() > COMPLIANCE_FILES_MAX {
-        problems.push(format!("{}: only the first {COMPLIANCE_FILES_MAX} files are read", home.frameworks().display()));
-    }
-    for file in files.iter().take(COMPLIANCE_FILES_MAX) {
-        match read(file) {
-            Ok(framework) => own.push(framework),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    Library::default().with(own).without(problems)
+    let found = data_files::folder(&home.frameworks(), &BOUNDS, Framework::read);
+    Library::default().with(found.read.into_iter().map(|(_, framework)| framework)).without(found.problems)
 }
 
 /// Reads one file.
 pub(crate) fn read(file: &Path) -> Result<Framework, String> {
-    let named = |why: String| format!("{}: {why}", file.display());
-    let size = std::fs::metadata(file).map_err(|error| named(error.to_string()))?.len();
-    if size > COMPLIANCE_TEXT_BYTES_MAX as u64 {
-        return Err(named(format!("is longer than {COMPLIANCE_TEXT_BYTES_MAX} bytes")));
-    }
-    let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
-    Framework::read(&text).map_err(|error| named(error.message))
-}
-
-fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
+    data_files::file(file, &BOUNDS, Framework::read)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod cli;
 mod config;
 mod connect;
 mod connector;
+mod data_files;
 mod effects;
 mod frameworks;
 mod front;

@@ -109,7 +109,7 @@ impl TestDesk {
         let mut options = Options::new(url, MIGRATIONS);
         options.threads = 2;
         let db = open(&options, &key);
-        let keys = Arc::new(Keyring::new(vec![key.public().to_owned()]));
+        let keys = Arc::new(Keyring::of(Arc::clone(&key)));
         let hands: Arc<Lent> = Arc::default();
         let desk = Desk {
             db,

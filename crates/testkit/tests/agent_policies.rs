@@ -51,6 +51,11 @@ fn say(desk: &TestDesk, run: &Caller, words: &str) -> Value {
     desk.call(run, "bridge_send_message", json!({ "to": "code", "content": words })).unwrap()
 }
 
+/// A schedule as it is kept.
+fn kept_cron(cron: &str) -> Value {
+    agents::schedule::Schedule::read(cron, "UTC").unwrap().cron().into()
+}
+
 both! {
     fn one_sentence_is_enough_for_an_agent(desk: &TestDesk) {
         let (owner, _) = people(desk);
@@ -59,8 +64,9 @@ both! {
         assert!(text(&made, "name").contains("customer-feedback"), "{made}");
         assert_eq!((&made["schedule"]["cron"], made["schedule"]["nextRuns"].as_array().unwrap().len()), (&json!("30 7 * * *"), 3));
         let does: Vec<String> = names(&made["definition"]["runner"]["steps"], "do");
-        assert_eq!(does, ["workspace_read_file", "parse", "classify", "filter", "cowork_handoff"], "{made}");
+        assert_eq!(does, ["workspace_read_file", "parse", "first", "classify", "filter", "cowork_handoff"], "{made}");
         assert_eq!(made["definition"]["params"]["path"], "support/feedback.csv");
+        assert_eq!(made["definition"]["params"]["most"], 1_000, "at most 1,000 in one run");
         let policies = names(&made["policies"], "id");
         assert!(policies.contains(&"pii-protection".to_owned()) && policies.contains(&"human-review".to_owned()), "{policies:?}");
         assert!(made["policies"].as_array().unwrap().iter().all(|policy| !text(policy, "reason").is_empty()));
@@ -69,6 +75,30 @@ both! {
         let message = text(&made, "message");
         assert!(message.contains("pii-protection") && message.contains("Next:"), "{message}");
         assert!(desk.verify().sound);
+    }
+
+    fn a_limit_is_kept_by_something_or_it_is_said(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let sketch = |input: Value| desk.call(&owner, "agents_sketch_agent", input).unwrap();
+        let said = |sketched: &Value| sketched["notUnderstood"].to_string().contains("is kept by nothing");
+        let reading = sketch(json!({ "description": "Read notes/today.csv every day and notify me, at most 20 rows per run" }));
+        assert_eq!((&reading["definition"]["params"]["most"], said(&reading)), (&json!(20), false), "{reading}");
+        let sending = sketch(json!({ "description": "Read notes/today.csv and notify me of it, at most 3 messages per run" }));
+        let does = names(&sending["definition"]["runner"]["steps"], "do");
+        let at = |step: &str| does.iter().position(|does| does == step).unwrap_or_else(|| panic!("{does:?}"));
+        assert!(at("first") > at("parse") && at("first") + 1 == at("bridge_send_message"), "what goes out is counted last: {does:?}");
+        let quick = sketch(json!({ "description": "Read notes/today.csv and notify me, at most 5 minutes per run, at most 7 calls per run" }));
+        assert_eq!((&quick["definition"]["budget"]["seconds"], &quick["definition"]["budget"]["calls"], said(&quick)), (&json!(300), &json!(7), false), "{quick}");
+        let by_policy = sketch(json!({ "description": "Ask the database about sales every hour, at most 100 queries per hour" }));
+        assert!(names(&by_policy["policies"], "id").contains(&"rate-limiting".to_owned()) && !said(&by_policy), "{by_policy}");
+        let template = sketch(json!({ "template": "email-assistant", "description": "Sort the mail, at most 40 e-mails per run" }));
+        assert_eq!((&template["definition"]["params"]["most"], said(&template)), (&json!(40), false), "{template}");
+        for open in [
+            json!({ "description": "Read notes/today.csv every day and notify me, at most 300 files a week" }),
+            json!({ "description": "Read notes/today.csv and notify me, at most 20 rows per run", "steps": [{ "id": "say", "do": "log", "with": { "text": "x" } }] }),
+        ] {
+            assert!(said(&sketch(open.clone())), "{open}");
+        }
     }
 
     fn a_sketch_is_what_is_made_and_makes_nothing(desk: &TestDesk) {
@@ -135,6 +165,25 @@ both! {
         assert!(!seen["conflicts"].to_string().contains("example"), "an agent is shown no act that tells where bounds are: {seen}");
     }
 
+    fn the_status_says_in_words_how_it_stands_and_what_waits(desk: &TestDesk) {
+        let (owner, code) = people(desk);
+        let agent = teller(desk, &code, json!({ "schedule": "@daily", "policies": ["rate-limiting"] }));
+        let asked = text(&desk.call(&code, "agents_deploy_agent", json!({ "agentId": agent })).unwrap(), "requestId");
+        let status = desk.call(&owner, "agents_get_agent_status", json!({ "agentId": agent })).unwrap();
+        let words = text(&status, "message");
+        assert!(words.contains("is draft") && words.contains("every day") && words.contains("rate-limiting") && words.contains("0 runs"), "{words}");
+        assert!(!words.contains("Say hello"), "what somebody wrote comes with its origin and not in the words");
+        assert_eq!(status["request"], json!(asked));
+        let mine = text(&desk.call(&code, "agents_get_agent_status", json!({ "agentId": agent })).unwrap(), "name");
+        let held = desk.call(&code, "agents_request_approval", json!({ "agentId": mine, "action": "read_report", "description": "Read it", "approvers": ["Owner"] })).unwrap();
+        let status = desk.call(&owner, "agents_get_agent_status", json!({ "agentId": agent })).unwrap();
+        let waits = &status["pendingApprovals"][0];
+        assert_eq!((&waits["requestId"], &waits["kind"], &waits["risk"]), (&held["approvalId"], &json!("approval"), &json!("low")), "{status}");
+        assert!(text(&status, "message").contains("Waits for people: approval"), "{status}");
+        desk.call(&owner, "desk_request_approve", json!({ "request": held["approvalId"] })).unwrap();
+        assert_eq!(desk.call(&owner, "agents_get_agent_status", json!({ "agentId": agent })).unwrap()["pendingApprovals"], json!([]));
+    }
+
     fn templates_of_policies_have_titles_gaps_and_tags_to_search(desk: &TestDesk) {
         let (owner, _) = people(desk);
         let found = desk.call(&owner, "agents_list_templates", json!({ "type": "policy", "search": "cost" })).unwrap();
@@ -167,6 +216,56 @@ both! {
             let error = format!("{:?}", desk.refused(&owner, "agents_create_agent", wrong));
             assert!(error.contains(says), "{error}");
         }
+    }
+
+    fn what_a_model_suggests_is_used_where_it_can_be_and_takes_nothing_away(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let sketch = |more: Value| {
+            let mut input = json!({ "description": SENTENCE });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            desk.call(&owner, "agents_sketch_agent", input).unwrap()
+        };
+        let alone = sketch(json!({}));
+        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "{{params.whom}}", "content": "feedback is there" } }]);
+        let answer = json!({ "name": "feedback-herald", "schedule": "0 8 * * mon-fri", "timeZone": "Europe/Berlin", "steps": steps, "policies": ["cost-control"], "approvalRequired": true });
+        let fenced = format!("Here it is:\n```json\n{answer}\n```");
+        let with = sketch(json!({ "suggested": fenced }));
+        assert_eq!((&with["name"], &with["schedule"]["cron"], &with["schedule"]["timeZone"]), (&json!("feedback-herald"), &kept_cron("0 8 * * mon-fri"), &json!("Europe/Berlin")), "{with}");
+        assert_eq!(names(&with["definition"]["runner"]["steps"], "do"), ["bridge_send_message"]);
+        assert_eq!(names(&with["needs"], "param"), ["whom"], "what its steps use and nobody gave is a need");
+        assert_eq!(with["definition"]["approval_required"], true);
+        let held = names(&with["policies"], "id");
+        assert!(names(&alone["policies"], "id").iter().all(|policy| held.contains(policy)) && held.contains(&"cost-control".to_owned()), "{held:?}");
+        assert!(with["assumed"].to_string().contains("steps, as a model suggested"), "{with}");
+        // What is given counts more.
+        let given = sketch(json!({ "suggested": fenced, "name": "mine", "schedule": "@hourly", "params": { "whom": "ada" } }));
+        assert_eq!((&given["name"], &given["schedule"]["cron"], &given["needs"]), (&json!("mine"), &kept_cron("@hourly"), &json!([])), "{given}");
+        // What cannot be is left out, each by itself, and said.
+        let hostile = json!({ "name": "../../x", "schedule": "whenever", "steps": [{ "id": "a", "do": "desk_agent_add" }], "policies": [], "approvalRequired": false,
+            "params": { "path": "other.csv" }, "mayStart": true, "budget": { "calls": 100_000 }, "runner": { "kind": "command", "command": ["sh"] } });
+        let left = sketch(json!({ "suggested": hostile.to_string() }));
+        for field in ["name", "schedule", "policies"] {
+            assert_eq!(left[field], alone[field], "{field}");
+        }
+        assert_eq!(names(&left["definition"]["runner"]["steps"], "do"), names(&alone["definition"]["runner"]["steps"], "do"));
+        assert!(left["definition"].get("may_start").is_none() && left["definition"]["budget"] == alone["definition"]["budget"], "{left}");
+        let said = left["notUnderstood"].to_string();
+        for word in ["suggested name", "suggested schedule", "suggested steps", "mayStart", "runner"] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        for useless in ["", "I cannot help with that", "[1, 2]", "{\"name\": "] {
+            let same = sketch(json!({ "suggested": useless }));
+            assert_eq!(same["definition"], alone["definition"], "{useless}");
+            assert!(same["notUnderstood"].to_string().contains("no JSON object"), "{same}");
+        }
+        desk.refused(&owner, "agents_sketch_agent", json!({ "description": SENTENCE, "suggested": "x".repeat(70_000) }));
+        // The record tells what came from a model.
+        let made = desk.call(&owner, "agents_create_agent", json!({ "description": SENTENCE, "suggested": fenced })).unwrap();
+        assert_eq!(made["definition"], with["definition"]);
+        let told = desk.call(&owner, "desk_record_list", json!({ "kind": "agent.made", "limit": 1 })).unwrap();
+        let seq = told["events"][0]["seq"].as_u64().unwrap();
+        let event = desk.call(&owner, "desk_record_get", json!({ "seq": seq })).unwrap();
+        assert!(event.to_string().contains("\"suggested\":[\"name\""), "{event}");
     }
 
     fn what_the_desk_cannot_do_is_a_need_and_a_draft_with_needs_is_not_deployed(desk: &TestDesk) {
@@ -282,24 +381,6 @@ both! {
         desk.call(&owner, "agents_delete_policy", json!({ "policyId": "words" })).unwrap();
         assert_eq!(say(desk, &run, "a red one")["refused_by_policy"], true, "what was attached goes on holding");
         assert!(say(desk, &run, "a green one")["message_id"].is_string());
-    }
-
-    fn defect_six_parallel_attaches_left_one_policy_of_six(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let id = teller(desk, &owner, json!({}));
-        let all = ["pii-protection", "rate-limiting", "cost-control", "data-deletion", "secrets-protection", "read-only-access"];
-        std::thread::scope(|scope| {
-            for policy in all {
-                let (owner, id) = (owner.clone(), id.clone());
-                scope.spawn(move || attach(desk, &owner, &id, policy, json!({})));
-            }
-        });
-        let status = desk.call(&owner, "agents_get_agent_status", json!({ "agentId": id })).unwrap();
-        let mut held: Vec<String> = status["definition"]["policies"].as_array().unwrap().iter().map(|held| text(&held["policy"], "id")).collect();
-        held.sort();
-        let mut wanted = all.map(str::to_owned);
-        wanted.sort();
-        assert_eq!(held, wanted);
     }
 
     fn defect_custom_rules_were_checked_and_thrown_away(desk: &TestDesk) {

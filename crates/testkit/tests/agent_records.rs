@@ -78,6 +78,47 @@ both! {
         assert_code(&desk.refused(&other, "agents_audit_log", json!({ "agentId": "code" })), Code::NotFound);
     }
 
+    fn the_log_is_a_file_and_its_proofs_are_checked(desk: &TestDesk) {
+        let (owner, code) = people(desk);
+        acts(desk, "code", 30);
+        let asked = ask(desk, &code, json!({})).unwrap();
+        let all = seqs(&log(desk, &owner, json!({ "agentId": "code" })));
+        let export = |more: Value| {
+            let mut input = json!({ "agentId": "code" });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            desk.call(&code, "agents_export_audit", input).unwrap()
+        };
+        let lines = export(json!({ "format": "json_lines" }));
+        let read: Vec<Value> = lines["content"].as_str().unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(read.iter().map(|line| line["seq"].as_u64().unwrap()).collect::<Vec<_>>(), all, "{lines}");
+        assert!(lines.get("next_cursor").is_none() && lines["events"] == all.len());
+        let table = export(json!({ "format": "csv", "actionFilter": "request" }));
+        let text = table["content"].as_str().unwrap();
+        assert!(text.starts_with("seq,id,timestamp,agent,actor,") && text.contains(asked["approvalId"].as_str().unwrap()) && text.contains("PENDING"), "{text}");
+        assert!(table["fileName"].as_str().unwrap().ends_with(".csv") && text.lines().count() == 2, "{table}");
+        let verify = |who: &Caller, more: Value| {
+            let mut input = json!({ "agentId": "code" });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            desk.call(who, "agents_verify_audit", input).unwrap()
+        };
+        let sound = verify(&code, json!({}));
+        assert_eq!((&sound["sound"], sound["events"].as_u64()), (&json!(true), Some(all.len() as u64)), "{sound}");
+        assert!(sound["checkpoint"].as_str().unwrap().starts_with("deskmate/test\n"), "{sound}");
+        let page = verify(&owner, json!({ "limit": 5 }));
+        assert_eq!((&page["events"], verify(&owner, json!({ "cursor": page["next_cursor"] }))["events"].as_u64()), (&json!(5), Some(all.len() as u64 - 5)));
+        let other = desk.register(&owner, "third");
+        for operation in ["agents_export_audit", "agents_verify_audit"] {
+            let format = if operation == "agents_export_audit" { json!({ "agentId": "code", "format": "csv" }) } else { json!({ "agentId": "code" }) };
+            assert_code(&desk.refused(&other, operation, format), Code::NotFound);
+        }
+        // Whoever has the store in hand changes what a line says, or what was sealed.
+        desk.tamper("update event set kind = 'action.forgotten' where kind = 'action.logged' and subject = 'execution:3'");
+        desk.tamper("update event set body = replace(body, 'mail.send', 'mail.read') where kind = 'action.logged' and subject = 'execution:4'");
+        let changed = verify(&owner, json!({}));
+        assert_eq!((&changed["sound"], changed["findings"].as_array().unwrap().len()), (&json!(false), 2), "{changed}");
+        assert!(changed["message"].as_str().unwrap().contains("2 OF"), "{changed}");
+    }
+
     fn since_an_hour_ago_and_filters_find_what_fits(desk: &TestDesk) {
         let (_, code) = people(desk);
         acts(desk, "code", 10);

@@ -142,7 +142,11 @@ both! {
             }
         });
         let status = desk.call(&owner, "agents_get_agent_status", json!({ "agentId": id })).unwrap();
-        assert_eq!(status["definition"]["policies"].as_array().unwrap().len(), all.len());
+        let mut held: Vec<&str> = status["definition"]["policies"].as_array().unwrap().iter().map(|held| held["policy"]["id"].as_str().unwrap()).collect();
+        let mut wanted = all.to_vec();
+        held.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(held, wanted, "six that attach at once leave six");
         let odd = json!({ "folder": "agents", "file": "agents/x.json", "row": { "config": { "id": "x" } } });
         desk.call(&owner, "desk_import_agentos", json!({ "rows": [odd] })).unwrap();
         assert_eq!(desk.call(&owner, "agents_list_agents", json!({})).unwrap()["agents"].as_array().unwrap().len(), 1);

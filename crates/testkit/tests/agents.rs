@@ -58,6 +58,13 @@ both! {
         let changed = desk.call(&code, "agents_update_agent", json!({ "agentId": id, "schedule": "@daily", "timeZone": "Europe/Berlin", "expectedVersion": 1 })).unwrap();
         assert_eq!((&changed["version"], &changed["definition"]["schedule"]["time_zone"]), (&json!(2), &json!("Europe/Berlin")));
         assert_code(&desk.refused(&code, "agents_update_agent", json!({ "agentId": id, "description": "x", "expectedVersion": 1 })), Code::Conflict);
+        let later = desk.call(&code, "agents_update_agent", json!({ "agentId": id, "jitterSeconds": 30, "missed": "catch_up", "overlap": true, "mayStart": true })).unwrap();
+        let timing = &later["definition"]["schedule"];
+        assert_eq!((&timing["jitter_seconds"], &timing["missed"], &timing["overlap"]), (&json!(30), &json!("catch_up"), &json!(true)), "{later}");
+        assert_eq!((&timing["time_zone"], &timing["cron"], &later["definition"]["may_start"]), (&json!("Europe/Berlin"), &changed["definition"]["schedule"]["cron"], &json!(true)));
+        let without = desk.call(&code, "agents_update_agent", json!({ "agentId": id, "schedule": "", "mayStart": false })).unwrap();
+        assert!(without["definition"].get("schedule").is_none() && without["definition"].get("may_start").is_none(), "{without}");
+        assert_code(&desk.refused(&code, "agents_update_agent", json!({ "agentId": id, "overlap": true })), Code::Invalid);
         desk.call(&owner, "agents_delete_agent", json!({ "agentId": id })).unwrap();
         assert_code(&desk.refused(&code, "agents_get_agent_status", json!({ "agentId": id })), Code::NotFound);
         assert_eq!(made(desk, &code, json!({}))["name"], "tell-ada-hello-3", "and not again after it was deleted");
@@ -263,7 +270,7 @@ both! {
     fn templates_are_found_by_what_they_are_for(desk: &TestDesk) {
         let (_, code) = people(desk);
         let all = desk.call(&code, "agents_list_templates", json!({})).unwrap();
-        assert_eq!((all["agents"].as_array().unwrap().len(), all["policies"].as_array().unwrap().len()), (10, 16));
+        assert_eq!((all["agents"].as_array().unwrap().len(), all["policies"].as_array().unwrap().len()), (12, 19));
         let found = desk.call(&code, "agents_list_templates", json!({ "type": "policy", "framework": "soc2" })).unwrap();
         assert_eq!(found["policies"][0]["id"], "soc2-security", "{found}");
         let found = desk.call(&code, "agents_list_templates", json!({ "type": "agent", "search": "backup" })).unwrap();

@@ -286,6 +286,24 @@ both! {
         assert!(!verify(&cut.join("\n")).unwrap().sound);
         let other = Keyring::new(vec!["deskmate/other+5ed58d8a+AQ/4o0i0dJ5mEYPvWHUVDbDhtJrP5yBFPnQqMqYpBnGk".to_owned()]);
         assert!(!compliance::verify_bundle(bundle.lines().map(|line| Ok(line.to_owned())), Some(other), &[]).unwrap().sound);
+        // What no event shows is at least what the desk said: a change that contradicts nothing is found all the same.
+        let (first, events) = bundle.split_once('\n').unwrap();
+        let rewritten = |change: &dyn Fn(&mut Value)| {
+            let mut header: Value = serde_json::from_str(first).unwrap();
+            change(&mut header);
+            verify(&format!("{header}\n{events}")).unwrap()
+        };
+        assert!(rewritten(&|_| {}).sound, "how it is written down does not matter");
+        let softer = rewritten(&|header| {
+            let checks = header["report"]["controls"].as_array_mut().unwrap().iter_mut().flat_map(|control| control["checks"].as_array_mut().unwrap());
+            let settings = checks.filter_map(|check| check.get_mut("settings")).flat_map(|settings| settings.as_array_mut().unwrap());
+            settings.into_iter().next().unwrap()["value"] = json!("as the auditor wants it");
+        });
+        assert!(!softer.sound && softer.findings.len() == 1 && softer.findings[0].what.contains("was changed"), "{softer:?}");
+        let unsigned = rewritten(&|header| drop(header.as_object_mut().unwrap().remove("signature")));
+        assert!(!unsigned.sound && unsigned.findings[0].what.contains("not signed"), "{unsigned:?}");
+        let swapped = rewritten(&|header| header["signature"] = header["checkpoint"].clone());
+        assert!(!swapped.sound, "the signature of a checkpoint is not one of a report");
         let page = get("html")["content"].as_str().unwrap().to_owned();
         assert!(page.contains("CC6.1") && page.contains("What no program can attest") && !page.contains("<script"));
         assert!(get("csv")["content"].as_str().unwrap().lines().count() > 10);

@@ -2,6 +2,8 @@
 
 import { approve, check, invited, screens, signedCall, sleep, until } from "../desk.mjs";
 
+// What the desk says when somebody has not shown for a while that they are there.
+const LATE = { code: "forbidden", message: "this needs you to show that you are there", needs_presence: true };
 const rows = (page) => page.locator("[data-row] .title").allTextContents();
 const open = (page) => page.locator("article.request h2").textContent();
 const state = async (desk, page, id) => (await signedCall(page, "desk_request_get", { request: id })).state;
@@ -217,6 +219,44 @@ async function together(all) {
   await other.context.close();
 }
 
+// What needs two people, decided by one in an emergency: with a reason, the passphrase anew, and for all to see.
+async function glass(all) {
+  const { desk, page } = all;
+  const other = await invited(all, "Mary", "--role", "approver", "--domain", "*");
+  const settings = (more) => `rules:\n  - { name: two_look, match: { domain: [crm.*] }, effect: require_approval, quorum: 2, message: two people look }\n${more}`;
+  const apply = (document) => signedCall(page, "desk_policy_apply", { document });
+  await apply(settings(""));
+  const id = await desk.propose("urgent", "deal/urgent", { note: "the site is down" });
+  await page.goto(`${desk.url}/requests/${id}`);
+  await page.locator(".standing", { hasText: "2 are missing" }).waitFor();
+  check((await page.locator(`#glass-${id}`).count()) === 0, "there is no glass to break unless policy says so");
+  await apply(settings("authority: { break_glass: owner }\n"));
+  for (const one of [page, other.page]) await one.goto(`${desk.url}/requests/${id}`);
+  check((await other.page.locator(`#glass-${id}`).count()) === 0, "and none for whoever policy does not name");
+  await page.getByText("Break the glass").click();
+  await page.getByRole("button", { name: "Approve alone" }).click();
+  check(await page.evaluate(() => !document.getElementById("glass-reason").checkValidity()) && (await state(desk, page, id)) === "pending", "without a reason nothing is broken");
+  await screens(page, "break-glass");
+  // As it is when the passphrase was given a while ago.
+  await page.route("**/api/desk_request_break_glass", (route) => route.fulfill({ status: 403, json: { error: LATE } }), { times: 1 });
+  let asked = 0;
+  page.on("request", (request) => (asked += request.url().endsWith("/api/desk_show_presence") ? 1 : 0));
+  await page.getByLabel("Why nobody can be waited for").fill("The site is down, and nobody answers");
+  await page.getByRole("button", { name: "Approve alone" }).click();
+  await page.getByText("Approved by you alone; the others are told").waitFor();
+  await until("it is approved", async () => (await state(desk, page, id)) === "approved");
+  check(asked === 1, "the passphrase is asked for once more", asked);
+  await page.goto(`${desk.url}/requests/${id}`);
+  for (const one of [page, other.page]) {
+    await one.locator(".standing", { hasText: "glass broken" }).waitFor();
+    const said = await one.locator(".standing").textContent();
+    check(said.includes("Ada decided this alone") && said.includes("Passed over:") && said.includes("Mary") && said.includes("nobody answers"), "everybody sees who did it, why, and who was passed over", said);
+  }
+  check((await page.locator(`#glass-${id}`).count()) === 0, "it is broken once");
+  await apply("rules: []");
+  await other.context.close();
+}
+
 async function handoffs({ desk, page }) {
   const packet = { domain: "billing", goal: "Pay what is owed", reason: "The invoice does not match.", context: "Order 44 says 3, the invoice 5.", attempted_actions: "Asked the supplier.", confidence: 0.3 };
   const { handoff_id: id } = await desk.call("billing", "cowork_handoff", packet);
@@ -325,9 +365,7 @@ async function tabs({ desk, page, context }) {
 
 async function pausing({ desk, page }) {
   await page.goto(desk.url);
-  // As it is when somebody has not shown for a while that they are there.
-  const late = { code: "forbidden", message: "this needs you to show that you are there", needs_presence: true };
-  await page.route("**/api/desk_pause", (route) => route.fulfill({ status: 403, json: { error: late } }), { times: 1 });
+  await page.route("**/api/desk_pause", (route) => route.fulfill({ status: 403, json: { error: LATE } }), { times: 1 });
   await page.getByRole("button", { name: "Pause all" }).click();
   await page.getByRole("button", { name: "Yes" }).click();
   await page.getByText("All agents are paused: every act").waitFor();
@@ -340,5 +378,5 @@ async function pausing({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [firstSteps, arriving, byKeyboard, kept, claimed, editing, remembering, talking, many, handoffs, together, hostile, scrolled, pausing, notifying, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, kept, claimed, editing, remembering, talking, many, handoffs, together, glass, hostile, scrolled, pausing, notifying, away, tabs]) await part(all);
 }

@@ -25,7 +25,7 @@ async function templates({ desk, page }) {
   await page.getByRole("link", { name: "make one of a sentence" }).waitFor();
   check(true, "without agents the page says how one is made");
   await page.getByRole("link", { name: "Templates", exact: true }).click();
-  check((await page.locator("#agent-templates > li").count()) === 10 && (await page.locator("#policy-templates > li").count()) === 16, "all templates are there, of agents and of policies");
+  check((await page.locator("#agent-templates > li").count()) === 12 && (await page.locator("#policy-templates > li").count()) === 19, "all templates are there, of agents and of policies");
   await look(page, "templates");
   await page.getByLabel("Search templates").fill("mail");
   await page.keyboard.press("Enter");
@@ -41,7 +41,7 @@ async function templates({ desk, page }) {
   check(await page.getByRole("link", { name: "make an agent of a sentence" }).isVisible(), "where none fits the page says what to do");
   await harmless(page, "in a search");
   await page.goto(`${desk.url}/templates?kind=policy`);
-  check((await page.locator("#policy-templates > li").count()) === 16 && (await page.locator("#agent-templates").count()) === 0, "a kind can be chosen");
+  check((await page.locator("#policy-templates > li").count()) === 19 && (await page.locator("#agent-templates").count()) === 0, "a kind can be chosen");
   await page.locator("#text-rate-limiting summary").click();
   check((await page.locator("#text-rate-limiting").textContent()).includes("calls_per_minute"), "a template of a policy shows its rules");
 }

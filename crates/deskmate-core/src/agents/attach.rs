@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::conflict::{self, Conflict, ConflictKind};
-use super::model::{Attachment, Definition, Source, Status};
+use super::model::{Attachment, Definition, Source};
 use super::rows;
 use super::{ATTACHED, DETACHED, guard, template};
 use crate::call::Cx;
@@ -343,7 +343,7 @@ pub(super) struct PolicyDetached {
 
 pub(super) fn detach(cx: &mut Cx<'_, '_>, input: DetachPolicy) -> Result<PolicyDetached> {
     let mut row = rows::find(cx, &input.agent_id)?;
-    if matches!(row.status, Status::Deployed | Status::Paused) {
+    if row.status.is_fixed() {
         return Err(Error::conflict(format!("{} is {}, and runs under what was approved", row.agent, row.status.name())).hint("stop it first"));
     }
     let before = row.definition.policies.len();

@@ -20,23 +20,25 @@ use crate::{Error, Result, check_text, format_time, parse_time};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct AuditLog {
     /// The agent's id or name.
-    agent_id: String,
+    pub(super) agent_id: String,
     /// Only what happened at this moment or later, for example `2026-11-15T09:30:00Z`.
-    start_time: Option<String>,
+    pub(super) start_time: Option<String>,
     /// Only what happened before this moment.
-    end_time: Option<String>,
+    pub(super) end_time: Option<String>,
     /// Only actions with this text in their name, tool, verb or domain, in capitals or not.
-    action_filter: Option<String>,
+    pub(super) action_filter: Option<String>,
     /// How many; between 1 and 1,000, and 100 if not given.
-    limit: Option<i64>,
+    pub(super) limit: Option<i64>,
     /// Where the previous page ended.
-    cursor: Option<String>,
+    pub(super) cursor: Option<String>,
 }
 
 /// A part of an agent's log.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Log {
+    /// The summary and the newest of it in words, for people.
+    message: String,
     /// The agent's name.
     agent: String,
     /// The last 30 days.
@@ -74,51 +76,63 @@ struct Counted {
 /// What came of something.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum Outcome {
+pub(super) enum Outcome {
     Success,
     Failure,
     Blocked,
     Pending,
 }
 
+impl Outcome {
+    /// The stable name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Success => "SUCCESS",
+            Self::Failure => "FAILURE",
+            Self::Blocked => "BLOCKED",
+            Self::Pending => "PENDING",
+        }
+    }
+}
+
 /// One event.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+pub(super) struct Entry {
     /// Its place in the record; desk_record_prove proves it.
-    seq: u64,
+    pub(super) seq: u64,
     /// Its id.
-    id: String,
+    pub(super) id: String,
     /// When it happened.
-    timestamp: String,
+    pub(super) timestamp: String,
     /// Who did it.
-    actor: String,
+    pub(super) actor: String,
     /// `agent`, `person` or `system`.
-    actor_kind: String,
+    pub(super) actor_kind: String,
     /// What happened.
-    action: String,
+    pub(super) action: String,
     /// To what.
-    target: String,
+    pub(super) target: String,
     /// What came of it, as far as is known now.
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
     /// The request that it is about, as it stands now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    request: Option<RequestNow>,
+    pub(super) request: Option<RequestNow>,
     /// Ids, kinds and numbers.
-    facts: Map<String, Value>,
+    pub(super) facts: Map<String, Value>,
 }
 
 /// A request as it stands now.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct RequestNow {
-    request_id: String,
-    state: State,
+pub(super) struct RequestNow {
+    pub(super) request_id: String,
+    pub(super) state: State,
     /// The person who decided, or `desk`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    decided_by: Option<String>,
+    pub(super) decided_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    decided_at: Option<String>,
+    pub(super) decided_at: Option<String>,
 }
 
 /// How far the clocks of the servers of one desk may be apart, in microseconds.
@@ -130,6 +144,36 @@ pub(super) const ABOUT: &str = "select seq, kind from event where subject = $1 a
 const STANDS: &str = "select state, decided_by, decided_at, expires_at from request where id = $1";
 
 pub(super) fn log(cx: &mut Cx<'_, '_>, input: AuditLog) -> Result<Log> {
+    let Found { agent, events, next } = find(cx, input)?;
+    let summary = summary(cx, &agent)?;
+    let entries = events.into_iter().map(|event| entry(cx, event)).collect::<Result<Vec<_>>>()?;
+    Ok(Log { message: in_words(&agent, &summary, &entries), agent, summary, entries, next_cursor: next.map(|seq| seq.to_string()) })
+}
+
+/// How many lines are told in words.
+const WORDS: usize = 20;
+
+fn in_words(agent: &str, summary: &Summary, entries: &[Entry]) -> String {
+    let Summary { total, blocked, requests, complete, .. } = summary;
+    let at_least = if *complete { "" } else { "at least " };
+    let mut lines = vec![format!("{agent}, last 30 days: {at_least}{total} events, {blocked} acts denied, {requests} requests.")];
+    lines.extend(entries.iter().take(WORDS).map(|entry| format!("{} {} by {} ({})", entry.timestamp, entry.action, entry.actor, entry.outcome.name())));
+    if entries.len() > WORDS {
+        lines.push(format!("… and {} more on this page.", entries.len() - WORDS));
+    }
+    lines.join("\n")
+}
+
+/// Events of an agent's log.
+pub(super) struct Found {
+    pub(super) agent: String,
+    pub(super) events: Vec<EventRow>,
+    /// Where to go on.
+    pub(super) next: Option<u64>,
+}
+
+/// The events that fit, newest first.
+pub(super) fn find(cx: &mut Cx<'_, '_>, input: AuditLog) -> Result<Found> {
     let limit = input.limit.unwrap_or(100);
     if !(1..=AUDIT_LOG_MAX).contains(&limit) {
         return Err(Error::invalid("limit", format!("must be between 1 and {AUDIT_LOG_MAX}")));
@@ -152,7 +196,7 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: AuditLog) -> Result<Log> {
         event.seq >= first && is_of(event, &agent) && event.visible_to(&actor) && in_time() && says(event, &filter)
     };
     let (limit, mut found, mut looked) = (usize::try_from(limit).unwrap_or(1), Vec::new(), 0);
-    let next_cursor = loop {
+    let next = loop {
         let (page, is_last) = page(cx, &agent, before, limit + 1)?;
         looked += page.len();
         before = page.last().map(|event| event.seq).or(before);
@@ -169,9 +213,7 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: AuditLog) -> Result<Log> {
             break before;
         }
     };
-    let summary = summary(cx, &agent)?;
-    let entries = found.into_iter().map(|event| entry(cx, event)).collect::<Result<Vec<_>>>()?;
-    Ok(Log { agent, summary, entries, next_cursor: next_cursor.map(|seq| seq.to_string()) })
+    Ok(Found { agent, events: found, next })
 }
 
 /// The next events below a place of what an agent did and of what was done to it, merged, and whether there are no more.
@@ -202,7 +244,7 @@ fn says(event: &EventRow, filter: &str) -> bool {
     filter.is_empty() || event.kind.to_lowercase().contains(filter) || ["tool", "verb", "domain", "request_kind", "mount"].into_iter().any(fact)
 }
 
-fn entry(cx: &mut Cx<'_, '_>, event: EventRow) -> Result<Entry> {
+pub(super) fn entry(cx: &mut Cx<'_, '_>, event: EventRow) -> Result<Entry> {
     let request = event.subject.strip_prefix("request:").or_else(|| event.facts.get("request").and_then(Value::as_str)).map(str::to_owned);
     let request = match request {
         Some(id) => stands(cx, id)?,

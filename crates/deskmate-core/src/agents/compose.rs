@@ -1,12 +1,15 @@
 //! From a sketch to steps that run. What the desk can do becomes a step; what it cannot (a mailbox, a database, a summary) becomes a
 //! need, with what to mount or to fill in, and the steps behind it work on `{{input.items}}` until then.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::model::Need;
-use super::sentence::{Sketch, Step as Said};
+use super::sentence::{self, Sketch, Step as Said};
 use super::step::Step;
-use super::template::AgentTemplate;
+use super::template::{AgentTemplate, ParameterKind};
+use super::value;
 use crate::call::Cx;
 use crate::{Error, Result, gateway};
 
@@ -17,6 +20,8 @@ pub(super) struct Composed {
     pub(super) params: Map<String, Value>,
     pub(super) needs: Vec<Need>,
     pub(super) assumed: Vec<String>,
+    /// Limits of the sentence that these steps keep, by their place.
+    pub(super) kept: BTreeSet<usize>,
 }
 
 /// Words by which a class of texts is known if nobody gives others.
@@ -80,10 +85,33 @@ const TOOLS: &[(&str, &[&[&str]], &str)] = &[
     ("moderate", &[&["moderate", "moderation"]], "moderates"),
 ];
 
+/// The parameter that says how many items a run works on.
+const MOST: &str = "most";
+
+/// A limit of how many items one run works on: its place, how many, and whether that is about what goes out.
+fn items_limit(sketch: &Sketch) -> Option<(usize, u32, bool)> {
+    let sends = |kinds: &[&str]| sketch.steps.iter().any(|step| kinds.contains(&step.kind.as_str()));
+    let reads = |kind: &str| sketch.source.as_ref().is_some_and(|source| source.kind == kind);
+    sketch.limits.iter().enumerate().find_map(|(at, limit)| {
+        let goes_out = match limit.what.as_str() {
+            "emails" => sends(&["send_mail"]) && !reads("mail"),
+            "messages" => sends(&["post_chat", "notify", "send_mail"]) && !reads("chat"),
+            "files" | "records" | "pages" => false,
+            _ => return None,
+        };
+        let most = sentence::whole(limit.most).filter(|_| limit.per.as_deref().is_none_or(|per| per == "run"))?;
+        Some((at, most, goes_out))
+    })
+}
+
 /// The steps of a template, with what fills its gaps. What has to be given and is not becomes a need.
-pub(super) fn from_template(template: Option<&AgentTemplate>, given: Map<String, Value>) -> Result<Composed> {
-    let Some(template) = template else { return Ok(Composed { params: given, ..Composed::default() }) };
+pub(super) fn from_template(template: &AgentTemplate, sketch: Option<&Sketch>, mut given: Map<String, Value>) -> Result<Composed> {
     let mut made = Composed { steps: template.steps.clone(), ..Composed::default() };
+    let counts = template.params.iter().any(|param| param.name == MOST && param.kind == ParameterKind::Number);
+    if let Some((at, most, _)) = sketch.and_then(items_limit).filter(|_| counts && !given.contains_key(MOST)) {
+        given.insert(MOST.to_owned(), Value::from(most));
+        made.kept.insert(at);
+    }
     if let Some(name) = given.keys().find(|name| !template.params.iter().any(|param| param.name == **name)) {
         let all: Vec<&str> = template.params.iter().map(|param| param.name.as_str()).collect();
         return Err(Error::invalid("params", format!("{} has no parameter {name:?}; it has {}", template.id, all.join(", "))));
@@ -104,6 +132,15 @@ pub(super) fn from_template(template: Option<&AgentTemplate>, given: Map<String,
         }
     }
     Ok(made)
+}
+
+/// Steps that a model suggested. Parameters that they use and nobody gave are needs.
+pub(super) fn suggested(steps: Vec<Step>, params: Map<String, Value>) -> Composed {
+    let used = serde_json::to_value(&steps).ok().and_then(|steps| value::paths(&steps).ok()).unwrap_or_default();
+    let names: BTreeSet<&str> = used.iter().filter_map(|path| path.strip_prefix("params.")).filter_map(|rest| rest.split('.').next()).collect();
+    let open = names.into_iter().filter(|name| params.get(*name).is_none_or(Value::is_null));
+    let needs = open.map(|name| Need { what: format!("params.{name}, which its steps use"), param: Some(name.to_owned()), words: String::new() }).collect();
+    Composed { steps, params, needs, ..Composed::default() }
 }
 
 struct Builder<'s> {
@@ -127,8 +164,18 @@ pub(super) fn compose(cx: &mut Cx<'_, '_>, sketch: &Sketch, description: &str, g
     // A sentence may name what goes out before what it is made of: "forward negative cases". Reading comes first, sending last.
     let mut in_order: Vec<&Said> = sketch.steps.iter().collect();
     in_order.sort_by_key(|said| rank(&said.kind));
+    let mut limit = items_limit(sketch);
     for said in in_order {
+        if let Some((at, most, goes_out)) = limit
+            && rank(&said.kind) >= if goes_out { 3 } else { 1 }
+        {
+            builder.at_most(at, most);
+            limit = None;
+        }
         builder.step(cx, said)?;
+    }
+    if let Some((at, most, _)) = limit.filter(|_| builder.items.is_some()) {
+        builder.at_most(at, most);
     }
     if sketch.steps.is_empty() {
         let what = "no step was understood: say what it reads, what it does with it and where that goes, or give steps with agents_update_agent".to_owned();
@@ -295,6 +342,14 @@ impl Builder<'_> {
         self.field = None;
         self.items = Some(format!("{{{{steps.{rows}.items}}}}"));
         self.said = Some(text);
+    }
+
+    /// No more items than the sentence allows for one run.
+    fn at_most(&mut self, at: usize, most: u32) {
+        self.made.params.entry(MOST).or_insert_with(|| Value::from(most));
+        let id = self.add("at_most", "first", json!({ "items": self.items(), "most": format!("{{{{params.{MOST}}}}}") }));
+        self.items = Some(format!("{{{{steps.{id}.items}}}}"));
+        self.made.kept.insert(at);
     }
 
     fn classify(&mut self, said: &Said) {

@@ -1,5 +1,7 @@
 //! Making an agent: of one sentence, of a template, or of what is given piece by piece.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -11,18 +13,19 @@ use super::place::Place;
 use super::rows::{self, AgentRow};
 use super::runner::{IfInterrupted, Language};
 use super::schedule::Schedule;
-use super::sentence::{self, DESCRIPTION_BYTES_MAX, Given, Match, Sketch};
+use super::sentence::{self, DESCRIPTION_BYTES_MAX, Given, Match, Planned, Sketch};
 use super::step::Step;
+use super::suggest::{self, Hints};
 use super::{MADE, compose, guard, template, words};
 use crate::call::Cx;
 use crate::limits::{AGENTS_MAX, CONTENT_BYTES_MAX};
 use crate::{Error, Result, check_text, format_time};
 
 /// Make an agent that the desk runs. One sentence is enough: its name, schedule, steps, limits and policies are read out of it, by
-/// words and not by a model, and the answer says what was not understood and what it still needs. What is given beside the sentence
-/// counts more. It stays a draft until it is deployed. Its steps are operations of the desk, called as that agent, each decided like
-/// any other act.
-#[derive(Deserialize, JsonSchema)]
+/// words; a client that offers sampling is asked what its model suggests. The answer says what was not understood and what it still
+/// needs. What is given beside the sentence counts more. It stays a draft until it is deployed. Its steps are operations of the desk,
+/// called as that agent, each decided like any other act.
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct CreateAgent {
     /// What it is for, in a sentence or a short paragraph; only with a template it may be left out.
@@ -71,9 +74,27 @@ pub(super) struct CreateAgent {
     /// twice, and is what holds for steps if nothing is given; `again` begins anew; `end` tells it as ambiguous, and is what holds for
     /// programs, which cannot be resumed.
     if_interrupted: Option<IfInterrupted>,
+    /// What a model made of the description: the text of a JSON object with any of name, schedule, timeZone, params, steps, policies and
+    /// approvalRequired. It counts less than what is given, and more than what is read by words; each field is checked, what cannot be is
+    /// left out and said, and nothing is taken away by it. A client that offers sampling is asked for it by the desk.
+    suggested: Option<String>,
+    #[serde(skip)]
+    pub(super) hints: Hints,
 }
 
 impl CreateAgent {
+    /// Whether the caller said this itself, so that nobody else does.
+    pub(super) fn gives(&self, field: &str) -> bool {
+        match field {
+            "name" => self.name.is_some(),
+            "schedule" => self.schedule.is_some(),
+            "timeZone" => self.time_zone.is_some(),
+            "policies" => self.policies.is_some(),
+            "steps" => self.steps.is_some() || self.template.is_some() || self.runner.is_some() || self.language.is_some(),
+            _ => false,
+        }
+    }
+
     /// One of which only what it is for is known; with `without_steps` nothing is read out of that.
     pub(super) fn described(description: String, without_steps: bool) -> Self {
         Self {
@@ -94,6 +115,8 @@ impl CreateAgent {
             budget: None,
             may_start: false,
             if_interrupted: None,
+            suggested: None,
+            hints: Hints::default(),
         }
     }
 }
@@ -152,12 +175,14 @@ struct Told {
 }
 
 /// An agent as it was read, before anything is written.
-struct Drafted {
+pub(super) struct Drafted {
     name: String,
     definition: Definition,
     templates: Vec<Match>,
-    assumed: Vec<String>,
-    not_understood: Vec<String>,
+    pub(super) assumed: Vec<String>,
+    pub(super) not_understood: Vec<String>,
+    /// What of it a model suggested.
+    pub(super) suggested: Vec<&'static str>,
 }
 
 /// When an agent would run.
@@ -206,13 +231,24 @@ fn read(cx: &Cx<'_, '_>, input: &CreateAgent) -> Result<Read> {
         let why = "the description is too long to be read; only what was given beside it counts".to_owned();
         return Ok(Read { sketch: None, template, description, not_understood: vec![why] });
     }
-    let sketch = sentence::sketch(&text, &Given::default(), "UTC")?;
+    let sketch = sentence::sketch_among(&cx.templates, &text, &Given::default(), "UTC")?;
     let not_understood = sketch.not_understood.clone();
     Ok(Read { sketch: Some(sketch), template, description, not_understood })
 }
 
-/// The policies that hold for it: those that were given, or those that the description and the template ask for.
+/// The policies that hold for it: those that were given, or those that the description and the template ask for; and those that a model
+/// suggested beside them.
 fn policies(cx: &mut Cx<'_, '_>, input: &CreateAgent, read: &Read, definition: &mut Definition) -> Result<()> {
+    chosen_policies(cx, input, read, definition)?;
+    for id in &input.hints.policies {
+        if !definition.policies.iter().any(|held| held.policy.id == *id) {
+            attach::put(definition, attach::find(cx, "policies", id, &Map::new(), "a model suggested it for this description")?)?;
+        }
+    }
+    Ok(())
+}
+
+fn chosen_policies(cx: &mut Cx<'_, '_>, input: &CreateAgent, read: &Read, definition: &mut Definition) -> Result<()> {
     if let Some(given) = &input.policies {
         for id in given {
             attach::put(definition, attach::find(cx, "policies", id, &Map::new(), "it was given")?)?;
@@ -234,44 +270,90 @@ fn policies(cx: &mut Cx<'_, '_>, input: &CreateAgent, read: &Read, definition: &
     Ok(())
 }
 
+/// Puts a limit of the sentence into the budget of a run, if that counts it.
+fn budgeted(limit: &sentence::Limit, budget: &mut Budget) -> bool {
+    let (Some(most), Some("run")) = (sentence::whole(limit.most), limit.per.as_deref()) else { return false };
+    let seconds = |each: u32| most.saturating_mul(each).clamp(1, 86_400);
+    match limit.what.as_str() {
+        "calls" => budget.calls = most.clamp(1, 100_000),
+        "seconds" => budget.seconds = seconds(1),
+        "minutes" => budget.seconds = seconds(60),
+        "hours" => budget.seconds = seconds(3_600),
+        _ => return false,
+    }
+    true
+}
+
+/// Takes the limits of the sentence that a budget keeps into it, and names those that nothing keeps: such a limit is worse than none if nobody
+/// says so.
+fn limits(input: &CreateAgent, read: &Read, mut kept: BTreeSet<usize>, budget: &mut Budget) -> Vec<String> {
+    let all = read.sketch.as_ref().map_or(&[][..], |sketch| &sketch.limits);
+    if input.budget.is_none() {
+        kept.extend(all.iter().enumerate().filter(|(_, limit)| budgeted(limit, budget)).map(|(at, _)| at));
+    }
+    let is_kept = |(at, limit): &(usize, &sentence::Limit)| kept.contains(at) || (input.policies.is_none() && sentence::is_policy(limit));
+    let open = all.iter().enumerate().filter(|limit| !is_kept(limit));
+    open.map(|(_, limit)| format!("the limit \"{}\" is kept by nothing: neither steps, budgets nor policies count that", limit.words)).collect()
+}
+
+/// When it runs, in which time zone, and what of that is only assumed: as it is given, as a model suggests, as it was read.
+fn when(input: &CreateAgent, hints: &Hints, planned: Option<&Planned>) -> (Option<String>, Option<String>, Vec<String>) {
+    let own = |cron: &String| Some(cron.clone()).filter(|cron| !cron.trim().is_empty());
+    let read_zone = || planned.map(|planned| planned.time_zone.clone());
+    let zone = input.time_zone.clone();
+    match (&input.schedule, &hints.schedule) {
+        (Some(cron), _) => (own(cron), zone, Vec::new()),
+        (None, Some(cron)) => match own(cron) {
+            Some(cron) => (Some(cron), zone.or_else(|| hints.time_zone.clone()).or_else(read_zone), Vec::new()),
+            None => (None, zone, Vec::new()),
+        },
+        (None, None) => {
+            let assumed = planned.map(|planned| planned.assumed.clone()).unwrap_or_default();
+            (planned.map(|planned| planned.cron.clone()), zone.or_else(|| hints.time_zone.clone()).or_else(read_zone), assumed)
+        }
+    }
+}
+
 /// What an agent of this input is. It reads only, so that a sketch is what is made.
 fn draft(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Drafted> {
+    match input.suggested.take() {
+        Some(answer) => suggest::draft(cx, input, &answer),
+        None => drafted(cx, input),
+    }
+}
+
+/// The same, with what was taken of a model's answer.
+pub(super) fn drafted(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Drafted> {
+    let hints = input.hints.clone();
     let read = read(cx, &input)?;
     let planned = read.sketch.as_ref().and_then(|sketch| sketch.schedule.clone());
-    let mut assumed: Vec<String> = Vec::new();
-    let (cron, zone) = match (input.schedule.clone(), input.time_zone.clone()) {
-        (Some(cron), zone) if cron.trim().is_empty() => (None, zone),
-        (Some(cron), zone) => (Some(cron), zone),
-        (None, zone) => {
-            assumed.extend(planned.iter().flat_map(|planned| planned.assumed.clone()));
-            (planned.as_ref().map(|planned| planned.cron.clone()), zone.or_else(|| planned.as_ref().map(|planned| planned.time_zone.clone())))
-        }
-    };
+    let (cron, zone, mut assumed) = when(&input, &hints, planned.as_ref());
     let schedule = timing(cron, zone, input.jitter_seconds, input.missed, input.overlap)?;
-    let given = std::mem::take(&mut input.params);
+    let mut given = std::mem::take(&mut input.params);
+    for (name, value) in hints.params {
+        given.entry(name).or_insert(value);
+    }
     let is_program = input.runner.is_some() || input.language.is_some();
-    let composed = match (&input.steps, &read.sketch) {
-        (None, _) if !is_program && read.template.is_some() => compose::from_template(read.template.as_ref(), given)?,
-        (None, Some(sketch)) if !is_program => compose::compose(cx, sketch, &read.description, &given)?,
-        (steps, _) => compose::Composed { steps: steps.clone().unwrap_or_default(), params: given, ..compose::Composed::default() },
+    let composed = match (&input.steps, hints.steps, &read.template, &read.sketch) {
+        (None, Some(steps), ..) => compose::suggested(steps, given),
+        (None, None, Some(template), sketch) if !is_program => compose::from_template(template, sketch.as_ref(), given)?,
+        (None, None, None, Some(sketch)) if !is_program => compose::compose(cx, sketch, &read.description, &given)?,
+        (steps, ..) => compose::Composed { steps: steps.clone().unwrap_or_default(), params: given, ..compose::Composed::default() },
     };
     assumed.extend(composed.assumed);
     let mut budget = input.budget.clone().unwrap_or_default();
-    let calls = read.sketch.iter().flat_map(|sketch| &sketch.limits).find(|limit| limit.what == "calls" && limit.per.as_deref() == Some("run"));
-    if let (None, Some(most)) = (&input.budget, calls.and_then(|limit| sentence::whole(limit.most))) {
-        budget.calls = most.clamp(1, 100_000);
-    }
+    let not_kept = limits(&input, &read, composed.kept, &mut budget);
     let asks = read.template.as_ref().is_some_and(|template| template.approval) || read.sketch.as_ref().is_some_and(|sketch| sketch.approval.is_some());
     let mut definition = Definition {
         task: read.description.clone(),
         runner: runner_of(composed.steps, input.runner.take(), input.language, &read.description)?,
         schedule,
-        approval_required: input.approval_required || asks,
+        approval_required: input.approval_required || asks || hints.approval_required,
         budget,
         template: read.template.as_ref().map(|template| template.id.clone()),
         params: composed.params,
         imported: None,
-        may_start: input.may_start,
+        may_start: input.may_start || read.template.as_ref().is_some_and(|template| template.may_start),
         if_interrupted: input.if_interrupted.or_else(|| read.template.as_ref().and_then(|template| template.if_interrupted)),
         policies: Vec::new(),
         needs: composed.needs,
@@ -280,12 +362,14 @@ fn draft(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Drafted> {
     check(&definition)?;
     let name = if let Some(name) = &input.name {
         own_name(cx, name)?
+    } else if let Some(name) = &hints.name {
+        free_name(cx, name)?
     } else {
         let wanted = read.sketch.as_ref().map_or_else(|| name_of(&read.description), |sketch| sketch.name.clone());
         free_name(cx, if wanted.is_empty() { "agent" } else { &wanted })?
     };
     let templates = read.sketch.map(|sketch| sketch.templates.into_iter().take(3).collect()).unwrap_or_default();
-    Ok(Drafted { name, definition, templates, assumed, not_understood: read.not_understood })
+    Ok(Drafted { name, definition, templates, assumed, not_understood: read.not_understood.into_iter().chain(not_kept).collect(), suggested: Vec::new() })
 }
 
 pub(super) fn sketch(cx: &mut Cx<'_, '_>, SketchAgent(input): SketchAgent) -> Result<Sketched> {
@@ -301,9 +385,14 @@ pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<Made> {
     guard::not_from_a_run(cx)?;
     let drafted = draft(cx, input)?;
     let told = told(cx, &drafted)?;
+    let suggested = drafted.suggested.clone();
     let row = built(cx, drafted)?;
     rows::insert(cx, &row)?;
-    rows::tell(cx, &row, MADE, json!({ "definition": row.definition.for_agents() }))?;
+    let mut payload = json!({ "definition": row.definition.for_agents() });
+    if let Some(fields) = payload.as_object_mut().filter(|_| !suggested.is_empty()) {
+        fields.insert("suggested".to_owned(), json!(suggested));
+    }
+    rows::tell(cx, &row, MADE, payload)?;
     let next_steps = next_steps(&row.definition, &told);
     let message = in_words(&row, &told, &next_steps);
     Ok(Made { message, agent: AgentOut::of(&row, cx)?, told, next_steps })

@@ -15,10 +15,11 @@ use super::run::RunOut;
 use super::runner::{self, IfInterrupted, Language};
 use super::schedule::Schedule;
 use super::step::{self, Step};
-use super::{CHANGED, DELETED, attach, conflict, guard, project, template, test, words};
+use super::{CHANGED, DELETED, attach, conflict, guard, project, test, words};
 use crate::call::{Access, ActorKind, Cx, Effect, Page, PageIn, Registry, Toolset};
 use crate::limits::{AGENT_RUNS_SHOWN, CONTENT_BYTES_MAX, NAME_CHARS_MAX};
-use crate::{Error, Result, check_text, format_time, identity, policy};
+use crate::request::{self, State};
+use crate::{Error, Result, check_text, format_time, identity};
 
 /// What agents can call, by full name: the steps of an agent are calls like any other.
 pub(super) static CALLABLE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
@@ -27,54 +28,62 @@ pub(super) static CALLABLE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     Registry::new().all().filter(|op| for_steps(op)).map(|op| op.full_name()).collect()
 });
 
+/// How many requests that wait the status of an agent shows.
+const WAITING_SHOWN: u32 = 20;
+
 /// An agent.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AgentOut {
+pub struct AgentOut {
     /// Its id.
-    pub(super) agent_id: String,
+    pub agent_id: String,
     /// Its name, under which it acts.
-    pub(super) name: String,
+    pub name: String,
     /// How it stands.
-    pub(super) status: Status,
+    pub status: Status,
     /// Grows with every change of what it is.
-    pub(super) version: i64,
+    pub version: i64,
     /// What it is.
-    pub(super) definition: Definition,
+    pub definition: Definition,
     /// Its steps in words.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) step_words: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub step_words: Vec<String>,
     /// When it runs by itself, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) schedule_words: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_words: Option<String>,
     /// Where it runs, while it is deployed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) environment: Option<Environment>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Environment>,
     /// With `cloud`: what a node must have to do its runs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) labels: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// With `local`: the node that does its runs, if it was deployed on one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) node: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// The next moments at which it would run.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) next_runs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next_runs: Vec<String>,
     /// The request that its deployment waits for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) request: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// Who made it.
-    pub(super) created_by: String,
+    pub created_by: String,
     /// Who wrote what the definition says, for agents that read it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) origin: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
     /// Since when it is there.
-    pub(super) created_at: String,
+    pub created_at: String,
     /// When it was last deployed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) deployed_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployed_at: Option<String>,
 }
 
 impl AgentOut {
+    /// Whether it is as it was deployed, so that nothing of it can be changed now.
+    pub fn is_fixed(&self) -> bool {
+        self.status.is_fixed()
+    }
+
     pub(super) fn of(row: &AgentRow, cx: &Cx<'_, '_>) -> Result<Self> {
         let schedule = row.definition.schedule.as_ref().map(|timing| Schedule::read(&timing.cron, &timing.time_zone)).transpose()?;
         let is_live = matches!(row.status, Status::Deployed | Status::Paused);
@@ -199,12 +208,20 @@ pub(super) struct UpdateAgent {
     schedule: Option<String>,
     /// The time zone of the schedule.
     time_zone: Option<String>,
+    /// Each run is put off by up to so many seconds, always the same ones for this agent.
+    jitter_seconds: Option<u32>,
+    /// What happens to moments that went by while the desk was away.
+    missed: Option<IfMissed>,
+    /// Whether a run may begin while the one before is still under way.
+    overlap: Option<bool>,
     /// Whether deploying it waits for people whatever the trust.
     approval_required: Option<bool>,
     /// What a run may use up.
     budget: Option<Budget>,
     /// What becomes of a run that is left in the middle: `resume`, `again` or `end`.
     if_interrupted: Option<IfInterrupted>,
+    /// Whether its runs may start other agents.
+    may_start: Option<bool>,
     /// The version that you looked at; if it has changed meanwhile, the answer is a conflict.
     expected_version: Option<i64>,
 }
@@ -216,7 +233,7 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateAgent) -> Result<AgentOut
     if input.expected_version.is_some_and(|expected| expected != row.version) {
         return Err(Error::conflict(format!("it is at version {} by now", row.version)).hint("look at it again"));
     }
-    if matches!(row.status, Status::Deployed | Status::Paused) {
+    if row.status.is_fixed() {
         return Err(Error::conflict(format!("{} is {}, and what runs is what was deployed", row.agent, row.status.name()))
             .hint("stop it with agents_stop_agent, change it, and deploy it again"));
     }
@@ -242,16 +259,18 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateAgent) -> Result<AgentOut
     if let Some(params) = input.params {
         definition.params = params;
     }
-    let before = definition.schedule.clone();
-    match (input.schedule, input.time_zone) {
-        (None, None) => {}
-        (Some(cron), _) if cron.is_empty() => definition.schedule = None,
-        (cron, zone) => {
-            let cron = cron.or_else(|| before.as_ref().map(|timing| timing.cron.clone()));
-            let zone = zone.or_else(|| before.as_ref().map(|timing| timing.time_zone.clone()));
-            let (jitter, missed, overlap) = before.as_ref().map_or((0, IfMissed::Skip, false), |timing| (timing.jitter_seconds, timing.missed, timing.overlap));
-            definition.schedule = timing(cron, zone, jitter, missed, overlap)?;
-        }
+    let is_about_time =
+        input.schedule.is_some() || input.time_zone.is_some() || input.jitter_seconds.is_some() || input.missed.is_some() || input.overlap.is_some();
+    if is_about_time {
+        let before = definition.schedule.take();
+        let before = before.as_ref().filter(|_| input.schedule.as_ref().is_none_or(|cron| !cron.is_empty()));
+        definition.schedule = timing(
+            input.schedule.filter(|cron| !cron.is_empty()).or_else(|| before.map(|timing| timing.cron.clone())),
+            input.time_zone.or_else(|| before.map(|timing| timing.time_zone.clone())),
+            input.jitter_seconds.or_else(|| before.map(|timing| timing.jitter_seconds)).unwrap_or_default(),
+            input.missed.or_else(|| before.map(|timing| timing.missed)).unwrap_or_default(),
+            input.overlap.or_else(|| before.map(|timing| timing.overlap)).unwrap_or_default(),
+        )?;
     }
     if let Some(required) = input.approval_required {
         definition.approval_required = required;
@@ -261,6 +280,9 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateAgent) -> Result<AgentOut
     }
     if input.if_interrupted.is_some() {
         definition.if_interrupted = input.if_interrupted;
+    }
+    if let Some(may_start) = input.may_start {
+        definition.may_start = may_start;
     }
     check(definition)?;
     row.version += 1;
@@ -324,8 +346,12 @@ fn yes() -> bool {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentStatus {
+    /// All of this in words, for people.
+    message: String,
     #[serde(flatten)]
     agent: AgentOut,
+    /// What it asked for and nobody has decided yet, at most 20.
+    pending_approvals: Vec<Waiting>,
     /// Its newest runs.
     runs: Vec<RunOut>,
     /// How its runs of the last 30 days ended.
@@ -342,18 +368,37 @@ pub(super) struct AgentStatus {
     log: Vec<super::run::LogLine>,
 }
 
+/// A request of an agent that waits.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Waiting {
+    /// Its id.
+    request_id: String,
+    /// What kind of request it is.
+    kind: String,
+    /// `low`, `medium`, `high` or `critical`.
+    risk: String,
+    /// Until when it waits.
+    expires_at: String,
+}
+
 /// How runs ended.
-#[derive(Default, Serialize, JsonSchema)]
-struct Metrics {
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Metrics {
     /// How many there were, at most 1,000 are looked at.
-    runs: u64,
-    done: u64,
-    failed: u64,
-    stopped: u64,
-    ambiguous: u64,
-    skipped: u64,
+    pub runs: u64,
+    /// Done.
+    pub done: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Stopped by somebody.
+    pub stopped: u64,
+    /// Those of which nobody knows.
+    pub ambiguous: u64,
+    /// Left out.
+    pub skipped: u64,
     /// Calls of operations by all of them.
-    calls: i64,
+    pub calls: i64,
 }
 
 pub(super) fn status(cx: &mut Cx<'_, '_>, input: GetStatus) -> Result<AgentStatus> {
@@ -368,7 +413,45 @@ pub(super) fn status(cx: &mut Cx<'_, '_>, input: GetStatus) -> Result<AgentStatu
     let conflicts = if input.include_conflicts { attach::conflicts_of(cx, &row.agent, &row.definition, None)? } else { None };
     let last_test = test::newest(cx, &row)?;
     let runs = RunOut::all(cx, newest, &row)?;
-    Ok(AgentStatus { agent: AgentOut::of(&row, cx)?, runs, metrics, last_test, conflicts, log })
+    let (agent, pending_approvals) = (AgentOut::of(&row, cx)?, waiting(cx, &row.agent)?);
+    let message = in_words(&agent, metrics.as_ref(), &pending_approvals);
+    Ok(AgentStatus { message, agent, pending_approvals, runs, metrics, last_test, conflicts, log })
+}
+
+fn waiting(cx: &mut Cx<'_, '_>, agent: &str) -> Result<Vec<Waiting>> {
+    let page = PageIn::new(Some(WAITING_SHOWN), None)?;
+    let found = request::of_requester(cx, agent, Some(State::Pending), &page)?;
+    let waits = found.items.into_iter().filter(|request| request.expires_at > cx.now());
+    let shown = waits.map(|request| Waiting {
+        request_id: request.id,
+        kind: request.kind.name().to_owned(),
+        risk: request.risk,
+        expires_at: format_time(request.expires_at),
+    });
+    Ok(shown.collect())
+}
+
+/// The status in words. Nothing that somebody wrote is in it: that comes with its origin.
+fn in_words(agent: &AgentOut, metrics: Option<&Metrics>, pending: &[Waiting]) -> String {
+    let mut lines = vec![format!("{} is {} (version {}).", agent.name, agent.status.name(), agent.version)];
+    lines.push(match (&agent.schedule_words, agent.next_runs.first()) {
+        (Some(words), Some(next)) => format!("Runs {words}; next: {next}."),
+        (Some(words), None) => format!("Would run {words}."),
+        (None, _) => "Runs when somebody starts it.".to_owned(),
+    });
+    let policies: Vec<&str> = agent.definition.policies.iter().map(|held| held.policy.id.as_str()).collect();
+    lines.push(if policies.is_empty() { "No policy is attached to it.".to_owned() } else { format!("Policies: {}.", policies.join(", ")) });
+    if let Some(Metrics { runs, done, failed, stopped, .. }) = metrics {
+        lines.push(format!("Last 30 days: {runs} runs, {done} done, {failed} failed, {stopped} stopped."));
+    }
+    lines.extend(
+        pending.iter().map(|waits| format!("Waits for people: {} {} of {} risk, until {}.", waits.kind, waits.request_id, waits.risk, waits.expires_at)),
+    );
+    let needs = agent.definition.open_needs().count();
+    if needs > 0 {
+        lines.push(format!("It needs {needs} more things before it can be deployed."));
+    }
+    lines.join("\n")
 }
 
 fn metrics(cx: &mut Cx<'_, '_>, definition: &str) -> Result<Metrics> {
@@ -415,101 +498,12 @@ pub(super) fn delete(cx: &mut Cx<'_, '_>, input: DeleteAgent) -> Result<Deleted>
     guard::not_from_a_run(cx)?;
     let mut row = rows::find(cx, &input.agent_id)?;
     guard::maker_or_person(cx, &row)?;
-    if matches!(row.status, Status::Deployed | Status::Paused) {
+    if row.status.is_fixed() {
         return Err(Error::conflict(format!("{} is {}", row.agent, row.status.name())).hint("stop it first, with agents_stop_agent"));
     }
     row.deleted_at = Some(cx.now());
     rows::save(cx, &mut row, DELETED, Value::Null)?;
     Ok(Deleted { agent_id: row.id, name: row.agent })
-}
-
-/// The templates that agents and policies are often made of.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListTemplates {
-    /// `agent`, `policy` or `all`, which is also what holds if nothing is given.
-    #[serde(rename = "type")]
-    kind: Option<TemplateKind>,
-    /// Only those of this category.
-    category: Option<String>,
-    /// Only those with this text in their name, description or tags.
-    search: Option<String>,
-    /// Only policies that help with this framework, such as `SOC2`.
-    framework: Option<String>,
-}
-
-/// What a template is of.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum TemplateKind {
-    Agent,
-    Policy,
-    #[default]
-    All,
-}
-
-/// Templates.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct Templates {
-    /// Of agents.
-    agents: Vec<template::AgentTemplate>,
-    /// Of policies.
-    policies: Vec<PolicyTemplate>,
-    /// Files of this desk's own templates that could not be taken in, each with what is wrong.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    problems: Vec<String>,
-}
-
-/// A template of a policy.
-#[derive(Serialize, JsonSchema)]
-struct PolicyTemplate {
-    /// Its name.
-    id: String,
-    /// Its title for people.
-    title: String,
-    /// What it is for.
-    description: String,
-    /// What it belongs to.
-    category: String,
-    /// The framework that it helps with.
-    framework: Option<String>,
-    /// Its gaps, with what stands in each if nobody says.
-    parameters: Vec<policy::Parameter>,
-    /// Its text, as it would stand in a file.
-    text: &'static str,
-}
-
-pub(super) fn templates(cx: &mut Cx<'_, '_>, input: ListTemplates) -> Result<Templates> {
-    for (field, text) in [("category", &input.category), ("search", &input.search), ("framework", &input.framework)] {
-        check_text(field, text.as_deref().unwrap_or_default(), NAME_CHARS_MAX)?;
-    }
-    let kind = input.kind.unwrap_or_default();
-    let search = input.search.as_deref().map(str::to_lowercase);
-    let fits = |category: Option<&str>, texts: &[&str]| {
-        input.category.as_deref().is_none_or(|wanted| category == Some(wanted))
-            && search.as_deref().is_none_or(|wanted| texts.iter().any(|text| text.to_lowercase().contains(wanted)))
-    };
-    let agents = cx.templates.all().filter(|found| {
-        let tags = found.tags.join(" ");
-        kind != TemplateKind::Policy && input.framework.is_none() && fits(Some(&found.category), &[&found.id, &found.title, &found.description, &tags])
-    });
-    let policies = template::policies().iter().filter(|found| {
-        let framework = input.framework.as_deref().is_none_or(|wanted| found.framework.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(wanted)));
-        let tags = found.tags.join(" ");
-        kind != TemplateKind::Agent && framework && fits(Some(&found.category), &[&found.id, &found.title, &found.description, &tags])
-    });
-    let policies = policies.map(|found| PolicyTemplate {
-        id: found.id.clone(),
-        title: found.title.clone(),
-        description: found.description.clone(),
-        category: found.category.clone(),
-        framework: found.framework.clone(),
-        parameters: found.parameters.clone(),
-        text: template::policy_text(&found.id).unwrap_or_default(),
-    });
-    // Where files lie on the machine is for people.
-    let problems = if cx.actor.is_agent() { Vec::new() } else { cx.templates.problems().to_vec() };
-    Ok(Templates { agents: agents.cloned().collect(), policies: policies.collect(), problems })
 }
 
 /// Whether this actor made the agent; only for agents.

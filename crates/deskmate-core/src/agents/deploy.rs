@@ -110,7 +110,7 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
     let place = input.place(cx)?;
     let mut row = rows::find(cx, &input.agent_id)?;
     guard::maker_or_person(cx, &row)?;
-    if matches!(row.status, Status::Deployed | Status::Paused) {
+    if row.status.is_fixed() {
         return Err(Error::conflict(format!("{} is {} already", row.agent, row.status.name())).hint("agents_resume_agent lets a paused one go on"));
     }
     if matches!(&row.definition.runner, Runner::Steps { steps } if steps.is_empty()) {
@@ -191,7 +191,7 @@ pub(crate) fn approved(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
     if hex(&row.digest) != text("digest") {
         return Err(Error::conflict("this agent was changed after its deployment was asked for").hint("reject this; the newer one can be deployed anew"));
     }
-    if matches!(row.status, Status::Deployed | Status::Paused) {
+    if row.status.is_fixed() {
         return Err(Error::conflict("this agent is deployed already"));
     }
     let auto_start = act.arguments.get("auto_start") == Some(&Value::Bool(true));

@@ -14,6 +14,7 @@ pub(super) fn compute(does: &str, with: &Map<String, Value>, scope: &Scope) -> R
     let text = |name: &str| with.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     match does {
         "clean" => Ok(clean(list("items")?)),
+        "first" => first(list("items")?, with.get("most")),
         "map" => map(list("items")?, with.get("to").unwrap_or(&Value::Null), scope),
         "unique" => Ok(unique(list("items")?, &names(with.get("by"))?)),
         "flat" => flat(list("items")?, text("of").unwrap_or_default()),
@@ -46,6 +47,14 @@ fn names(value: Option<&Value>) -> Result<Vec<String>, String> {
         }
         Some(other) => Err(format!("{other} is no name of a field")),
     }
+}
+
+/// No more than so many, in their order.
+fn first(items: &[Value], most: Option<&Value>) -> Result<Value, String> {
+    let most = most.and_then(as_number).filter(|most| *most >= 0.0).ok_or("most must be how many are taken")?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is not negative, and what is too large for a list takes all of it")]
+    let taken = items.get(..most as usize).unwrap_or(items);
+    Ok(json!({ "count": taken.len(), "left_out": items.len() - taken.len(), "items": taken }))
 }
 
 /// Texts without spaces around them and with single ones within, and no items of which nothing is left.
@@ -248,6 +257,15 @@ mod tests {
         let mut scope = Scope::default();
         scope.put("params", json!({ "unit": "EUR" }));
         compute(does, with.as_object().unwrap(), &scope)
+    }
+
+    #[test]
+    fn no_more_than_so_many_are_taken() {
+        let taken = done("first", json!({ "items": [3, 1, 2], "most": 2 })).unwrap();
+        assert_eq!((&taken["items"], &taken["left_out"]), (&json!([3, 1]), &json!(1)), "in their order");
+        assert_eq!(done("first", json!({ "items": [3], "most": "9" })).unwrap()["count"], 1);
+        assert_eq!(done("first", json!({ "items": [3], "most": 0 })).unwrap()["count"], 0);
+        assert!(done("first", json!({ "items": [3] })).is_err() && done("first", json!({ "items": [3], "most": -1 })).is_err());
     }
 
     #[test]

@@ -10,9 +10,9 @@
 //! - [`imported`]: agents and approvals that another system kept.
 //! - [`step`]: what runs are made of; [`items`]: those that work on lists; [`words`]: the same for people; [`value`]: what passes between steps.
 //! - [`schedule`]: cron in a time zone.
-//! - [`audit`]: what the record tells of one; [`approval`]: asking named people by name.
-//! - [`sentence`]: from a sentence to a sketch of an agent.
-//! - [`template`]: what agents and policies are often made of.
+//! - [`audit`]: what the record tells of one, [`export`] as a file and with proofs; [`approval`]: asking named people by name.
+//! - [`sentence`]: from a sentence to a sketch of an agent; [`suggest`]: what a client's model makes of it.
+//! - [`template`]: what agents and policies are often made of; [`gallery`]: a list of them.
 //!
 //! Tables: `agent_definition`, `agent_run`, `agent_log`, `agent_hold`, `agent_test`, `node`, and `lease` for subjects `node:NAME`.
 
@@ -24,6 +24,8 @@ pub mod conflict;
 mod create;
 mod define;
 mod deploy;
+mod export;
+mod gallery;
 mod gate;
 mod guard;
 mod imported;
@@ -40,6 +42,7 @@ pub mod schedule;
 pub mod sentence;
 pub mod step;
 mod subject;
+mod suggest;
 pub mod template;
 mod test;
 pub mod value;
@@ -50,6 +53,7 @@ use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub(crate) use attach::attached;
+pub use define::{AgentOut, Metrics};
 pub(crate) use deploy::KIND as DEPLOY;
 pub(crate) use deploy::approved;
 pub use deploy::{next_due, start_due};
@@ -57,10 +61,11 @@ pub(crate) use gate::{Passage, pass, passed};
 pub(crate) use imported::{ForeignAgent, ForeignApproval, bring_in, bring_in_approval};
 pub use model::{Attachment, Budget, Definition, Need, RunState, Runner, Source, Status};
 pub use node::Server;
-
+pub use place::Environment;
 pub(crate) use rows::is_taken;
 pub use runner::{Cli, Given, IfInterrupted, Language, Reach};
 pub(crate) use subject::{Subject, subject};
+pub use suggest::{Question, READING, question};
 pub use work::{Begun, begin, credential, end, said, told};
 pub(crate) use work::{actor, job_ended};
 
@@ -116,7 +121,7 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::read(set, "list_agents", define::list),
         Op::read(set, "get_agent_status", define::status),
         Op::write(set, "delete_agent", define::delete).destructive(),
-        Op::read(set, "list_templates", define::templates),
+        Op::read(set, "list_templates", gallery::templates),
         Op::write(set, "deploy_agent", deploy::deploy).open_world(),
         Op::write(set, "pause_agent", deploy::pause),
         Op::write(set, "resume_agent", deploy::resume),
@@ -129,6 +134,8 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::read(set, "run_log", run::log),
         Op::write(set, "stop_run", run::stop).destructive(),
         Op::read(set, "audit_log", audit::log),
+        Op::read(set, "export_audit", export::export),
+        Op::read(set, "verify_audit", export::verify),
         Op::write(set, "request_approval", approval::ask),
         Op::read(set, "list_approvals", approval::list),
         Op::read(set, "get_approval", approval::get),

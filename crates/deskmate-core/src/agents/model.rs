@@ -38,6 +38,11 @@ impl Status {
         }
     }
 
+    /// Whether it is deployed, paused or not: what runs is what was deployed, and is not changed.
+    pub fn is_fixed(self) -> bool {
+        matches!(self, Self::Deployed | Self::Paused)
+    }
+
     pub(super) fn from_name(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name).ok_or_else(|| unknown("status", name))
     }

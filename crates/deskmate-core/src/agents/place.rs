@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// Where an agent runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Environment {
+pub enum Environment {
     /// On the server where it was deployed. Servers without a name are alike: any of them does its runs.
     #[default]
     Local,

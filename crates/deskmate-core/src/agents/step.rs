@@ -19,7 +19,7 @@ pub struct Step {
     /// Its name, once among the steps: later ones use what came of it as `{{steps.NAME}}`.
     pub id: String,
     /// What it does: an operation by its full name, or one of `set`, `text`, `filter`, `classify`, `count`, `sort`, `lines`, `parse`,
-    /// `check`, `log`, `choose`, `stop`, `clean`, `map`, `unique`, `flat`, `sum`, `changes` and `format`.
+    /// `check`, `log`, `choose`, `stop`, `clean`, `map`, `unique`, `flat`, `sum`, `changes`, `format` and `first`.
     #[serde(rename = "do")]
     pub does: String,
     /// What it is given. `{{params.NAME}}`, `{{steps.NAME.FIELD}}`, `{{input.NAME}}`, `{{run.date}}`, `{{last.FIELD}}` (what came of the
@@ -99,9 +99,9 @@ pub enum Comparison {
 }
 
 /// Steps that only turn values into others.
-pub const BUILT_IN: [&str; 19] = [
+pub const BUILT_IN: [&str; 20] = [
     "set", "text", "filter", "classify", "count", "sort", "lines", "parse", "check", "log", "choose", STOP, "clean", "map", "unique", "flat", "sum", "changes",
-    "format",
+    "format", "first",
 ];
 
 /// The step that ends a run, which is done then.

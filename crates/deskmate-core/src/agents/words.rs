@@ -30,6 +30,7 @@ fn one(step: &Step) -> String {
         "classify" => format!("Sort {} into classes, by words that each is known by", given(step, "items")),
         "count" => format!("Count {}", given(step, "items")),
         "sort" => format!("Put {} in order", given(step, "items")),
+        "first" => format!("Take no more than {} of {}", given(step, "most"), given(step, "items")),
         "lines" => format!("Take {} apart into lines", given(step, "text")),
         "parse" => format!("Read {} as data", given(step, "text")),
         "check" => "Go on only if something holds".to_owned(),

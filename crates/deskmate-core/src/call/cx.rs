@@ -20,7 +20,7 @@ pub struct Cx<'t, 'c> {
     pub actor: Actor,
     /// Over which surface.
     pub surface: Surface,
-    /// The keys whose checkpoints are believed.
+    /// The keys whose signatures are believed, and the one that signs.
     pub keys: Arc<Keyring>,
     /// The key of the secrets, and who names them.
     pub(crate) safe: Safe,

@@ -90,7 +90,7 @@ pub struct Desk {
     pub registry: Arc<Registry>,
     /// Time and chance.
     pub world: Arc<dyn World>,
-    /// The keys whose checkpoints are believed.
+    /// The keys whose signatures are believed, and the one that signs.
     pub keys: Arc<Keyring>,
     /// The key of the secrets, and who names them.
     pub safe: Safe,

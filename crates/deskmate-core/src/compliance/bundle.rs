@@ -1,21 +1,25 @@
-//! A report with the events that it names and their proofs: one JSON line for the report, one for each event. Whoever has it verifies it
-//! without the desk. It holds no payloads: what people wrote is not evidence.
+//! A report with the events that it names and their proofs: one JSON line for the report, one for each event. The desk signs the first line, so
+//! that settings and probes, which no event proves, are at least what the desk said. Whoever has it verifies it without the desk. It holds no
+//! payloads: what people wrote is not evidence.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::check::together;
 use super::report::Report;
 use crate::call::Cx;
 use crate::record::{self, Body, Finding, Keyring, Proof, check_proof};
-use crate::{Error, Result, format_time};
+use crate::{Error, Result, digest, format_time};
 
 /// The format's name, first in every bundle.
 const FORMAT: &str = "deskmate-evidence-1";
 
-/// The first line.
+/// The field of the first line that signs all others.
+const SIGNATURE: &str = "signature";
+
+/// The first line, without its signature.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -65,7 +69,12 @@ pub(super) fn make(cx: &mut Cx<'_, '_>, report: &Report) -> Result<String> {
     }
     let checkpoint = record::newest_checkpoint(cx.tx)?.ok_or_else(|| Error::not_found("the record is empty"))?;
     let header = Header { format: FORMAT.to_owned(), events: lines.len(), checkpoint, keys: keys.keys().to_vec(), report: report.clone() };
-    lines.insert(0, json!(header).to_string());
+    let mut first = json!(header);
+    let signature = keys.vouch(FORMAT, &digest(&first)?)?;
+    if let Some(fields) = first.as_object_mut() {
+        fields.insert(SIGNATURE.to_owned(), signature.into());
+    }
+    lines.insert(0, first.to_string());
     lines.push(String::new());
     Ok(lines.join("\n"))
 }
@@ -79,19 +88,28 @@ pub fn is_bundle(first: &str) -> bool {
     serde_json::from_str::<Named>(first).is_ok_and(|named| named.format == FORMAT)
 }
 
-/// Verifies a bundle: each event that the report names is there, is what the report says of it, and is in the record that the checkpoint vouches
-/// for; and the report's conclusions are those of its checks. `keys` are the reader's own; without any, the bundle's are used, which shows
+/// Verifies a bundle: the desk signed the report as it stands there; each event that it names is there, is what the report says of it, and is in
+/// the record that the checkpoint vouches for; and the report's conclusions are those of its checks. `keys` are the reader's own; without any, the bundle's are used, which shows
 /// only that it is consistent with itself. `kept` are checkpoints from elsewhere.
 pub fn verify_bundle(lines: impl Iterator<Item = std::io::Result<String>>, keys: Option<Keyring>, kept: &[String]) -> Result<EvidenceReport> {
     let mut lines = lines.map(|line| line.map_err(|error| Error::invalid("bundle", error.to_string())));
     let first = lines.next().ok_or_else(|| Error::invalid("bundle", "is empty"))??;
-    let header: Header = serde_json::from_str(&first).map_err(|error| Error::invalid("bundle", format!("line 1: {error}")))?;
+    let (header, signature) = read_first(&first)?;
     let keys = keys.unwrap_or_else(|| Keyring::new(header.keys.clone()));
     let mut findings = Vec::new();
     let mut find = |seq: Option<u64>, what: String| findings.push(Finding { seq, what });
     let checkpoint = keys.open(&header.checkpoint);
     if let Err(error) = &checkpoint {
         find(None, format!("the checkpoint {error}"));
+    }
+    // What was signed is what was written, also where a later reader knows more fields.
+    match signature {
+        None => find(None, "the report is not signed".to_owned()),
+        Some((note, digest)) => {
+            if let Err(error) = keys.check_vouched(&note, FORMAT, &digest) {
+                find(None, format!("the report was changed, or another desk made it: its {error}"));
+            }
+        }
     }
     for note in kept {
         match (keys.open(note), &checkpoint) {
@@ -123,6 +141,19 @@ pub fn verify_bundle(lines: impl Iterator<Item = std::io::Result<String>>, keys:
         find(None, format!("{} events were promised, {} are proved", header.events, proved.len()));
     }
     Ok(EvidenceReport { sound: findings.is_empty(), agent: header.report.agent, framework: header.report.framework, events: proved.len(), findings })
+}
+
+/// The first line, and its signature with the digest that has to be signed.
+fn read_first(line: &str) -> Result<(Header, Option<(String, [u8; 32])>)> {
+    let bad = |error: serde_json::Error| Error::invalid("bundle", format!("line 1: {error}"));
+    let mut first: Value = serde_json::from_str(line).map_err(bad)?;
+    let signature = first.as_object_mut().and_then(|fields| fields.remove(SIGNATURE));
+    let signed = match signature {
+        None => None,
+        Some(Value::String(note)) => Some((note, digest(&first)?)),
+        Some(_) => return Err(Error::invalid("bundle", "line 1: the signature is no text")),
+    };
+    Ok((serde_json::from_value(first).map_err(bad)?, signed))
 }
 
 /// Where a report says something else than the events that were proved, or than its own checks.

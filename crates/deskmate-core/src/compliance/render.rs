@@ -6,7 +6,7 @@ use uuid::Builder;
 
 use super::report::{Checked, ControlOut, Report, Status, Verdict};
 use crate::call::Cx;
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, csv_cell};
 
 fn verdict(report: &Report) -> String {
     let score = report.score.map_or_else(String::new, |score| format!(", {score} %"));
@@ -185,7 +185,7 @@ fn escaped(text: &str) -> String {
 pub(super) fn csv(report: &Report) -> String {
     let mut text = "framework,agent,control,title,status,check,check_status,why,found,looked_at,cut,evidence\r\n".to_owned();
     let mut line = |cells: [&str; 12]| {
-        text.push_str(&cells.map(cell).join(","));
+        text.push_str(&cells.map(csv_cell).join(","));
         text.push_str("\r\n");
     };
     for control in &report.controls {
@@ -201,13 +201,6 @@ pub(super) fn csv(report: &Report) -> String {
         }
     }
     text
-}
-
-/// A cell that no table program takes for a formula.
-fn cell(text: &str) -> String {
-    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let text = if formula { format!("'{text}") } else { text.to_owned() };
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 /// As it is.
@@ -309,7 +302,7 @@ mod tests {
     #[test]
     fn nothing_in_a_text_becomes_a_page_a_formula_or_a_heading() {
         assert_eq!(escaped("<script>'\"&"), "&lt;script&gt;&#39;&quot;&amp;");
-        assert_eq!((cell("=1+1").as_str(), cell("a,\"b\"").as_str()), ("'=1+1", "\"a,\"\"b\"\"\""));
+        assert_eq!((csv_cell("=1+1").as_str(), csv_cell("a,\"b\"").as_str()), ("'=1+1", "\"a,\"\"b\"\"\""));
         assert_eq!(plain("# a\n[b](c)"), "\\# a \\[b\\](c)");
         assert_eq!((token("Req 3"), token("164.312(a)"), token("CC6.1")), ("req-3".to_owned(), "_164.312-a".to_owned(), "cc6.1".to_owned()));
     }

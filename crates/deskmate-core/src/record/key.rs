@@ -1,5 +1,7 @@
 //! The key that signs checkpoints, and the keys that are believed.
 
+use std::sync::Arc;
+
 use data_encoding::BASE64;
 use ed25519_dalek::SigningKey as Ed25519;
 use signed_note::{Note, Signer, StandardSigner, StandardVerifier, VerifierList};
@@ -49,28 +51,55 @@ impl SigningKey {
 
     /// Signs a tree: the exact bytes of a C2SP checkpoint.
     pub fn checkpoint(&self, size: u64, root: Hash) -> Result<String> {
-        let failed = |what: &str| Error::new(Code::Internal, format!("signing a checkpoint failed: {what}"));
-        let checkpoint = Checkpoint::new(&self.origin, size, root, "").map_err(|_| failed("malformed"))?;
-        let mut note = Note::new(&checkpoint.to_bytes(), &[]).map_err(|error| failed(&error.to_string()))?;
-        note.add_sigs(&[&self.signer]).map_err(|error| failed(&error.to_string()))?;
-        String::from_utf8(note.to_bytes()).map_err(|_| failed("not text"))
+        let checkpoint = Checkpoint::new(&self.origin, size, root, "").map_err(|_| unsigned("malformed"))?;
+        self.note(&checkpoint.to_bytes())
     }
+
+    /// Vouches for a digest of something that is no tree. What a note is about stands in its first line, where a checkpoint has the
+    /// name of its log, so that one is never taken for the other.
+    fn vouch(&self, about: &str, digest: &[u8; 32]) -> Result<String> {
+        if about == self.origin || about.contains('\n') {
+            return Err(unsigned("a digest is not signed in the name of the record"));
+        }
+        self.note(vouched(about, digest).as_bytes())
+    }
+
+    fn note(&self, text: &[u8]) -> Result<String> {
+        let mut note = Note::new(text, &[]).map_err(|error| unsigned(&error.to_string()))?;
+        note.add_sigs(&[&self.signer]).map_err(|error| unsigned(&error.to_string()))?;
+        String::from_utf8(note.to_bytes()).map_err(|_| unsigned("not text"))
+    }
+}
+
+fn unsigned(why: &str) -> Error {
+    Error::new(Code::Internal, format!("signing failed: {why}"))
+}
+
+/// The text of a note that vouches for a digest.
+fn vouched(about: &str, digest: &[u8; 32]) -> String {
+    format!("{about}\n{}\n", BASE64.encode(digest))
 }
 
 fn public_key(origin: &str, seed: &[u8; 32]) -> String {
     signed_note::new_ed25519_verifier_key(origin, &Ed25519::from_bytes(seed).verifying_key())
 }
 
-/// The public keys that may have signed a checkpoint.
-#[derive(Clone, Debug, Default)]
+/// The public keys that may have signed a checkpoint, and on a desk the key that signs.
+#[derive(Clone, Default)]
 pub struct Keyring {
     keys: Vec<String>,
+    own: Option<Arc<SigningKey>>,
 }
 
 impl Keyring {
     /// Believes these keys, each in its text form.
     pub fn new(keys: Vec<String>) -> Self {
-        Self { keys }
+        Self { keys, own: None }
+    }
+
+    /// Signs with a key, and believes what it signed.
+    pub fn of(own: Arc<SigningKey>) -> Self {
+        Self { keys: vec![own.public().to_owned()], own: Some(own) }
     }
 
     /// The keys' texts.
@@ -80,19 +109,34 @@ impl Keyring {
 
     /// The tree that a checkpoint vouches for, if a believed key signed it.
     pub fn open(&self, note: &str) -> Result<Checkpoint> {
-        let bad = |what: String| Error::invalid("checkpoint", what);
+        let bad = |what: &str| Error::invalid("checkpoint", what);
+        let (text, names) = self.believed("checkpoint", note)?;
+        let checkpoint = Checkpoint::from_bytes(text.as_bytes()).map_err(|_| bad("is not a checkpoint"))?;
+        if names.iter().any(|name| name == checkpoint.origin()) { Ok(checkpoint) } else { Err(bad("is not signed in the name of its origin")) }
+    }
+
+    /// Signs a digest of something that is no tree, named by `about`, with the desk's own key.
+    pub fn vouch(&self, about: &str, digest: &[u8; 32]) -> Result<String> {
+        self.own.as_ref().ok_or_else(|| unsigned("there is no key here to sign with"))?.vouch(about, digest)
+    }
+
+    /// Whether a believed key signed this digest of what `about` names.
+    pub fn check_vouched(&self, note: &str, about: &str, digest: &[u8; 32]) -> Result<()> {
+        let (text, _) = self.believed("signature", note)?;
+        if text == vouched(about, digest) { Ok(()) } else { Err(Error::invalid("signature", "is of something else")) }
+    }
+
+    /// The text of a note that a believed key signed, and in whose names it did.
+    fn believed(&self, field: &'static str, note: &str) -> Result<(String, Vec<String>)> {
+        let bad = |what: String| Error::invalid(field, what);
         let mut verifiers: Vec<Box<dyn signed_note::Verifier>> = Vec::new();
         for key in &self.keys {
             verifiers.push(Box::new(StandardVerifier::new(key.trim()).map_err(|_| bad(format!("{key} is not a verifier key")))?));
         }
         let parsed = Note::from_bytes(note.as_bytes()).map_err(|_| bad("is not a signed note".to_owned()))?;
         let (signed, _) = parsed.verify(&VerifierList::new(verifiers)).map_err(|_| bad("carries no valid signature of a known key".to_owned()))?;
-        let checkpoint = Checkpoint::from_bytes(parsed.text()).map_err(|_| bad("is not a checkpoint".to_owned()))?;
-        if signed.iter().any(|signature| *signature.name() == *checkpoint.origin()) {
-            Ok(checkpoint)
-        } else {
-            Err(bad("is not signed in the name of its origin".to_owned()))
-        }
+        let text = String::from_utf8(parsed.text().to_vec()).map_err(|_| bad("is not text".to_owned()))?;
+        Ok((text, signed.iter().map(|signature| signature.name().to_string()).collect()))
     }
 }
 
@@ -132,6 +176,23 @@ mod tests {
         assert!(note.starts_with(&format!("{EXAMPLE}\n— example.com/behind-the-sofa ")), "{note}");
         let opened = Keyring::new(vec![key.public().to_owned()]).open(&note).unwrap();
         assert_eq!(opened.hash(), checkpoint.hash());
+    }
+
+    #[test]
+    fn a_digest_is_vouched_for_and_never_taken_for_a_checkpoint() {
+        let key = Arc::new(SigningKey::parse(&SigningKey::generate("desk/one", &[1; 32])).unwrap());
+        let keys = Keyring::of(Arc::clone(&key));
+        let note = keys.vouch("a-report", &[7; 32]).unwrap();
+        let reader = Keyring::new(vec![key.public().to_owned()]);
+        assert!(reader.check_vouched(&note, "a-report", &[7; 32]).is_ok());
+        assert!(reader.check_vouched(&note, "a-report", &[8; 32]).is_err());
+        assert!(reader.check_vouched(&note, "another", &[7; 32]).is_err());
+        assert!(Keyring::default().check_vouched(&note, "a-report", &[7; 32]).is_err());
+        assert!(reader.open(&note).is_err(), "it is no checkpoint");
+        let checkpoint = key.checkpoint(3, Hash([7; 32])).unwrap();
+        assert!(reader.check_vouched(&checkpoint, "desk/one", &[7; 32]).is_err());
+        assert!(keys.vouch("desk/one", &[7; 32]).is_err() && keys.vouch("a\nb", &[7; 32]).is_err(), "nothing is signed in the name of the record");
+        assert!(reader.vouch("a-report", &[7; 32]).is_err(), "whoever only reads signs nothing");
     }
 
     #[test]

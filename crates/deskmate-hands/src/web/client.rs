@@ -48,12 +48,16 @@ impl Client {
         Self { reaching: addresses, ..Self::new() }
     }
 
+    /// The same client for whoever trusts other certificates than the system's.
+    #[must_use]
+    pub fn trusting(self, tls: Arc<ClientConfig>) -> Self {
+        Self { tls: OnceLock::from(tls), ..self }
+    }
+
     /// The same client with another resolver and other certificates.
     #[cfg(test)]
     pub(super) fn with(self, resolver: impl Resolve + 'static, roots: RootCertStore) -> Self {
-        let tls = OnceLock::new();
-        drop(tls.set(Arc::new(trusting(roots).unwrap())));
-        Self { resolver: Box::new(resolver), tls, ..self }
+        Self { resolver: Box::new(resolver), ..self.trusting(Arc::new(trusting(roots).unwrap())) }
     }
 
     /// Reads a page, within the limits.

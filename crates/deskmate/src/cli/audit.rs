@@ -138,8 +138,11 @@ fn verify_evidence(global: &Global, file: File, keys: Option<Keyring>, kept: &[S
         }
         let about = format!("the report about {} and {}", report.agent, report.framework);
         if report.sound {
-            say(&format!("The evidence is sound: each of the {} events that {about} names is in the signed record and is what it says.", report.events))?;
-            say("What is set at the desk, and what its rules answer, is the desk's own word as of then: no proof covers that.")?;
+            say(&format!(
+                "The evidence is sound: each of the {} events that {about} names is in the signed record and is what it says, and the desk signed the report.",
+                report.events
+            ))?;
+            say("What is set at the desk, and what its rules answer, is the desk's own word as of then: it is signed, and no event shows it.")?;
         } else {
             say(&format!("THE EVIDENCE IS NOT SOUND, of {about}."))?;
         }

@@ -144,7 +144,7 @@ impl Http {
         let ports = url.port_or_known_default().into_iter().collect();
         // A redirect could lead anywhere, and what is allowed is what was named.
         let limits = Limits { redirects: 0, ports, ..Limits::default() };
-        let page = Client::reaching(addresses).fetch(url.as_str(), &limits).await.map_err(|error| error.to_string())?;
+        let page = Client::reaching(addresses).trusting(self.reach.tls()).fetch(url.as_str(), &limits).await.map_err(|error| error.to_string())?;
         Ok(json!({ "url": page.url, "status": page.status, "content_type": page.content_type, "title": page.title, "text": page.text,
             "truncated": page.truncated }))
     }

@@ -56,6 +56,11 @@ impl Reach {
         Ok(Self { tls: Arc::new(outbound::tls(ca_file)?), private_names })
     }
 
+    /// The certificates that are believed.
+    pub(super) fn tls(&self) -> Arc<rustls::ClientConfig> {
+        Arc::clone(&self.tls)
+    }
+
     /// Refuses what a secret must not be sent to: without TLS only this machine.
     pub(super) fn check_private(url: &Url) -> Result<(), String> {
         match (url.scheme(), url.host()) {

@@ -16,6 +16,7 @@ mod prompts;
 mod resources;
 mod standin;
 mod subscriptions;
+mod suggest;
 mod tasks;
 mod tools;
 

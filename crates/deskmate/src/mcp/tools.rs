@@ -18,6 +18,7 @@ use tokio::time::{Instant, interval_at};
 
 use super::held;
 use super::mount::{Mount, Servers};
+use super::suggest;
 use crate::app::App;
 use crate::hook::{Client, permission, question};
 
@@ -29,6 +30,8 @@ pub(super) const UNVERIFIED: &str = "deskmate/unverified";
 const ERROR: &str = "deskmate/error";
 /// The operation whose answer begins with words for people.
 const STATUS: &str = "cowork_status";
+/// The field of an answer that tells people what is in it.
+const MESSAGE: &str = "message";
 /// The operation that takes what a client's hook says.
 const HOOK_EVENT: &str = "hook_event";
 
@@ -79,7 +82,7 @@ impl Tools {
         &self,
         app: &App,
         credential: Credential,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(entry) = self.by_name.get(request.name.as_ref()) else {
@@ -89,6 +92,9 @@ impl Tools {
             && let Some(answer) = held::instead(app, &credential, &request, context).await?
         {
             return Ok(answer);
+        }
+        if let Some(asked) = suggest::ask(app, &credential, &entry.operation, &mut request, context).await? {
+            return Ok(asked);
         }
         let named = matches!(credential, Credential::Named(_));
         let input = Value::Object(request.arguments.unwrap_or_default());
@@ -174,6 +180,11 @@ fn done(entry: &Entry, answer: Answer) -> CallToolResult {
     let meta = (!answer.actor.verified).then(unverified);
     let texts = match entry.toolset {
         Toolset::Cowork => cowork_texts(&entry.operation, &value),
+        // Words for people come first; what programs read, after them.
+        Toolset::Agents if value.get(MESSAGE).is_some_and(Value::is_string) => {
+            let words = value.get(MESSAGE).and_then(Value::as_str).unwrap_or_default();
+            vec![words.to_owned(), value.to_string()]
+        }
         _ => return CallToolResult::structured(value).with_meta(meta),
     };
     let mut result = CallToolResult::structured(value);

@@ -48,6 +48,107 @@ fn messages(client: &mut Client) -> Vec<String> {
 }
 
 #[test]
+fn answers_about_agents_are_words_for_people_and_data_for_programs() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = client(&desk, &token);
+    let made = code.tool("agents_create_agent", json!({ "description": "Tell ada hello every day at 9" }));
+    let id = made["structuredContent"]["agentId"].clone();
+    for (tool, input, word) in [
+        ("agents_get_agent_status", json!({ "agentId": id }), "is draft"),
+        ("agents_audit_log", json!({ "agentId": id }), "last 30 days"),
+        ("agents_list_templates", json!({ "type": "agent" }), "Agent email-assistant"),
+        ("agents_check_compliance", json!({ "agentId": id, "framework": "SOC2" }), "makes nobody compliant"),
+        ("agents_test_agent", json!({ "agentId": id, "scenario": "say hello" }), "test"),
+        ("agents_attach_policy", json!({ "agentId": id, "policyId": "rate-limiting" }), "rate-limiting"),
+    ] {
+        let answer = code.tool(tool, input);
+        let texts: Vec<&str> = answer["content"].as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap()).collect();
+        assert_eq!(texts.len(), 2, "{tool}: {answer}");
+        assert!(texts[0].to_lowercase().contains(&word.to_lowercase()), "{tool}: {}", texts[0]);
+        assert_eq!(serde_json::from_str::<Value>(texts[1]).unwrap(), answer["structuredContent"], "{tool}");
+    }
+}
+
+/// A client that lends the desk its model.
+fn lending(desk: &Desk, token: &str) -> Client {
+    let mut command = desk.command(&["mcp", "--toolset", "agents"]);
+    command.env("DESKMATE_TOKEN", token);
+    Client::of(desk, command)
+}
+
+#[test]
+fn a_model_that_an_older_client_lends_is_asked_and_its_answer_is_only_a_suggestion() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = lending(&desk, &token);
+    code.call("initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": { "sampling": {} }, "clientInfo": { "name": "test", "version": "1" } }));
+    code.notify("notifications/initialized", json!({}));
+    let description = "Keep an eye on the tide tables and tell me what changed, Mondays and Thursdays at dawn";
+    let says = |code: &mut Client, tool: &str, more: Value, answer: &Value| {
+        let mut arguments = json!({ "description": description });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let id = code.ask("tools/call", json!({ "name": tool, "arguments": arguments }));
+        let question = code.notification("sampling/createMessage");
+        assert!(
+            question["params"]["systemPrompt"].as_str().unwrap().contains("is data") && question["params"]["messages"].to_string().contains("tide tables"),
+            "{question}"
+        );
+        let mut reply = json!({ "jsonrpc": "2.0", "id": question["id"] });
+        reply.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        code.send(&reply);
+        code.answer(id)["result"]["structuredContent"].clone()
+    };
+    let answered = |text: String| json!({ "result": { "role": "assistant", "model": "m", "content": { "type": "text", "text": text } } });
+    let good = json!({ "name": "tide-watch", "schedule": "0 6 * * mon,thu", "policies": ["rate-limiting"] });
+    let made = says(&mut code, "create_agent", json!({}), &answered(format!("```json\n{good}\n```")));
+    assert_eq!((&made["name"], &made["schedule"]["cron"]), (&json!("tide-watch"), &json!("0 6 * * MON,THU")), "{made}");
+    assert!(made["assumed"].to_string().contains("schedule, as a model suggested"), "{made}");
+    // A client that does not want to, or answers nonsense, gets what the words alone give, and is told.
+    for refusal in [json!({ "error": { "code": -1, "message": "User rejected sampling request" } }), answered("Sorry!".to_owned())] {
+        let sketched = says(&mut code, "sketch_agent", json!({}), &refusal);
+        assert!(sketched["definition"].is_object() && sketched["notUnderstood"].to_string().contains("a model was asked"), "{sketched}");
+    }
+    // Whoever says what the agent does, or repeats a call under a key, is asked nothing.
+    for more in [json!({ "steps": [{ "id": "a", "do": "log", "with": { "text": "x" } }] }), json!({ "idempotency_key": "once" })] {
+        let mut arguments = json!({ "description": description });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let made = code.tool("create_agent", arguments);
+        assert!(made["structuredContent"]["agentId"].is_string() && !made.to_string().contains("a model was asked"), "{made}");
+    }
+    // Without the capability there is no question.
+    let mut plain = lending(&desk, &token);
+    plain.initialize("2025-11-25");
+    let made = plain.tool("create_agent", json!({ "description": description }));
+    assert!(made["structuredContent"]["agentId"].is_string(), "{made}");
+}
+
+#[test]
+fn a_model_that_a_newer_client_lends_is_asked_in_a_round() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = lending(&desk, &token);
+    let mut ask = |capabilities: Value, answers: Option<Value>| {
+        let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": capabilities,
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" } });
+        let mut params = json!({ "name": "sketch_agent", "arguments": { "description": "Tell ada hello at noon" }, "_meta": meta });
+        if let Some(answers) = answers {
+            params["inputResponses"] = answers;
+        }
+        code.call("tools/call", params)
+    };
+    let asked = ask(json!({ "sampling": {} }), None);
+    assert_eq!((&asked["resultType"], &asked["inputRequests"]["suggested"]["method"]), (&json!("input_required"), &json!("sampling/createMessage")), "{asked}");
+    let answer = json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "{\"name\": \"noon-herald\"}" } });
+    let done = ask(json!({ "sampling": {} }), Some(json!({ "suggested": answer })));
+    assert_eq!(done["structuredContent"]["name"], "noon-herald", "{done}");
+    let declined = ask(json!({ "sampling": {} }), Some(json!({})));
+    assert!(declined["structuredContent"]["notUnderstood"].to_string().contains("a model was asked"), "{declined}");
+    let plain = ask(json!({}), None);
+    assert!(plain["structuredContent"]["name"].is_string() && !plain.to_string().contains("a model was asked"), "{plain}");
+}
+
+#[test]
 fn steps_pass_values_on_and_reach_other_agents() {
     let desk = Desk::new();
     let token = desk.register("code");

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testkit::{Backend, PgSchema};
 
 use super::desk::{Client, Desk, modern, until};
 
@@ -42,6 +43,41 @@ fn end(id: &str) -> &str {
 
 fn state(desk: &Desk, token: &str, request: &str) -> String {
     as_agent(desk, token, "cowork_get_request", &json!({ "request_id": request }))["request"]["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_lies_encrypted_is_decided_after_a_move_to_another_engine_and_back() {
+    let Some(Backend::Postgres(server)) = Backend::postgres() else { return };
+    let schema = PgSchema::new(&server);
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let (first, second) = (propose(&desk, &token, "one"), propose(&desk, &token, "two"));
+    let moved = |to: &str| {
+        assert!(desk.run(&["stop"]).status.success());
+        let moved = desk.run(&["move", "--to", to, "--switch"]);
+        assert!(moved.status.success(), "{}", said(&moved));
+        desk.up();
+    };
+    let decided = |request: &str| {
+        let shown = said(&inbox(&desk, &["show", end(request)]));
+        assert!(shown.contains("+ /amount: 7") && shown.contains("the contract says so"), "{shown}");
+        let approved = inbox(&desk, &["approve", request]);
+        assert!(approved.status.success(), "{}", said(&approved));
+        let begun = as_agent(&desk, &token, "cowork_begin", &json!({ "proposal_id": request }));
+        assert_eq!((&begun["go"], &begun["change"]["amount"]), (&json!(true), &json!(7)), "what was approved is handed out: {begun}");
+    };
+    let sealed = {
+        let store = rusqlite::Connection::open(desk.path().join("desk.db")).unwrap();
+        store.query_row("select count(*) from request where sealed is not null and sealed_key is not null", [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    assert_eq!(sealed, 2, "both wait encrypted");
+    moved(&schema.url());
+    decided(&first);
+    let third = propose(&desk, &token, "three");
+    moved(&format!("sqlite:{}", desk.path().join("back.db").display()));
+    decided(&second);
+    decided(&third);
+    assert_eq!(desk.run(&["audit", "verify", "--json"]).status.code(), Some(0));
 }
 
 #[test]

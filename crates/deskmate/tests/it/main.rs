@@ -13,6 +13,8 @@ mod compliance;
 #[cfg(test)]
 mod connect;
 #[cfg(test)]
+mod connectors;
+#[cfg(test)]
 mod cowork;
 #[cfg(test)]
 mod coworker;
@@ -66,6 +68,8 @@ mod smtp;
 mod spans;
 #[cfg(test)]
 mod streams;
+#[cfg(test)]
+mod tls;
 #[cfg(test)]
 mod trust;
 #[cfg(test)]

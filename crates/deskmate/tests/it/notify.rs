@@ -10,13 +10,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use data_encoding::{BASE64, HEXLOWER};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::desk::{Desk, until};
 use super::http::post;
+use super::tls;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -350,23 +349,8 @@ fn a_flood_of_proposals_rings_twice() {
 #[test]
 fn checkpoints_are_sent_to_a_receiver_with_its_own_certificate() {
     let desk = Desk::new();
-    let made = std::process::Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
-        .arg(desk.path().join("key.pem"))
-        .arg("-out")
-        .arg(desk.path().join("cert.pem"))
-        .output()
-        .expect("openssl runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let (certificate, key) = (desk.path().join("cert.pem"), desk.path().join("key.pem"));
-    let chain = CertificateDer::pem_file_iter(&certificate).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, PrivateKeyDer::from_pem_file(&key).unwrap())
-        .unwrap();
+    tls::certificate(desk.path(), "DNS:localhost");
+    let config = tls::config(desk.path());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (sender, received) = std::sync::mpsc::channel();

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::desk::{Desk, until};
 use super::http::{get, post};
 use super::notify::{call, claimed};
-use super::smtp::{MailServer, PASSWORD, Protected, USER, certificate, nobody};
+use super::smtp::{MailServer, PASSWORD, Protected, USER, nobody};
+use super::tls;
 
 /// A request as a service got it.
 #[derive(Clone, Debug)]
@@ -125,7 +126,7 @@ const LOGIN: &str = "      user: desk\n      password: secret:mail\n";
 fn mail_arrives_over_both_kinds_of_tls_with_a_password_that_nobody_sees() {
     for (protected, tls) in [(Protected::Implicit, "implicit"), (Protected::Starttls, "starttls")] {
         let desk = Desk::new();
-        certificate(desk.path());
+        tls::certificate(desk.path(), "DNS:localhost");
         let server = MailServer::new(protected, Some(desk.path()), &[]);
         let (url, session) = claimed(&desk, &mail(&server, tls, &format!("{LOGIN}      ca_file: cert.pem\n")));
         subscribe(&url, &session, &json!({ "outlet": "mail", "address": "ada@example.net", "details": "redacted" }));
@@ -176,7 +177,7 @@ fn mail_that_is_not_protected_as_it_should_be_is_not_sent() {
         [(Protected::Implicit, "implicit", "certificate"), (Protected::Starttls, "starttls", "certificate"), (Protected::No, "starttls", "STARTTLS")]
     {
         let desk = Desk::new();
-        certificate(desk.path());
+        tls::certificate(desk.path(), "DNS:localhost");
         let server = MailServer::new(protected, Some(desk.path()), &[]);
         let (url, session) = claimed(&desk, &mail(&server, tls, LOGIN));
         secret(&url, &session, "mail", PASSWORD);
@@ -215,7 +216,7 @@ fn a_mail_server_that_refuses_for_now_is_tried_again_and_one_that_refuses_for_go
 #[test]
 fn a_wrong_password_is_told_as_such() {
     let desk = Desk::new();
-    certificate(desk.path());
+    tls::certificate(desk.path(), "DNS:localhost");
     let server = MailServer::new(Protected::Implicit, Some(desk.path()), &[]);
     let (url, session) = claimed(&desk, &mail(&server, "implicit", &format!("{LOGIN}      ca_file: cert.pem\n")));
     secret(&url, &session, "mail", "not-the-password-2fk3");

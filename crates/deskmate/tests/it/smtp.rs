@@ -9,10 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::desk::until;
+use super::tls;
 
 /// How a connection is protected.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,7 +80,7 @@ impl MailServer {
         let port = listener.local_addr().unwrap().port();
         let taken: Arc<Mutex<Vec<Taken>>> = Arc::default();
         let answers: Answers = Arc::new(Mutex::new(answers.iter().map(|answer| (*answer).to_owned()).collect()));
-        let config = certificates.map(|folder| Arc::new(config(folder)));
+        let config = certificates.map(|folder| Arc::new(tls::config(folder)));
         let kept = Arc::clone(&taken);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -100,29 +99,6 @@ impl MailServer {
     pub(crate) fn wait(&self, number: usize) -> Vec<Taken> {
         until("the mails come", || Some(self.taken()).filter(|taken| taken.len() >= number))
     }
-}
-
-/// A certificate for `localhost` and its key, in a folder.
-pub(crate) fn certificate(folder: &Path) {
-    let made = std::process::Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
-        .arg(folder.join("key.pem"))
-        .arg("-out")
-        .arg(folder.join("cert.pem"))
-        .output()
-        .expect("openssl runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-}
-
-fn config(folder: &Path) -> rustls::ServerConfig {
-    let chain = CertificateDer::pem_file_iter(folder.join("cert.pem")).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
-    rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, PrivateKeyDer::from_pem_file(folder.join("key.pem")).unwrap())
-        .unwrap()
 }
 
 /// Anything that is read and written.

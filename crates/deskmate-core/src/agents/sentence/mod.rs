@@ -2,12 +2,13 @@
 //! them in `lexicon.yaml`. No model, no guess: what is not understood is said.
 //!
 //! - [`tokens`]: words with their places. [`lexicon`]: the patterns.
-//! - [`when`]: schedules. [`limit`]: limits. [`name`]: name and task.
+//! - [`when`]: schedules. [`limit`]: limits. [`name`]: name and task. [`like`]: what speaks for a template.
 //! - [`policy`]: from sentences to rules.
 //!
 //! The text is data. Nothing of it is put into a pattern, a condition or a command; what is kept of it are its own words.
 
 mod lexicon;
+mod like;
 mod limit;
 mod name;
 mod policy;
@@ -25,9 +26,12 @@ use serde_json::{Map, Value};
 
 use self::lexicon::{Found, Lexicon, lexicon};
 use self::tokens::{Break, Kind, Token, tokens};
-use super::{schedule, template};
+use super::schedule;
+use super::template::{self, Library};
 use crate::{Error, Result, check_text};
 
+pub(super) use like::likeness;
+pub(super) use name::problem as name_problem;
 pub use policy::{DraftedPolicy, DraftedRule, POLICY_DESCRIPTION_BYTES_MAX, Refused, draft_policy};
 
 /// How long a description may be.
@@ -200,13 +204,18 @@ pub fn kinds() -> Result<BTreeMap<&'static str, Vec<String>>> {
 
 /// Reads a sentence or a short paragraph about an agent. `time_zone` holds where neither the sentence nor `given` names one.
 pub fn sketch(description: &str, given: &Given, time_zone: &str) -> Result<Sketch> {
+    sketch_among(&Library::default(), description, given, time_zone)
+}
+
+/// The same, compared with the templates that a desk has.
+pub fn sketch_among(templates: &Library, description: &str, given: &Given, time_zone: &str) -> Result<Sketch> {
     check_text("description", description, DESCRIPTION_BYTES_MAX)?;
     if description.trim().is_empty() {
         return Err(Error::invalid("description", "is empty: write in a sentence what the agent does"));
     }
     let lexicon = lexicon()?;
     let tokens = tokens(description);
-    let mut reading = Reading { lexicon, text: description, tokens: &tokens, used: BTreeSet::new(), ends: BTreeSet::new() };
+    let mut reading = Reading { lexicon, templates, text: description, tokens: &tokens, used: BTreeSet::new(), ends: BTreeSet::new() };
     let mut sketch = reading.read(time_zone)?;
     take_given(&mut sketch, given, time_zone)?;
     reading.choose(&mut sketch);
@@ -328,6 +337,7 @@ enum Origin {
 
 struct Reading<'t> {
     lexicon: &'t Lexicon,
+    templates: &'t Library,
     text: &'t str,
     tokens: &'t [Token],
     /// The pieces that something was understood from.
@@ -694,7 +704,7 @@ impl Reading<'_> {
         {
             chosen.push(Chosen { template: "human-review".to_owned(), values: Map::new(), why: format!("a person has to agree ({asked})") });
         }
-        if let Some(best) = sketch.templates.first().and_then(|best| template::agent(&best.id)) {
+        if let Some(best) = sketch.templates.first().and_then(|best| self.templates.get(&best.id)) {
             for policy in &best.policies {
                 if !chosen.iter().any(|chosen| chosen.template == *policy) {
                     chosen.push(Chosen { template: policy.clone(), values: Map::new(), why: format!("it goes with agents such as {}", best.id) });
@@ -702,14 +712,7 @@ impl Reading<'_> {
             }
         }
         for limit in &sketch.limits {
-            let value = match (limit.what.as_str(), limit.per.as_deref()) {
-                ("calls" | "pages" | "messages" | "emails" | "queries", Some("minute")) => Some(("rate-limiting", "calls_per_minute", true)),
-                ("queries" | "calls", Some("hour")) => Some(("rate-limiting", "queries_per_hour", true)),
-                ("cost", Some("day")) => Some(("cost-control", "daily_budget", false)),
-                ("cost", Some("run") | None) => Some(("cost-control", "approve_above", false)),
-                _ => None,
-            };
-            let Some((template, name, is_whole)) = value else { continue };
+            let Some((template, name, is_whole)) = policy_of(limit) else { continue };
             let value = if is_whole { Value::from(whole(limit.most.clamp(1.0, 999_999.0).round()).unwrap_or(1)) } else { Value::from(limit.most) };
             let why = format!("it says a limit ({})", limit.words);
             match chosen.iter_mut().find(|chosen| chosen.template == template) {
@@ -726,7 +729,7 @@ impl Reading<'_> {
     fn matches(&self, sketch: &Sketch) -> Vec<Match> {
         let mut matches = Vec::new();
         let words: BTreeSet<&str> = self.tokens.iter().map(|token| token.text.as_str()).collect();
-        for template in template::agents() {
+        for template in self.templates.all() {
             let mut score = 0;
             let mut why = Vec::new();
             let mut add = |points: Option<&u32>, reason: String| {
@@ -757,6 +760,22 @@ impl Reading<'_> {
         matches.truncate(3);
         matches
     }
+}
+
+/// The template of a policy that keeps a limit, its gap for it, and whether that takes whole numbers only.
+fn policy_of(limit: &Limit) -> Option<(&'static str, &'static str, bool)> {
+    match (limit.what.as_str(), limit.per.as_deref()) {
+        ("calls" | "pages" | "messages" | "emails" | "queries", Some("minute")) => Some(("rate-limiting", "calls_per_minute", true)),
+        ("queries" | "calls", Some("hour")) => Some(("rate-limiting", "queries_per_hour", true)),
+        ("cost", Some("day")) => Some(("cost-control", "daily_budget", false)),
+        ("cost", Some("run") | None) => Some(("cost-control", "approve_above", false)),
+        _ => None,
+    }
+}
+
+/// Whether a policy keeps a limit.
+pub(super) fn is_policy(limit: &Limit) -> bool {
+    policy_of(limit).is_some()
 }
 
 /// A small whole number.

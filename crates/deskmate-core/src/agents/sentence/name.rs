@@ -103,7 +103,7 @@ fn latin(word: &str) -> String {
 }
 
 /// What is wrong with a name that somebody gave.
-pub(super) fn problem(name: &str) -> Option<&'static str> {
+pub(in crate::agents) fn problem(name: &str) -> Option<&'static str> {
     let fits = name.len() <= CHARS_MAX
         && name.starts_with(|letter: char| letter.is_ascii_lowercase())
         && !name.ends_with('-')

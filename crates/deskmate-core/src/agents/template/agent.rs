@@ -10,13 +10,14 @@ use serde_json::Value;
 
 use super::super::define::CALLABLE;
 use super::super::runner::IfInterrupted;
+use super::super::sentence;
 use super::super::step::{self, Step};
 use super::super::value;
 use crate::limits::{AGENT_TEMPLATE_BYTES_MAX, CONTENT_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::{Error, Result};
 
 /// The texts of those that are built in. Their order decides between equals.
-const TEXTS: [&str; 10] = [
+const TEXTS: [&str; 12] = [
     include_str!("agents/data-processor.yaml"),
     include_str!("agents/email-assistant.yaml"),
     include_str!("agents/database-analyst.yaml"),
@@ -27,6 +28,8 @@ const TEXTS: [&str; 10] = [
     include_str!("agents/api-monitor.yaml"),
     include_str!("agents/report-generator.yaml"),
     include_str!("agents/content-moderator.yaml"),
+    include_str!("agents/log-watcher.yaml"),
+    include_str!("agents/duplicate-finder.yaml"),
 ];
 
 /// Gaps of one template, words under which it is found, and policies that go with it.
@@ -132,6 +135,9 @@ pub struct AgentTemplate {
     /// Whether a person looks at what it does first.
     #[serde(default = "yes")]
     pub approval: bool,
+    /// Whether its runs may start other agents.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_start: bool,
     /// Words under which it is found.
     #[serde(default)]
     pub tags: Vec<String>,
@@ -223,11 +229,6 @@ impl AgentTemplate {
 
 static AGENTS: LazyLock<Vec<AgentTemplate>> = LazyLock::new(|| TEXTS.iter().filter_map(|text| AgentTemplate::read(text).ok()).collect());
 
-/// The templates of agents that are built in.
-pub(in crate::agents) fn agents() -> &'static [AgentTemplate] {
-    &AGENTS
-}
-
 /// A template of agents that is built in, by its name.
 pub fn agent(id: &str) -> Option<&'static AgentTemplate> {
     AGENTS.iter().find(|template| template.id == id)
@@ -245,10 +246,13 @@ impl Library {
     /// taken once: what is built in, and whatever comes first, is not replaced.
     pub fn of(files: Vec<(String, AgentTemplate)>, mut problems: Vec<String>) -> Self {
         let mut own: Vec<AgentTemplate> = Vec::new();
-        for (file, template) in files {
+        for (file, mut template) in files {
             if agent(&template.id).is_some() || own.iter().any(|known| known.id == template.id) {
                 problems.push(format!("{file}: there is a template {:?} already; name it otherwise", template.id));
             } else {
+                if template.like == Likeness::default() {
+                    template.like = sentence::likeness(&template);
+                }
                 own.push(template);
             }
         }
@@ -265,11 +269,16 @@ impl Library {
         AGENTS.iter().chain(self.own.iter())
     }
 
+    /// One by its name, if there is one.
+    pub(in crate::agents) fn get(&self, id: &str) -> Option<&AgentTemplate> {
+        self.all().find(|template| template.id == id)
+    }
+
     /// One by its name.
     pub fn find(&self, id: &str) -> Result<AgentTemplate> {
         let all: Vec<&str> = self.all().map(|template| template.id.as_str()).collect();
         let missing = || Error::invalid("template", format!("there is no template {id:?}; there are {}", all.join(", ")));
-        self.all().find(|template| template.id == id).cloned().ok_or_else(missing)
+        self.get(id).cloned().ok_or_else(missing)
     }
 }
 
@@ -296,7 +305,7 @@ steps:
                 panic!("{}: {error}", text.lines().next().unwrap_or_default());
             }
         }
-        assert_eq!(agents().len(), TEXTS.len());
+        assert_eq!(AGENTS.len(), TEXTS.len());
     }
 
     #[test]
@@ -315,6 +324,26 @@ steps:
             let error = AgentTemplate::read(&GOOD.replace(from, to)).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
+    }
+
+    #[test]
+    fn a_sentence_finds_ones_own() {
+        let invoices = GOOD
+            .replace("greeter", "invoice-chaser")
+            .replace("Greeter", "Chaser of invoices")
+            .replace("Say hello to somebody.", "Read the invoices in a spreadsheet and tell somebody which are overdue.")
+            .replace("category: custom", "category: custom\ntags: [dunning]\npolicies: [cost-control]");
+        let library = Library::of(vec![("a.yaml".into(), AgentTemplate::read(&invoices).unwrap())], Vec::new());
+        let best = |text: &str| {
+            let read = sentence::sketch_among(&library, text, &sentence::Given::default(), "UTC").unwrap();
+            (read.templates.first().map(|best| best.id.clone()), read.policies.iter().any(|chosen| chosen.template == "cost-control"))
+        };
+        assert_eq!(best("Every Monday look for overdue invoices in the spreadsheet and send dunning notes to clerk"), (Some("invoice-chaser".into()), true));
+        assert_eq!(best("Back up my Documents folder every night").0.as_deref(), Some("backup-agent"), "what is built in is still found");
+        assert!(best("Create an agent that greets people").0.as_deref() != Some("invoice-chaser"), "a word that says nothing finds nothing");
+        let told = invoices.replace("steps:\n", "like: { words: { dunning: 1 } }\nsteps:\n");
+        let told = AgentTemplate::read(&told).unwrap();
+        assert_eq!(Library::of(vec![("a.yaml".into(), told.clone())], Vec::new()).get("invoice-chaser").unwrap().like, told.like, "what a file says counts");
     }
 
     #[test]

@@ -9,11 +9,11 @@ use std::sync::LazyLock;
 
 use crate::policy::Template;
 
-pub(super) use agent::agents;
+pub(super) use agent::Likeness;
 pub use agent::{AgentTemplate, Library, Parameter, ParameterKind, agent};
 
 /// The texts of the templates of policies.
-const POLICIES: [&str; 16] = [
+const POLICIES: [&str; 19] = [
     include_str!("policies/pii-protection.yaml"),
     include_str!("policies/rate-limiting.yaml"),
     include_str!("policies/cost-control.yaml"),
@@ -30,6 +30,9 @@ const POLICIES: [&str; 16] = [
     include_str!("policies/nist-csf.yaml"),
     include_str!("policies/iso27001-controls.yaml"),
     include_str!("policies/fedramp-moderate.yaml"),
+    include_str!("policies/working-hours.yaml"),
+    include_str!("policies/known-recipients.yaml"),
+    include_str!("policies/untrusted-input.yaml"),
 ];
 
 static BUILT_IN: LazyLock<Vec<Template>> = LazyLock::new(|| POLICIES.iter().filter_map(|text| Template::read(text).ok()).collect());

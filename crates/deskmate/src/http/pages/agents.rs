@@ -90,7 +90,7 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
     let rows = address.rows.parse().unwrap_or(ROWS).clamp(1, ROWS_MAX);
     let status: Status = visit.ask("desk_status", json!({})).await?;
     let list: Agents = visit.ask("desk_agent_list", json!({ "unregistered": true, "limit": rows })).await?;
-    let (made, more_made) = visit.gather::<made::Made>("agents_list_agents", "agents", json!({}), rows).await?;
+    let (made, more_made) = visit.gather::<deskmate_core::agents::AgentOut>("agents_list_agents", "agents", json!({}), rows).await?;
     let (paused, nodes) = (paused(&visit).await?, nodes::ask(&visit).await?);
     let mut lines = Vec::with_capacity(list.agents.len());
     for agent in list.agents.iter().filter(|agent| made.iter().all(|made| made.name != agent.agent)) {

@@ -1,28 +1,26 @@
 //! What a person can do about an agent that the desk runs. Each is an operation; the desk's answer is told beside the buttons.
 
-use deskmate_core::agents::Runner;
+use deskmate_core::agents::{AgentOut, Runner, Status};
 use maud::{Markup, html};
 
 use super::super::ui::field;
 use super::super::visit::Visit;
 use super::change;
-use super::made::Made;
 use super::nodes::{self, Node};
 
 /// Everything that can be done with it as it stands.
-pub(super) fn of(visit: &Visit, made: &Made, denied: bool, nodes: &[Node]) -> Markup {
+pub(super) fn of(visit: &Visit, made: &AgentOut, denied: bool, nodes: &[Node]) -> Markup {
     if visit.you.role == "viewer" {
         return html! { p.hint { "Your role looks on; from member on people make, test and deploy agents." } };
     }
     let id = html! { input type="hidden" name="agentId" value=(made.name); };
-    let status = made.status.as_str();
     html! {
         div.acts {
-            @if status == "deployed" { (run(&id)) }
+            @if made.status == Status::Deployed { (run(&id)) }
             @if !made.is_fixed() { (deploy(made, &id, nodes)) }
             (test(made, &id))
-            @if status == "deployed" { form id="pause" data-call="agents_pause_agent" data-done="Paused: no run begins" { (id) button.quiet data-key="p" { "Pause " kbd { "p" } } } }
-            @if status == "paused" { form id="resume" data-call="agents_resume_agent" data-done="It goes on" { (id) button data-key="p" { "Let it go on " kbd { "p" } } } }
+            @if made.status == Status::Deployed { form id="pause" data-call="agents_pause_agent" data-done="Paused: no run begins" { (id) button.quiet data-key="p" { "Pause " kbd { "p" } } } }
+            @if made.status == Status::Paused { form id="resume" data-call="agents_resume_agent" data-done="It goes on" { (id) button data-key="p" { "Let it go on " kbd { "p" } } } }
             @if made.is_fixed() {
                 form id="stop" data-call="agents_stop_agent" data-done="Stopped" data-confirm={ "Stop " (made.name) "? It is not deployed any more, and its runs under way are stopped. To run again it has to be deployed again." } {
                     (id) button.alarm { "Stop" }
@@ -50,7 +48,7 @@ fn run(id: &Markup) -> Markup {
     }
 }
 
-fn deploy(made: &Made, id: &Markup, nodes: &[Node]) -> Markup {
+fn deploy(made: &AgentOut, id: &Markup, nodes: &[Node]) -> Markup {
     let is_open = made.definition.open_needs().next().is_some();
     html! {
         details id="deploy" {
@@ -67,7 +65,7 @@ fn deploy(made: &Made, id: &Markup, nodes: &[Node]) -> Markup {
 }
 
 /// A test without effects; of a program, its own test.
-fn test(made: &Made, id: &Markup) -> Markup {
+fn test(made: &AgentOut, id: &Markup) -> Markup {
     match &made.definition.runner {
         Runner::Steps { .. } => html! {
             details id="test" {
@@ -90,7 +88,7 @@ fn test(made: &Made, id: &Markup) -> Markup {
 }
 
 /// The switch that every agent has.
-fn kill(visit: &Visit, made: &Made, denied: bool) -> Markup {
+fn kill(visit: &Visit, made: &AgentOut, denied: bool) -> Markup {
     if !matches!(visit.you.role.as_str(), "owner" | "approver") {
         return Markup::default();
     }

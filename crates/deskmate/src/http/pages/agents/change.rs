@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use deskmate_core::agents::{Definition, IfInterrupted};
+use deskmate_core::agents::{AgentOut, Definition, IfInterrupted};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::super::ui::{self, badge, field, part, plain, said};
 use super::super::visit::Visit;
-use super::made::Made;
 
 /// The forms that change an agent. Whoever changed it meanwhile is not overwritten.
-pub(super) fn forms(made: &Made, id: &Markup) -> Markup {
+pub(super) fn forms(made: &AgentOut, id: &Markup) -> Markup {
     let definition = &made.definition;
     let seen = html! { (id) input type="hidden" name="expectedVersion" value=(made.version) data-as="json"; };
     let (cron, zone) = definition.schedule.as_ref().map_or(("", ""), |timing| (timing.cron.as_str(), timing.time_zone.as_str()));
@@ -80,7 +79,7 @@ fn budget(definition: &Definition, seen: &Markup) -> Markup {
 }
 
 /// What it needs before it can be deployed, with places for the parameters. They are given whole.
-pub(super) fn needs(visit: &Visit, made: &Made) -> Markup {
+pub(super) fn needs(visit: &Visit, made: &AgentOut) -> Markup {
     let definition = &made.definition;
     let open: Vec<_> = definition.open_needs().collect();
     let may = visit.you.role != "viewer" && !made.is_fixed();

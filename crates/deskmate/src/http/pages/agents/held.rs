@@ -1,6 +1,6 @@
 //! The policies that hold for one agent: with their reasons, what of them is in conflict, and how one is attached or taken away.
 
-use deskmate_core::agents::{Attachment, Source};
+use deskmate_core::agents::{AgentOut, Attachment, Source};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::json;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::super::policies;
 use super::super::ui::{self, Tone, badge, field, said, spaced};
 use super::super::visit::{Fault, Visit};
-use super::made::{Made, Standing};
+use super::made::Standing;
 
 /// How many policies of the desk can be chosen from.
 const POLICIES_MAX: usize = 500;
@@ -81,7 +81,7 @@ fn conflicts(standing: &Standing) -> Markup {
     }
 }
 
-fn card(visit: &Visit, made: &Made, held: &Attachment) -> Markup {
+fn card(visit: &Visit, made: &AgentOut, held: &Attachment) -> Markup {
     let id = &held.policy.id;
     html! {
         li.card id={ "policy-" (id) } {
@@ -105,7 +105,7 @@ fn card(visit: &Visit, made: &Made, held: &Attachment) -> Markup {
     }
 }
 
-fn attach(made: &Made, own: &[Policy], templates: &[Template]) -> Markup {
+fn attach(made: &AgentOut, own: &[Policy], templates: &[Template]) -> Markup {
     html! {
         details.create id="attach" {
             summary { "Attach a policy" }

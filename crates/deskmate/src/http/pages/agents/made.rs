@@ -1,7 +1,7 @@
 //! An agent that the desk runs: how it stands, what it is, what holds it, when it runs, what its runs used, and what waits for people.
 
 use axum::response::Response;
-use deskmate_core::agents::{Definition, Runner};
+use deskmate_core::agents::{AgentOut, Metrics, Runner, Status};
 use deskmate_core::parse_time;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -28,43 +28,13 @@ pub(super) struct Shown {
     runs: String,
 }
 
-/// What `agents_list_agents` answers of one.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Made {
-    pub(super) name: String,
-    pub(super) status: String,
-    pub(super) version: i64,
-    pub(super) definition: Definition,
-    #[serde(default)]
-    pub(super) step_words: Vec<String>,
-    pub(super) schedule_words: Option<String>,
-    #[serde(default)]
-    pub(super) next_runs: Vec<String>,
-    pub(super) request: Option<String>,
-    created_by: String,
-    created_at: String,
-    deployed_at: Option<String>,
-    pub(super) environment: Option<String>,
-    #[serde(default)]
-    pub(super) labels: Vec<String>,
-    pub(super) node: Option<String>,
-}
-
-impl Made {
-    /// Whether it is as it was deployed, so that nothing of it can be changed now.
-    pub(super) fn is_fixed(&self) -> bool {
-        matches!(self.status.as_str(), "deployed" | "paused")
-    }
-
-    fn badge(&self) -> Markup {
-        let tone = match self.status.as_str() {
-            "deployed" => Tone::Good,
-            "paused" => Tone::Warning,
-            _ => Tone::Quiet,
-        };
-        badge(tone, &self.status)
-    }
+fn status(made: &AgentOut) -> Markup {
+    let tone = match made.status {
+        Status::Deployed => Tone::Good,
+        Status::Paused => Tone::Warning,
+        Status::Draft | Status::Stopped => Tone::Quiet,
+    };
+    badge(tone, made.status.name())
 }
 
 /// What `agents_get_agent_status` answers.
@@ -72,21 +42,10 @@ impl Made {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Standing {
     #[serde(flatten)]
-    pub(super) made: Made,
+    pub(super) made: AgentOut,
     metrics: Option<Metrics>,
     last_test: Option<Tested>,
     pub(super) conflicts: Option<Vec<held::Conflict>>,
-}
-
-#[derive(Deserialize)]
-struct Metrics {
-    runs: u64,
-    done: u64,
-    failed: u64,
-    stopped: u64,
-    ambiguous: u64,
-    skipped: u64,
-    calls: i64,
 }
 
 #[derive(Deserialize)]
@@ -142,7 +101,7 @@ pub(super) async fn show(visit: Visit, standing: Standing, shown: &Shown) -> Res
             p { a href="/agents" data-in-place data-key="Escape" { "All agents" } }
             header.head {
                 h1 { (said(&made.name)) }
-                (made.badge())
+                (status(made))
                 @if denied { (badge(Tone::Alarm, "all its acts are denied")) }
                 @if made.definition.runner.is_program() { (badge(Tone::Warning, "runs a program")) }
             }
@@ -165,7 +124,7 @@ pub(super) async fn show(visit: Visit, standing: Standing, shown: &Shown) -> Res
 }
 
 /// It in the list of agents.
-pub(super) fn line(made: &Made, denied: bool) -> Markup {
+pub(super) fn line(made: &AgentOut, denied: bool) -> Markup {
     let needs = made.definition.open_needs().count();
     html! {
         li id={ "made-" (made.name) } {
@@ -173,7 +132,7 @@ pub(super) fn line(made: &Made, denied: bool) -> Markup {
                 span.title { (said(&made.name)) }
                 span.meta.note { (said(&made.definition.task)) }
                 span.badges {
-                    (made.badge())
+                    (status(made))
                     @if needs > 0 { (badge(Tone::Warning, "needs something")) }
                     @if denied { (badge(Tone::Alarm, "all its acts are denied")) }
                     @if made.definition.runner.is_program() { (badge(Tone::Warning, "runs a program")) }
@@ -187,7 +146,7 @@ pub(super) fn line(made: &Made, denied: bool) -> Markup {
     }
 }
 
-fn about(people: &People, made: &Made) -> Markup {
+fn about(people: &People, made: &AgentOut) -> Markup {
     html! {
         p.meta {
             "Made by " (said(people.name(&made.created_by))) " " (time(&made.created_at)) " · version " (made.version)
@@ -198,7 +157,7 @@ fn about(people: &People, made: &Made) -> Markup {
 }
 
 /// What waits for people: its own acts, and its deployment.
-async fn waiting(visit: &Visit, made: &Made) -> Result<Vec<Waiting>, Fault> {
+async fn waiting(visit: &Visit, made: &AgentOut) -> Result<Vec<Waiting>, Fault> {
     let (own, _) = visit.gather::<Waiting>("desk_request_list", "requests", json!({ "requester": made.name, "state": "pending" }), WAITING).await?;
     let mut found = Vec::new();
     let deployment = made.request.iter().filter(|_| !made.is_fixed()).cloned();
@@ -239,7 +198,7 @@ pub(super) fn quorum(approvals: i64, quorum: i64) -> String {
 }
 
 /// What it does when it runs.
-fn what(made: &Made) -> Markup {
+fn what(made: &AgentOut) -> Markup {
     let definition = &made.definition;
     part(
         "What it does",
@@ -281,7 +240,7 @@ fn program<'f>(given: &Value, files: impl Iterator<Item = (&'f String, &'f Strin
     }
 }
 
-fn when(made: &Made) -> Markup {
+fn when(made: &AgentOut) -> Markup {
     part(
         "When it runs",
         html! {
@@ -366,7 +325,7 @@ pub(super) fn cause(cause: &str) -> &str {
     }
 }
 
-fn past(made: &Made, runs: &[Run], rows: usize, more_runs: bool) -> Markup {
+fn past(made: &AgentOut, runs: &[Run], rows: usize, more_runs: bool) -> Markup {
     html! {
         section.part id="runs" {
             h3 { "Its runs" }

@@ -1,13 +1,12 @@
 //! The nodes of the desk: servers that offer themselves for runs, and where an agent's are done.
 
-use deskmate_core::agents::IfInterrupted;
+use deskmate_core::agents::{AgentOut, Environment, IfInterrupted};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::super::ui::{self, Tone, badge, field, part, said, time};
 use super::super::visit::{Fault, Visit};
-use super::made::Made;
 
 /// How many nodes are shown.
 const NODES_MAX: usize = 200;
@@ -56,7 +55,7 @@ fn standing(node: &Node) -> Markup {
 }
 
 /// Where a deployed agent runs, and what becomes of a run that is left in the middle.
-pub(super) fn of(made: &Made, nodes: &[Node]) -> Markup {
+pub(super) fn of(made: &AgentOut, nodes: &[Node]) -> Markup {
     let fits = |node: &&Node| match &made.node {
         Some(name) => node.name == *name,
         None => made.labels.iter().all(|label| node.labels.contains(label)),
@@ -65,8 +64,8 @@ pub(super) fn of(made: &Made, nodes: &[Node]) -> Markup {
     part(
         "Where it runs",
         html! {
-            @match (made.environment.as_deref(), &made.node) {
-                (Some("cloud"), _) => {
+            @match (made.environment, &made.node) {
+                (Some(Environment::Cloud), _) => {
                     p {
                         "On any node that offers itself"
                         @if !made.labels.is_empty() { " and has " @for label in &made.labels { (badge(Tone::Quiet, label)) " " } }

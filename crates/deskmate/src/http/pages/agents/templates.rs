@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::extract::Query;
 use axum::response::Response;
+use deskmate_core::agents::AgentOut;
 use deskmate_core::agents::template::AgentTemplate;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::super::shell::{self, Page, Place};
 use super::super::ui::{self, Tone, badge, empty, field, filter, spaced};
 use super::super::visit::{Fault, Visit};
-use super::{TABS, made};
+use super::TABS;
 
 /// How many agents a policy can be attached to from here.
 const AGENTS_MAX: usize = 200;
@@ -64,7 +65,7 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
     let input: Map<String, Value> =
         given.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))).collect();
     let found: Templates = visit.ask("agents_list_templates", Value::Object(input)).await?;
-    let (agents, _) = visit.gather::<made::Made>("agents_list_agents", "agents", json!({}), AGENTS_MAX).await?;
+    let (agents, _) = visit.gather::<AgentOut>("agents_list_agents", "agents", json!({}), AGENTS_MAX).await?;
     let categories: BTreeSet<&str> = all.agents.iter().map(|one| one.category.as_str()).chain(all.policies.iter().map(|one| one.category.as_str())).collect();
     let body = html! {
         h1.unseen { "Templates" }
@@ -117,7 +118,7 @@ fn agent(template: &AgentTemplate) -> Markup {
     }
 }
 
-fn policy(visit: &Visit, template: &PolicyTemplate, agents: &[made::Made], chosen: &str) -> Markup {
+fn policy(visit: &Visit, template: &PolicyTemplate, agents: &[AgentOut], chosen: &str) -> Markup {
     html! {
         li.card id={ "policy-template-" (template.id) } {
             h3 { (template.title) }

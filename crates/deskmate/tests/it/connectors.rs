@@ -1,0 +1,127 @@
+//! The desk's own connectors over TLS: whoever has the right certificate is spoken to, and nobody else is sent anything.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::desk::{Client, Desk};
+use crate::notify::read;
+use crate::tls;
+
+/// A server over TLS that keeps what is put, and answers with it.
+struct Web {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Web {
+    fn new(certificate: &Path) -> Self {
+        let config = Arc::new(tls::config(certificate));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            let mut kept: BTreeMap<String, Vec<u8>> = [("/page".to_owned(), b"<title>Tides</title><p>high at noon</p>".to_vec())].into();
+            for stream in listener.incoming().map_while(Result::ok) {
+                let mut stream = rustls::StreamOwned::new(rustls::ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+                let Some((head, body)) = read(&mut stream) else { continue };
+                let mut words = head.split([' ', '?']);
+                let (method, path) = (words.next().unwrap().to_owned(), words.next().unwrap().to_owned());
+                seen.lock().unwrap().push(format!("{method} {path}"));
+                let (status, answer) = match method.as_str() {
+                    "GET" | "HEAD" => kept.get(&path).map_or(("404 Not Found", Vec::new()), |found| ("200 OK", found.clone())),
+                    "PUT" => {
+                        kept.insert(path, body);
+                        ("201 Created", Vec::new())
+                    }
+                    _ => ("201 Created", Vec::new()),
+                };
+                let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", answer.len());
+                let body = if method == "HEAD" { &[][..] } else { &answer };
+                drop(stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).and_then(|()| stream.flush()));
+                stream.conn.send_close_notify();
+                drop(stream.flush());
+            }
+        });
+        Self { port, asked }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+}
+
+/// Every connector that speaks HTTP, each with what it is asked.
+fn asks(desk: &Desk, port: u16, ca: Option<&Path>) -> Vec<(&'static str, Value)> {
+    let base = format!("https://127.0.0.1:{port}");
+    let ca: Vec<&str> = ca.map(|file| vec!["--ca-file", file.to_str().unwrap()]).unwrap_or_default();
+    let connector = |args: &[&str], env: &[(&str, &str)]| {
+        let mut command = desk.command(&[&["connector"], args, &ca].concat());
+        command.envs(env.iter().copied());
+        let mut client = Client::of(desk, command);
+        client.initialize("2025-11-25");
+        client
+    };
+    let mut web = connector(&["http", "--allow", &base], &[]);
+    let mut said = Vec::new();
+    for (tool, path) in [("check_url", "/page"), ("get_url", "/page"), ("read_page", "/page")] {
+        said.push((tool, web.tool(tool, json!({ "url": format!("{base}{path}") }))));
+    }
+    let mut chat = connector(&["webhook"], &[("WEBHOOK_URL", &format!("{base}/hook"))]);
+    said.push(("post_message", chat.tool("post_message", json!({ "text": "hello" }))));
+    let mut dav = connector(&["storage", "--to", &format!("{base}/dav"), "--user", "ada"], &[("WEBDAV_PASSWORD", "correct horse")]);
+    let mut s3 = connector(&["storage", "--to", &base, "--bucket", "desk"], &[("S3_KEY", "key"), ("S3_SECRET", "correct horse")]);
+    for (name, client) in [("webdav", &mut dav), ("s3", &mut s3)] {
+        said.push((name, client.tool("put_object", json!({ "name": "note", "text": "kept" }))));
+        said.push((name, client.tool("get_object", json!({ "name": "note" }))));
+    }
+    said
+}
+
+#[test]
+fn connectors_speak_tls_to_whom_the_certificate_vouches_for_and_to_nobody_else() {
+    let desk = Desk::new();
+    let folder = |name: &str, names: &str| {
+        let folder = desk.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        tls::certificate(&folder, names);
+        folder
+    };
+    let (right, other, named) =
+        (folder("right", "DNS:localhost,IP:127.0.0.1"), folder("other", "DNS:localhost,IP:127.0.0.1"), folder("named", "DNS:elsewhere.example"));
+    let server = Web::new(&right);
+    for (tool, said) in asks(&desk, server.port, Some(&right.join("cert.pem"))) {
+        assert_ne!(said["isError"], true, "{tool}: {said}");
+        let got = &said["structuredContent"];
+        let fits = match tool {
+            "check_url" => got["state"] == "up",
+            "get_url" => got["text"].as_str().unwrap().contains("high at noon"),
+            "read_page" => got["title"] == "Tides" && got["text"] == "high at noon",
+            "post_message" => got["posted"] == true,
+            _ => got["kept"] == true || got["text"] == "kept",
+        };
+        assert!(fits, "{tool}: {said}");
+    }
+    let asked = server.asked();
+    for wanted in ["GET /page", "POST /hook", "PUT /dav/objects/note", "PUT /desk/objects/note"] {
+        assert!(asked.iter().any(|one| one == wanted), "{wanted}: {asked:?}");
+    }
+    let elsewhere = Web::new(&named);
+    for (why, server, ca) in [
+        ("nobody on this machine vouches for it", &server, None),
+        ("somebody else is vouched for", &server, Some(other.join("cert.pem"))),
+        ("it is another's certificate", &elsewhere, Some(named.join("cert.pem"))),
+    ] {
+        for (tool, said) in asks(&desk, server.port, ca.as_deref()) {
+            let refused = said["isError"] == true || said["structuredContent"]["state"] == "down";
+            let text = said.to_string().to_lowercase();
+            assert!(refused && (text.contains("tls") || text.contains("certificate")), "{why}: {tool}: {said}");
+        }
+        assert_eq!(server.asked(), Vec::<String>::new(), "{why}: nothing is sent before it is known to whom");
+    }
+}
