@@ -12,6 +12,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::act::reverse;
+use super::document::Document;
 use super::fault;
 
 /// About what a step takes besides its paths and texts.
@@ -224,9 +225,9 @@ fn shown(path: &str, old: &str, new: &str) -> String {
 }
 
 fn document(root: &files::Root, path: &str, format: &str, content: &Value, parts: &mut Parts<'_>) -> Result<()> {
-    let (bytes, note) = super::document::bytes(format, content)?;
+    let Document { bytes, text, warning } = super::document::make(format, content)?;
     free(root, &Wanted { action: Action::Write, from: None, to: Some(path.to_owned()), text: None, edits: Vec::new() }, &mut BTreeSet::new())?;
     let size = bytes.len() as u64;
     let exact = files::Step::write_new(root, path, bytes, None).map_err(fault)?;
-    parts.push(step(Action::Write, None, Some(path.to_owned()), &exact, Some(note), size)?)
+    parts.push(Step { warning, ..step(Action::Write, None, Some(path.to_owned()), &exact, Some(text), size)? })
 }

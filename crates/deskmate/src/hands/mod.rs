@@ -182,9 +182,9 @@ impl Hands for Machine {
                 }
                 Errand::Pdf { text } => {
                     let _permit = place(&machine.looks).await?;
-                    let made = tokio::task::spawn_blocking(move || document::bytes("pdf", &Value::String(text)));
-                    let (bytes, _) = made.await.map_err(|error| Error::new(Code::Internal, error.to_string()))??;
-                    Ok(serde_json::json!({ "base64": data_encoding::BASE64.encode(&bytes) }))
+                    let made = tokio::task::spawn_blocking(move || document::make("pdf", &Value::String(text)));
+                    let made = made.await.map_err(|error| Error::new(Code::Internal, error.to_string()))??;
+                    Ok(serde_json::json!({ "base64": data_encoding::BASE64.encode(&made.bytes) }))
                 }
                 Errand::Connections => Ok(machine.visitor.get().map(|app| app.gateway.connections()).unwrap_or_default()),
                 Errand::Page { url } => {

@@ -237,12 +237,15 @@ fn documents_are_written_by_plan() {
     for (tool, path, input) in [
         ("create_excel", "notes/sales.xlsx", json!({ "data": [{ "name": "Ada", "sum": 3 }, { "name": "=1+1", "sum": 4 }] })),
         ("create_word", "notes/letter.docx", json!({ "content": "# Title\n\nЗдравствуйте" })),
-        ("create_pdf", "notes/letter.pdf", json!({ "content": "# Title\n\nΚαλημέρα" })),
+        ("create_pdf", "notes/letter.pdf", json!({ "content": "# Title\n\nΚαλημέρα 東京 \u{378}" })),
     ] {
         let mut asked = input;
         asked["path"] = json!(path);
         let plan = ask(&mut client, tool, asked);
         assert_eq!(plan["count"], 1, "{plan}");
+        let step = ask(&mut client, "get_plan", json!({ "plan_id": plan["plan_id"] }))["steps"][0].clone();
+        let warned = step["warning"].as_str().unwrap_or_default();
+        assert_eq!(warned.contains("U+0378"), tool == "create_pdf", "whoever decides is told what cannot be shown: {step}");
         approve(&desk, &plan);
         assert_eq!(ask(&mut client, "execute_plan", json!({ "plan_id": plan["plan_id"] }))["applied"], 1);
     }
