@@ -23,7 +23,7 @@ mod web;
 use crate::call::{Access, Errand, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub use audit::{AuditNext, audit_next};
+pub use audit::{AUDIT_JOB, AuditCheck, AuditFound, AuditNext, BadLine, audit_next, audited_roots, mended, schedule_audit};
 pub(crate) use judge::foresee;
 pub use look::{
     FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashAsk, TrashEntry, What,
@@ -36,12 +36,26 @@ pub use web::FoundPage;
 
 const EXPIRING: Kind = Kind { name: "trash.expiring", says: "Things that lay in the trash for long are about to be deleted." };
 const EXPIRED: Kind = Kind { name: "trash.expired", says: "Things that lay in the trash for long were deleted." };
+const MENDED: Kind = Kind { name: "workspace.audit.mended", says: "The audit file of a root did not say what the record says, and was mended." };
 const LOOKED: Kind = Kind { name: "workspace.looked", says: "An agent looked at files beneath a root." };
 const WEB_ASKED: Kind = Kind { name: "workspace.web.asked", says: "An agent asked for a page of the web." };
 
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] =
-    &[LOOKED, WEB_ASKED, EXPIRING, EXPIRED, plan::ASKED, plan::MADE, plan::FAILED, plan::BEGUN, plan::INTENDED, plan::OUTCOMES, plan::ENDED, plan::PRUNED];
+pub const EVENTS: &[Kind] = &[
+    LOOKED,
+    WEB_ASKED,
+    MENDED,
+    EXPIRING,
+    EXPIRED,
+    plan::ASKED,
+    plan::MADE,
+    plan::FAILED,
+    plan::BEGUN,
+    plan::INTENDED,
+    plan::OUTCOMES,
+    plan::ENDED,
+    plan::PRUNED,
+];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
@@ -62,6 +76,7 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::wait(workspace, "wait_for_scan", scan::wait_for_scan),
         Op::look(workspace, "browse_web", web::wants_page, web::browse_web).open_world().told_first(),
         Op::read(workspace, "search_past_actions", past::search_past_actions),
+        Op::write(workspace, "verify_audit_file", audit::verify_audit_file).access(Access::Person(Role::Member)).idempotent().followed(audit::followed),
         Op::write(workspace, "organize_plan", plan::ask::organize_plan).followed(plan::show::followed),
         Op::write(workspace, "change_plan", plan::ask::change_plan).followed(plan::show::followed),
         Op::write(workspace, "soft_delete", plan::ask::soft_delete).followed(plan::show::followed),

@@ -50,6 +50,8 @@ pub(crate) struct Machine {
     looks: Arc<Semaphore>,
     pages: Arc<Semaphore>,
     messages: Arc<Semaphore>,
+    /// Whoever writes audit files: one at a time, so that no line is written twice.
+    audits: Arc<tokio::sync::Mutex<()>>,
     client: Arc<web::Client>,
     runner: Arc<Runner>,
     /// The desk's data directory, and what is kept outside of it: nobody who works with files gets at it.
@@ -67,12 +69,18 @@ impl Machine {
             looks: Arc::new(Semaphore::new(LOOKS_AT_ONCE)),
             pages: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
             messages: Arc::new(Semaphore::new(MESSAGES_AT_ONCE)),
+            audits: Arc::default(),
             client: Arc::default(),
             runner: Arc::default(),
             own: Arc::default(),
             visitor: Arc::default(),
             outlets: Arc::default(),
         }
+    }
+
+    /// The turn to write to audit files.
+    pub(crate) async fn audits(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.audits.lock().await
     }
 
     /// Says where the desk's own data lies.

@@ -293,6 +293,22 @@ fn what_was_done_lies_beside_the_files_as_the_record_says_it() {
     });
     let anew = until("it is written anew", || Some(audit(folder.path())).filter(|lines| lines.len() == 5));
     assert_eq!((&anew[..4], &anew[4]["from"]), (&lines[..], &json!("sub/d.txt")));
+    // A line in the middle that was changed is found by verifying the whole file, which is then as the record says again.
+    let verify = || {
+        let verified = person(&desk, &["call", "workspace_verify_audit_file", "root=notes", "--passphrase-stdin", "--json"]);
+        assert_eq!(verified["state"], "done", "{verified}");
+        verified["result"].clone()
+    };
+    assert_eq!(verify(), json!({ "root": "notes", "sound": true, "lines": 5, "missing": 0 }));
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("b.TXT", "x.TXT", 1)).unwrap();
+    let found = verify();
+    assert_eq!((&found["sound"], &found["first_bad"], &found["lines"]), (&json!(false), &json!(2), &json!(1)), "{found}");
+    let kept = std::fs::read_to_string(folder.path().join(found["set_aside"].as_str().unwrap())).unwrap();
+    assert!(kept.contains("x.TXT") && std::fs::read_to_string(&path).unwrap() == text, "{kept}");
+    assert_eq!(verify()["sound"], true);
+    let told = person(&desk, &["call", "desk_record_list", "kind=workspace.audit.mended", "--passphrase-stdin", "--json"]);
+    assert!(told.to_string().contains("\"first_bad\":2"), "{told}");
 }
 
 #[test]
