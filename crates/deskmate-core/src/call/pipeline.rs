@@ -142,7 +142,11 @@ impl Desk {
             let Some((errand, is_told)) = wanted else {
                 return Err(Error::new(Code::Internal, "a look that looks at nothing"));
             };
-            let found: Prepared = Arc::new(self.hands.run(errand).await?);
+            let found = if op.is_queued() { self.hands.quickly(errand).await? } else { Some(self.hands.run(errand).await?) };
+            let Some(found) = found else {
+                return self.db.write(move |tx| desk.late(tx, &op, &call)).await;
+            };
+            let found: Prepared = Arc::new(found);
             let tell = move |tx: &mut Tx<'_>| desk.run(tx, &op, &call, Some(&found));
             return if is_told { self.db.write(tell).await } else { self.db.read(tell).await };
         }
@@ -213,6 +217,14 @@ impl Desk {
         }
         let is_told = op.effect == Effect::Write || (actor.is_agent() && !op.is_told_first());
         Ok(op.wants(&mut self.cx(tx, actor, call.surface), &input)?.map(|errand| (errand, is_told)))
+    }
+
+    /// Puts a look that takes long into the queue.
+    fn late(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Answer> {
+        let (actor, input) = self.enter(tx, op, call)?;
+        let mut cx = self.cx(tx, actor, call.surface);
+        let outcome = op.late(&mut cx, input)?;
+        Ok(Answer { outcome, actor: cx.actor, decision: cx.decision, again: false })
     }
 
     fn prepare(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<Prepared>> {
