@@ -1,8 +1,10 @@
-// Folders that are open: looking around, finding files, and asking for plans. Nothing here changes a file by itself.
+// Folders that are open: looking around, finding files, scanning, and asking for plans. Nothing here changes a file by itself.
 
 import { call } from "./desk.js";
+import { look } from "./look.js";
 import { marksOf, showPlan, titleOf } from "./plan.js";
 import { act } from "./presence.js";
+import { scanForm } from "./scan.js";
 import { badge, button, deskLink, empty, fill, make, part, run, said, size, time } from "./view.js";
 
 const ROWS = 100;
@@ -51,22 +53,23 @@ function trail(place, root, at) {
 function showFolder(place, root, at) {
   return fill(place, async () => {
     const inside = make("div", {});
-    const listed = () => fill(inside, () => listing(place, root, at));
-    await listed();
+    const listed = () => fill(inside, () => listing(inside, place, root, at));
+    listed();
     return [trail(place, root, at), tools(place, root, at, inside, listed), inside];
   });
 }
 
-// Searching, and where plans may change something, putting files into folders.
+// Searching, scanning, and where plans may change something, putting files into folders.
 function tools(place, root, at, inside, listed) {
   const sought = make("input", { type: "search", id: "sought", maxlength: "200", placeholder: "Part of a name, or *.pdf", "aria-label": `Find files beneath ${at}` });
   const find = make("form", { class: "line", role: "search" }, sought, make("button", { class: "quiet" }, "Find"));
   find.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (sought.value.trim()) fill(inside, () => matches(at, sought.value.trim(), listed));
+    if (sought.value.trim()) fill(inside, () => matches(inside, at, sought.value.trim(), listed));
     else listed();
   });
-  if (root.access !== "write") return find;
+  const scan = scanForm(at, inside, listed);
+  if (root.access !== "write") return make("div", {}, find, scan);
   const how = make("select", { id: "how" }, Object.entries(BY).map(([value, text]) => make("option", { value }, text)));
   const wrong = make("div", {});
   const organize = (event) => {
@@ -80,14 +83,15 @@ function tools(place, root, at, inside, listed) {
     "div",
     {},
     find,
+    scan,
     make("form", { submit: organize }, make("label", { for: "how" }, "Put the files into folders"), make("div", { class: "line" }, how, make("button", {}, "Make a plan"))),
     make("p", { class: "hint" }, "You see every step first; nothing is moved before you say so."),
     wrong,
   );
 }
 
-async function matches(at, name, listed) {
-  const { matches: found, truncated } = await call("workspace_search_files", { root: at, name, limit: ROWS });
+async function matches(inside, at, name, listed) {
+  const { matches: found, truncated } = await look(inside, "workspace_search_files", { root: at, name, limit: ROWS });
   const rows = found.map(({ path }) => make("li", {}, make("code", {}, said(path))));
   return [
     make("div", { class: "line" }, make("h3", {}, found.length ? `${found.length} found` : "Nothing is called that"), button("Back to the folder", listed, "quiet")),
@@ -96,13 +100,13 @@ async function matches(at, name, listed) {
   ];
 }
 
-async function listing(place, root, at, cursor) {
-  const { items, next_cursor: next } = await call("workspace_list_files", { root: at, recursive: false, limit: ROWS, ignored: true, ...(cursor ? { cursor } : {}) });
+async function listing(inside, place, root, at, cursor) {
+  const { items, next_cursor: next } = await look(inside, "workspace_list_files", { root: at, recursive: false, limit: ROWS, ignored: true, ...(cursor ? { cursor } : {}) });
   if (!items.length && !cursor) return empty("Nothing is here", "Names that begin with a dot are not shown.");
   const list = make("ol", { class: "rows files", "aria-label": "Files" }, items.map((entry) => entryRow(place, root, at, entry)));
   if (!next) return list;
   const rest = make("div", { class: "more" });
-  rest.append(button("Show more", () => fill(rest, () => listing(place, root, at, next)), "quiet"));
+  rest.append(button("Show more", () => fill(rest, () => listing(rest, place, root, at, next)), "quiet"));
   return [list, rest];
 }
 

@@ -1,6 +1,6 @@
 // The extension in a real browser: pairing, the number on its button, deciding in the popup, plans for folders, unpairing.
 
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -189,6 +189,7 @@ async function folders({ desk, browser, extension, folder, token, complaints }) 
   await popup.getByRole("button", { name: "Back to the folder" }).click();
   await popup.getByText("todo.txt").waitFor();
   check(true, "files are found by name");
+  await scanning(popup, folder);
   await popup.getByRole("button", { name: "Make a plan" }).click();
   await popup.getByText("notes/pdf/report.pdf").waitFor();
   check(existsSync(join(folder, "report.pdf")), "a plan shows its steps and moves nothing");
@@ -209,6 +210,39 @@ async function folders({ desk, browser, extension, folder, token, complaints }) 
   await agentsPlan(popup, desk, token, folder);
   await manyFiles(popup);
   await popup.close();
+}
+
+// A folder is looked at as a whole; what takes long says how far it is, and can be stopped.
+async function scanning(popup, folder) {
+  const scan = popup.getByRole("button", { name: "Scan this folder" });
+  await scan.click();
+  // report.pdf, todo.txt, table.csv, the bold one, and those of the folder with many.
+  await popup.getByRole("heading", { name: new RegExp(`^${MANY + 4} files in 1 folder, `) }).waitFor();
+  const kinds = popup.getByLabel("Kinds of files");
+  check((await kinds.textContent()).includes(`${MANY + 1} files`) && !(await popup.locator("main").textContent()).includes("secret.env"), "a scan tells how much of what kind is there");
+  check(await isText(popup), "and names stay text");
+  await pictures(popup, "scan");
+  // A file without any blocks: taking its digest takes long and no space.
+  const endless = join(folder, "endless");
+  writeFileSync(endless, "");
+  truncateSync(endless, 2 ** 40);
+  await popup.getByLabel("with digests of all files").check();
+  await scan.click();
+  const bar = popup.getByRole("progressbar", { name: "Progress of looking" });
+  await bar.waitFor();
+  await popup.getByText(/entries, \d+ bytes/).waitFor();
+  check(true, "a scan that takes long says how far it is");
+  await pictures(popup, "scanning");
+  await popup.getByRole("button", { name: "Stop" }).click();
+  await popup.getByText("The look was stopped.").waitFor();
+  check((await bar.count()) === 0, "and can be stopped");
+  truncateSync(endless, 3);
+  await scan.click();
+  await popup.getByText(`The digest of ${MANY + 5} files was taken.`).waitFor();
+  check(/[0-9a-f]{64}/.test(await popup.locator("main").textContent()), "digests are shown where they were asked for");
+  rmSync(endless);
+  await popup.getByRole("button", { name: "Back to the folder" }).click();
+  await popup.getByText("todo.txt").waitFor();
 }
 
 // What is long comes in pages, and says how much of it is shown.

@@ -100,6 +100,8 @@ pub const FILES_PAGE_MAX: u32 = 2_000;
 pub const FILE_READ_BYTES_MAX: u64 = 400_000;
 /// Lines of a tree of names.
 pub const TREE_LINES_MAX: u32 = 5_000;
+/// What a page of a look holds that was too long for a call and became a job, as JSON.
+pub const LATE_PAGE_BYTES_MAX: usize = 900 * 1024;
 /// Looks at whole trees of one agent that are under way at once.
 pub const SCANS_MAX: i64 = 8;
 /// The address of a page.

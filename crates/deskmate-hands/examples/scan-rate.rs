@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use deskmate_hands::files::{Access, Fault, Found, How, OrganizeSpec, Root, RootSpec, ScanSpec, Summary, Watch, organize, scan};
+use deskmate_hands::files::{Access, Entries, Fault, How, OrganizeSpec, Organizer, Root, RootSpec, ScanSpec, Summary, Watch, scan};
 
 const ROUNDS: usize = 7;
 
@@ -59,16 +59,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let entries = gathered(&root)?;
         let start = Instant::now();
         let spec = OrganizeSpec { path: String::new(), how: How::Extension, deep: true, keep_folders: false };
-        let plan = organize(entries, &spec)?;
-        writeln!(out, "organise: {} moves planned in {:.4} s", plan.moves.len(), start.elapsed().as_secs_f64())?;
+        let moves = Organizer::new(entries, &spec)?.moves().count();
+        writeln!(out, "organise: {moves} moves planned in {:.4} s", start.elapsed().as_secs_f64())?;
     }
     Ok(())
 }
 
-fn gathered(root: &Root) -> Result<Vec<Found>, Fault> {
-    let mut entries = Vec::new();
+fn gathered(root: &Root) -> Result<Entries, Fault> {
+    let mut entries = Entries::default();
     scan(root, &ScanSpec::default(), &Watch::default(), &mut |entry| {
-        entries.push(Found { path: entry.path.to_owned(), identity: entry.identity });
+        entries.push(entry.path, &entry.identity);
         ControlFlow::Continue(())
     })?;
     Ok(entries)

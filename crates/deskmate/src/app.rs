@@ -113,6 +113,7 @@ impl App {
             templates: deskmate_core::agents::template::Library::default(),
             server: Arc::default(),
             hands: Arc::new(hands.clone()),
+            within: None,
         };
         Ok(Self {
             desk,
@@ -144,6 +145,11 @@ impl App {
     /// The same desk, watched.
     pub(crate) fn watched(self, telemetry: Telemetry) -> Self {
         Self { telemetry, ..self }
+    }
+
+    /// The same desk for a client that narrows its calls to folders.
+    pub(crate) fn within(&self, folders: Arc<[String]>) -> Self {
+        Self { desk: self.desk.within(folders), ..self.clone() }
     }
 
     /// Says where people reach this desk's pages.
@@ -298,16 +304,17 @@ impl App {
         {
             return Ok(first);
         }
-        // Of some operations only some answers are followed; when what was waited for has happened, the call is made again.
-        let again = match (&first.outcome, op) {
+        // Of some operations only some answers are followed, and of some of these the call is made again when what was waited
+        // for has happened.
+        let goes_on = match (&first.outcome, op) {
             (Outcome::Done(said), Some(op)) => op.goes_on(said),
             _ => None,
         };
-        let followed = followed && again != Some(false);
+        let (followed, again) = (followed && goes_on != Some(false), goes_on == Some(true) && op.is_some_and(|op| op.is_asked_again()));
         if !followed && (!waits || matches!(first.outcome, Outcome::Done(_))) {
             return Ok(first);
         }
-        if followed && again.is_none() {
+        if followed && !again {
             self.queued.send_modify(|calls| *calls += 1);
         }
         let asked =
@@ -337,7 +344,7 @@ impl App {
                 None => self.desk.call(call.clone()).await?,
             };
             if matches!(answer.outcome, Outcome::Done(_)) {
-                return if again == Some(true) { self.desk.call(call.clone()).await } else { Ok(answer) };
+                return if again { self.desk.call(call.clone()).await } else { Ok(answer) };
             }
             if timeout_at(deadline, futures_util::future::select_all(woken)).await.is_err() {
                 return Ok(answer);

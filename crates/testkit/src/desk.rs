@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use deskmate_core::call::{Actor, Away, Call, Credential, Desk, Errand, Fetched, Hands, NoHands, Outcome, Registry, Surface};
+use deskmate_core::call::{Actor, Away, Call, Credential, Desk, Errand, Fetched, Hands, NoHands, Outcome, Registry, Surface, Tried};
 use deskmate_core::record::{self, Keyring, Report, Sealer, Sealing, SigningKey, Stager, Verifier};
 use deskmate_core::secret::{Key, Safe};
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World};
@@ -68,6 +68,16 @@ impl Hands for Lent {
             }
         })
     }
+
+    fn quickly(&self, errand: Errand) -> Tried<'_> {
+        let hands = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Box::pin(async move {
+            match hands {
+                Some(hands) => hands.quickly(errand).await,
+                None => NoHands.quickly(errand).await,
+            }
+        })
+    }
 }
 
 /// A desk for one test.
@@ -124,6 +134,7 @@ impl TestDesk {
             templates: deskmate_core::agents::template::Library::default(),
             server: Arc::default(),
             hands: Arc::clone(&hands) as Arc<dyn Hands>,
+            within: None,
         };
         Self { desk, world, key, hands, _schema: schema, _directory: directory }
     }

@@ -4,11 +4,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use deskmate_core::call::{Errand, Fetched, Hands};
+use deskmate_core::call::{Errand, Fetched, Hands, Tried};
 use deskmate_core::job;
-use deskmate_core::workspace::FoundEntries;
 use deskmate_core::workspace::plan::{self, Action, Ask, Step, StepOutcome, StepState};
 use deskmate_core::workspace::scan::{self, SCAN_JOB};
+use deskmate_core::workspace::{self, FoundEntries, FoundEntry};
 use deskmate_core::{Code, Error};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
@@ -30,6 +30,19 @@ fn people(desk: &TestDesk) -> (Caller, Caller) {
     apply(desk, &owner, ROOTS);
     let agent = desk.register(&owner, "code");
     (owner, agent)
+}
+
+/// Hands that are never quick.
+struct Slow;
+
+impl Hands for Slow {
+    fn run(&self, errand: Errand) -> Fetched<'_> {
+        panic!("{errand:?} is not waited for")
+    }
+
+    fn quickly(&self, _: Errand) -> Tried<'_> {
+        Box::pin(async { Ok(None) })
+    }
 }
 
 /// Hands that bring one answer, or a fault, and remember which pages were asked for.
@@ -132,6 +145,40 @@ both! {
         assert_code(&desk.refused(&agent, "workspace_tree", json!({ "root": "notes" })), Code::Limited);
         apply(desk, &owner, "rules:\n  - { name: no-manuals, match: { kind: file.read, domain: files.manuals }, effect: deny, message: not for agents }\n");
         assert_code(&desk.refused(&agent, "workspace_duplicates", json!({ "root": "manuals" })), Code::Forbidden);
+    }
+
+    fn a_look_that_takes_long_goes_on_in_the_queue(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        desk.lend(Slow);
+        let list = |caller: &Caller| desk.call(caller, "workspace_list_files", json!({ "root": "notes/2026", "limit": 2 })).unwrap();
+        let begun = list(&agent);
+        let job = begun["job"].as_str().unwrap().to_owned();
+        assert_eq!((&begun["items"], &begun["truncated"]), (&json!([]), &json!(true)), "{begun}");
+        assert_eq!(list(&agent)["job"], job, "the same look is not begun twice");
+        assert_ne!(list(&owner)["job"], job, "and everybody has their own");
+        for (tool, input) in [("search_files", json!({ "root": "notes", "text": "x" })), ("list_trash", json!({ "root": "notes" }))] {
+            assert!(desk.call(&agent, &format!("workspace_{tool}"), input).unwrap()["job"].is_string(), "{tool}");
+        }
+        let wait = json!({ "job": job });
+        assert_eq!(desk.call(&agent, "workspace_wait_for_scan", wait.clone()).unwrap()["ended"], false);
+        desk.act(move |cx| {
+            let claimed = job::claim(cx, "worker", &[SCAN_JOB], 30_000_000, 10)?.into_iter().find(|claimed| claimed.job == job).unwrap();
+            let (_, survey) = scan::surveyed(cx, &claimed.input)?;
+            let entries = ["2026/a", "2026/b"].map(|path| FoundEntry { path: path.to_owned(), kind: "file".to_owned(), size: 1, mtime: 0 });
+            let found = workspace::page(&survey.root, &survey.what, json!(FoundEntries { entries: entries.into(), more: true }))?;
+            // Paths without end are more than a job keeps: the rest is on the next page.
+            let long = |number| FoundEntry { path: format!("{number}/{}", "x".repeat(4_000)), kind: "file".to_owned(), size: 1, mtime: 0 };
+            let cut = workspace::page(&survey.root, &survey.what, json!(FoundEntries { entries: (0..2_000).map(long).collect(), more: false }))?;
+            let (count, last) = (cut["items"].as_array().unwrap().len(), cut["items"].as_array().unwrap().last().unwrap()["path"].clone());
+            assert!(count > 50 && cut.to_string().len() < 1024 * 1024 && cut["truncated"] == true, "{count}");
+            assert_eq!(format!("notes/{}", cut["next_cursor"].as_str().unwrap()), last);
+            job::finish(cx, &claimed.job, "worker", claimed.fence, job::Outcome::Done(found)).map(drop)
+        })
+        .unwrap();
+        let done = desk.call(&agent, "workspace_wait_for_scan", wait).unwrap();
+        assert_eq!((&done["result"]["items"][1]["path"], &done["result"]["next_cursor"]), (&json!("notes/2026/b"), &json!("2026/b")), "{done}");
+        apply(desk, &owner, "rules:\n  - { name: no-manuals, match: { kind: file.read, domain: files.manuals }, effect: deny, message: not for agents }\n");
+        assert_code(&desk.refused(&agent, "workspace_list_files", json!({ "root": "manuals" })), Code::Forbidden);
     }
 
     fn a_program_is_bound_by_its_code_and_what_it_is_given(desk: &TestDesk) {

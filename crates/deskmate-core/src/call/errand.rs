@@ -39,10 +39,18 @@ pub enum Errand {
 /// What came of it, on its way.
 pub type Fetched<'h> = Pin<Box<dyn Future<Output = Result<Value>> + Send + 'h>>;
 
+/// The same, or `None` if it would take longer than a call should.
+pub type Tried<'h> = Pin<Box<dyn Future<Output = Result<Option<Value>>> + Send + 'h>>;
+
 /// Whoever can reach outside. What it brings is bounded in size and time, and an error of it is the operation's.
 pub trait Hands: Send + Sync {
     /// Does one errand.
     fn run(&self, errand: Errand) -> Fetched<'_>;
+
+    /// Does one errand if it is quick, for an operation that can put it into the queue otherwise.
+    fn quickly(&self, errand: Errand) -> Tried<'_> {
+        Box::pin(async move { self.run(errand).await.map(Some) })
+    }
 }
 
 /// A desk that reaches nothing outside.

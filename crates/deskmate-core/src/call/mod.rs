@@ -15,7 +15,7 @@ pub use actor::{Access, Actor, ActorKind, Credential, Presence, Role, Signed, Su
 pub use cx::Cx;
 pub(crate) use decode::check_value;
 pub use decode::parse_strict;
-pub use errand::{Errand, Fetched, Hands, NoHands};
+pub use errand::{Errand, Fetched, Hands, NoHands, Tried};
 pub(crate) use idempotency::Key;
 pub use idempotency::prune_keys;
 pub use op::{Effect, Hints, Need, Op, Outcome, RESERVED, Toolset, Wait, Without};

@@ -142,6 +142,7 @@ type Run = dyn Fn(&mut Cx<'_, '_>, Value, Option<&Prepared>) -> Result<Outcome> 
 type Prepare = dyn Fn(&mut Cx<'_, '_>, &Value) -> Result<Prepared> + Send + Sync;
 type Follow = dyn Fn(&mut Cx<'_, '_>, &Value) -> Result<Outcome> + Send + Sync;
 type Wants = dyn Fn(&mut Cx<'_, '_>, &Value) -> Result<Errand> + Send + Sync;
+type Late = dyn Fn(&mut Cx<'_, '_>, Value) -> Result<Outcome> + Send + Sync;
 
 /// What the input type says of itself.
 struct Described {
@@ -173,6 +174,8 @@ pub struct Op {
     wants: Option<Box<Wants>>,
     follow: Option<Box<Follow>>,
     follow_when: Option<fn(&Value) -> bool>,
+    asked_again: bool,
+    late: Option<Box<Late>>,
     writes_when: Option<fn(&Value) -> bool>,
     secrets: &'static [&'static str],
     secret_input: &'static [&'static str],
@@ -281,6 +284,8 @@ impl Op {
             wants: None,
             follow: None,
             follow_when: None,
+            asked_again: false,
+            late: None,
             writes_when: None,
             secrets: &[],
             secret_input: &[],
@@ -307,8 +312,22 @@ impl Op {
     /// answer counts: what was waited for may be used up by it.
     #[must_use]
     pub fn followed_when<O: Serialize + 'static>(mut self, says_so: fn(&Value) -> bool, follow: fn(&mut Cx<'_, '_>, &Value) -> Result<Wait<O>>) -> Self {
+        self.asked_again = true;
+        self.followed_if(says_so, follow)
+    }
+
+    /// Only some answers begin something that ends later, and `follow` has the newer one then.
+    #[must_use]
+    pub fn followed_if<O: Serialize + 'static>(mut self, says_so: fn(&Value) -> bool, follow: fn(&mut Cx<'_, '_>, &Value) -> Result<Wait<O>>) -> Self {
         self.follow_when = Some(says_so);
         self.followed(follow)
+    }
+
+    /// A look that may take longer than a call should: then `late` puts it into the queue, and its answer says so.
+    #[must_use]
+    pub fn queued<I: DeserializeOwned + 'static, O: Serialize + 'static>(mut self, late: fn(&mut Cx<'_, '_>, I) -> Result<O>) -> Self {
+        self.late = Some(Box::new(move |cx, input| Ok(Outcome::Done(encode(&late(cx, decode(input)?)?)?))));
+        self
     }
 
     /// Says who may call it.
@@ -580,6 +599,22 @@ impl Op {
     /// Whether something goes on after this answer, of an operation of which only some answers are followed.
     pub fn goes_on(&self, answer: &Value) -> Option<bool> {
         self.follow_when.map(|says_so| says_so(answer))
+    }
+
+    /// Whether the call is made once more when what its answer began has ended.
+    pub fn is_asked_again(&self) -> bool {
+        self.asked_again
+    }
+
+    /// Whether it can go on in the queue.
+    pub(crate) fn is_queued(&self) -> bool {
+        self.late.is_some()
+    }
+
+    /// Puts what takes long into the queue.
+    pub(crate) fn late(&self, cx: &mut Cx<'_, '_>, input: Value) -> Result<Outcome> {
+        let late = self.late.as_ref().ok_or_else(|| Error::new(Code::Internal, "this look cannot go into the queue"))?;
+        late(cx, input).map_err(|error| self.veil(error))
     }
 
     /// What became of an answer.

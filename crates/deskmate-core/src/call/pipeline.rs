@@ -108,9 +108,18 @@ pub struct Desk {
     pub server: Arc<crate::agents::Server>,
     /// Who looks at what is outside.
     pub hands: Arc<dyn Hands>,
+    /// The folders that a client narrows its calls to; see [`Desk::within`].
+    pub within: Option<Arc<[String]>>,
 }
 
 impl Desk {
+    /// The same desk for a client that narrows its calls to what lies in these folders, named by whole paths. What is open
+    /// becomes less by it, and never more.
+    #[must_use]
+    pub fn within(&self, folders: Arc<[String]>) -> Self {
+        Self { within: Some(folders), ..self.clone() }
+    }
+
     /// Does what a call asks, in one transaction.
     pub async fn call(&self, call: Call) -> Result<Answer> {
         let Some(op) = self.registry.get(&call.operation).cloned() else {
@@ -144,7 +153,11 @@ impl Desk {
             let Some((errand, is_told)) = wanted else {
                 return Err(Error::new(Code::Internal, "a look that looks at nothing"));
             };
-            let found: Prepared = Arc::new(self.hands.run(errand).await?);
+            let found = if op.is_queued() { self.hands.quickly(errand).await? } else { Some(self.hands.run(errand).await?) };
+            let Some(found) = found else {
+                return self.db.write(move |tx| desk.late(tx, &op, &call)).await;
+            };
+            let found: Prepared = Arc::new(found);
             let tell = move |tx: &mut Tx<'_>| desk.run(tx, &op, &call, Some(&found));
             return if is_told { self.db.write(tell).await } else { self.db.read(tell).await };
         }
@@ -183,6 +196,7 @@ impl Desk {
         cx.frameworks = self.frameworks.clone();
         cx.templates = self.templates.clone();
         cx.server = Arc::clone(&self.server);
+        cx.within.clone_from(&self.within);
         cx
     }
 
@@ -216,6 +230,14 @@ impl Desk {
         }
         let is_told = op.effect == Effect::Write || (actor.is_agent() && !op.is_told_first());
         Ok(op.wants(&mut self.cx(tx, actor, call.surface), &input)?.map(|errand| (errand, is_told)))
+    }
+
+    /// Puts a look that takes long into the queue.
+    fn late(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Answer> {
+        let (actor, input) = self.enter(tx, op, call)?;
+        let mut cx = self.cx(tx, actor, call.surface);
+        let outcome = op.late(&mut cx, input)?;
+        Ok(Answer { outcome, actor: cx.actor, decision: cx.decision, again: false })
     }
 
     fn prepare(&self, tx: &mut Tx<'_>, op: &Op, call: &Call) -> Result<Option<Prepared>> {

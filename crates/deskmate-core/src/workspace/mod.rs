@@ -1,7 +1,7 @@
 //! Work on files: agents look around beneath roots, and what changes anything is a plan that people approve.
 //!
 //! - [`root`]: the folders that are open, as settings in force name them; [`open`]: changing that; [`trash`]: when things
-//!   leave their trash by themselves; [`place`]: how callers name what is beneath.
+//!   leave their trash by themselves; [`place`]: how callers name what is beneath; [`reach`]: what of it a client leaves itself.
 //! - [`look`]: listing, reading and searching. Who has hands looks; see [`crate::call::Hands`].
 //! - [`scan`]: looks at trees of any size, by a job.
 //! - [`web`]: pages; [`past`]: what was done before.
@@ -15,6 +15,7 @@ mod open;
 mod past;
 mod place;
 pub mod plan;
+mod reach;
 mod root;
 pub mod scan;
 mod trash;
@@ -23,12 +24,13 @@ mod web;
 use crate::call::{Access, Errand, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub use audit::{AuditNext, audit_next};
+pub use audit::{AUDIT_JOB, AuditCheck, AuditFound, AuditNext, BadLine, audit_next, audited_roots, mended, schedule_audit};
 pub(crate) use judge::foresee;
 pub use look::{
-    FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashAsk, TrashEntry, What,
+    FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashAsk, TrashEntry, What, page,
 };
-pub(crate) use place::within;
+pub(crate) use place::{whole_path, within};
+pub use reach::heeds_client_roots;
 pub use root::{Root, RootAccess};
 pub(crate) use root::{problem as root_problem, tightens as roots_tighten};
 pub use trash::{Expiring, TRASH_JOB, expire, expired, expiring, schedule_trash};
@@ -36,12 +38,26 @@ pub use web::FoundPage;
 
 const EXPIRING: Kind = Kind { name: "trash.expiring", says: "Things that lay in the trash for long are about to be deleted." };
 const EXPIRED: Kind = Kind { name: "trash.expired", says: "Things that lay in the trash for long were deleted." };
+const MENDED: Kind = Kind { name: "workspace.audit.mended", says: "The audit file of a root did not say what the record says, and was mended." };
 const LOOKED: Kind = Kind { name: "workspace.looked", says: "An agent looked at files beneath a root." };
 const WEB_ASKED: Kind = Kind { name: "workspace.web.asked", says: "An agent asked for a page of the web." };
 
 /// What this capability tells the record.
-pub const EVENTS: &[Kind] =
-    &[LOOKED, WEB_ASKED, EXPIRING, EXPIRED, plan::ASKED, plan::MADE, plan::FAILED, plan::BEGUN, plan::INTENDED, plan::OUTCOMES, plan::ENDED, plan::PRUNED];
+pub const EVENTS: &[Kind] = &[
+    LOOKED,
+    WEB_ASKED,
+    MENDED,
+    EXPIRING,
+    EXPIRED,
+    plan::ASKED,
+    plan::MADE,
+    plan::FAILED,
+    plan::BEGUN,
+    plan::INTENDED,
+    plan::OUTCOMES,
+    plan::ENDED,
+    plan::PRUNED,
+];
 
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
@@ -50,11 +66,17 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::read(workspace, "list_roots", look::list_roots),
         Op::write(workspace, "open_root", open::open_root).access(Access::Present(Role::Owner)).idempotent(),
         Op::write(workspace, "close_root", open::close_root).access(Access::Present(Role::Owner)).destructive(),
-        Op::look(workspace, "list_files", look::wants_files, look::list_files),
+        Op::look(workspace, "list_files", look::wants_files, look::list_files)
+            .queued(look::queue_files)
+            .followed_if(look::goes_on, look::followed::<look::Files>),
         Op::look(workspace, "file_info", look::wants_info, look::file_info),
         Op::look(workspace, "read_file", look::wants_text, look::read_file),
-        Op::look(workspace, "search_files", look::wants_matches, look::search_files),
-        Op::look(workspace, "list_trash", look::wants_trash, look::list_trash),
+        Op::look(workspace, "search_files", look::wants_matches, look::search_files)
+            .queued(look::queue_matches)
+            .followed_if(look::goes_on, look::followed::<look::Matches>),
+        Op::look(workspace, "list_trash", look::wants_trash, look::list_trash)
+            .queued(look::queue_trash)
+            .followed_if(look::goes_on, look::followed::<look::Trash>),
         Op::write(workspace, "scan_index", scan::scan_index).idempotent().followed(scan::followed::<scan::IndexFound>),
         Op::write(workspace, "tree", scan::tree).idempotent().followed(scan::followed::<scan::TreeFound>),
         Op::write(workspace, "sizes", scan::sizes).idempotent().followed(scan::followed::<scan::SizesFound>),
@@ -62,6 +84,7 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::wait(workspace, "wait_for_scan", scan::wait_for_scan),
         Op::look(workspace, "browse_web", web::wants_page, web::browse_web).open_world().told_first(),
         Op::read(workspace, "search_past_actions", past::search_past_actions),
+        Op::write(workspace, "verify_audit_file", audit::verify_audit_file).access(Access::Person(Role::Member)).idempotent().followed(audit::followed),
         Op::write(workspace, "organize_plan", plan::ask::organize_plan).followed(plan::show::followed),
         Op::write(workspace, "change_plan", plan::ask::change_plan).followed(plan::show::followed),
         Op::write(workspace, "soft_delete", plan::ask::soft_delete).followed(plan::show::followed),

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::judge;
-use super::look::{bounded, told};
-use super::place;
+use super::look::{ListAsk, SearchAsk, TrashAsk, bounded, told};
+use super::place::{self, Place};
 use super::root::{self, Root};
 use crate::call::{Cx, Wait};
 use crate::job::{self, NewJob, Progress};
@@ -26,6 +26,9 @@ pub struct Survey {
     pub root: String,
     /// The folder, relative to it.
     pub path: String,
+    /// Only what lies in these folders, relative to the root, also behind links; all of it if none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<String>,
     /// For what.
     pub what: Surveyed,
 }
@@ -60,6 +63,12 @@ pub enum Surveyed {
         /// Smaller ones are passed over.
         min_bytes: u64,
     },
+    /// A page of a folder, which was too long for a call.
+    List(ListAsk),
+    /// A page of a search, which was too long for a call.
+    Search(SearchAsk),
+    /// A page of the trash, which was too long for a call.
+    Trash(TrashAsk),
 }
 
 /// A file of a scan.
@@ -189,23 +198,21 @@ pub(super) struct Scan<T> {
     /// How that stands.
     state: job::State,
     /// Whether it has ended; if not, ask again with wait_for_scan, or wait with desk_job_wait.
-    ended: bool,
+    pub(super) ended: bool,
     /// How far it has come.
     #[serde(skip_serializing_if = "Option::is_none")]
-    progress: Option<Progress>,
+    pub(super) progress: Option<Progress>,
     /// What was found.
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<T>,
+    pub(super) result: Option<T>,
     /// Why nothing was found.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    pub(super) error: Option<String>,
 }
 
-/// Puts a look into the queue. The same one that is under way is not begun twice.
-fn begin<T: DeserializeOwned>(cx: &mut Cx<'_, '_>, operation: &'static str, named: Option<&str>, what: Surveyed) -> Result<Scan<T>> {
-    let place = place::find(cx, "root", named)?;
-    judge::may_look(cx, operation, &place)?;
-    let survey = Survey { root: place.root.name.clone(), path: place.path.clone(), what };
+/// Puts a look into the queue and answers with its job. The same one that is under way is not begun twice.
+pub(super) fn queue(cx: &mut Cx<'_, '_>, operation: &'static str, place: &Place, what: Surveyed) -> Result<String> {
+    let survey = Survey { root: place.root.name.clone(), path: place.path.clone(), within: place.within.clone(), what };
     let key = hex(&crate::digest(&json!([cx.actor.kind.name(), cx.actor.id, survey]))?);
     let new = NewJob { priority: job::Priority::Urgent, unique_key: Some(key), ..NewJob::new(SCAN_JOB, json!(survey)) };
     if cx.actor.is_agent() && job::under_way(cx, SCAN_JOB)? >= SCANS_MAX {
@@ -213,24 +220,31 @@ fn begin<T: DeserializeOwned>(cx: &mut Cx<'_, '_>, operation: &'static str, name
     }
     let begun = job::enqueue(cx, new)?;
     if begun.created {
-        told(cx, operation, &place, 0)?;
+        told(cx, operation, place, 0)?;
     }
-    Ok(stands(cx, &begun.job)?.1)
+    Ok(begun.job)
 }
 
-/// How a look stands, and whether it has ended.
-fn stands<T: DeserializeOwned>(cx: &mut Cx<'_, '_>, id: &str) -> Result<(bool, Scan<T>)> {
+fn begin<T: DeserializeOwned>(cx: &mut Cx<'_, '_>, operation: &'static str, named: Option<&str>, what: Surveyed) -> Result<Scan<T>> {
+    let place = place::find(cx, "root", named)?;
+    judge::may_look(cx, operation, &place)?;
+    let job = queue(cx, operation, &place, what)?;
+    stands(cx, &job)
+}
+
+/// How a look stands.
+pub(super) fn stands<T: DeserializeOwned>(cx: &mut Cx<'_, '_>, id: &str) -> Result<Scan<T>> {
     let seen = job::seen(cx, id, SCAN_JOB)?;
     let unreadable = |error: serde_json::Error| Error::new(Code::Internal, format!("the result of job {id} is unreadable: {error}"));
     let result = seen.result.map(T::deserialize).transpose().map_err(unreadable)?;
     let ended = seen.state.is_end();
-    Ok((ended, Scan { job: id.to_owned(), state: seen.state, ended, progress: seen.progress, result, error: seen.error.filter(|_| ended) }))
+    Ok(Scan { job: id.to_owned(), state: seen.state, ended, progress: seen.progress, result, error: seen.error.filter(|_| ended) })
 }
 
 /// Whether a look that a call put into the queue has ended.
 pub(super) fn followed<T: DeserializeOwned>(cx: &mut Cx<'_, '_>, answer: &Value) -> Result<Wait<Scan<T>>> {
-    let (ended, scan) = stands(cx, answer.get("job").and_then(Value::as_str).unwrap_or_default())?;
-    Ok(if ended { Wait::Ready(scan) } else { Wait::NotYet(scan) })
+    let scan = stands(cx, answer.get("job").and_then(Value::as_str).unwrap_or_default())?;
+    Ok(if scan.ended { Wait::Ready(scan) } else { Wait::NotYet(scan) })
 }
 
 /// What a job has to look at, and beneath which root as it is in force.
@@ -322,8 +336,8 @@ pub(super) fn duplicates(cx: &mut Cx<'_, '_>, input: DuplicatesOf) -> Result<Sca
     begin(cx, "duplicates", input.root.as_deref(), Surveyed::Duplicates { min_bytes: input.min_bytes.unwrap_or(1) })
 }
 
-/// Wait for a look at a tree (scan_index, tree, sizes, duplicates) that took longer than its call, for at most 25 seconds. If
-/// it has not ended by then, the answer says so: ask again.
+/// Wait for a look (scan_index, tree, sizes, duplicates, and list_files, search_files or list_trash that named a job) that took
+/// longer than its call, for at most 25 seconds. If it has not ended by then, the answer says so: ask again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitForScan {

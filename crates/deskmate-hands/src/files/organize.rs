@@ -1,25 +1,18 @@
-//! Planning where files should go. Nothing is looked at or changed here: what was scanned goes in, moves come out.
+//! Planning where files should go. Nothing is looked at or changed here: what was scanned goes in, moves come out, one at a time.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use globset::GlobSet;
 use serde::{Deserialize, Serialize};
 
+use super::entries::Entries;
 use super::identity::{Identity, Kind};
 use super::path::{self, DEPTH_MAX, NAME_MAX, PATH_MAX, RelPath, VERSION_CONTROL};
 use super::withheld;
 
 /// Rules at most.
 const RULES_MAX: usize = 1_000;
-
-/// Something that was scanned.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// The path beneath the root.
-    pub path: String,
-    /// What it is.
-    pub identity: Identity,
-}
 
 /// Where files matching a glob go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,63 +79,102 @@ pub struct LeftOut {
     pub nameless: u64,
 }
 
-/// A plan: moves that do not get in each other's way, in the order of their sources.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
-    /// The moves.
-    pub moves: Vec<Move>,
-    /// What stays.
-    pub left_out: LeftOut,
+/// A folder that is to be organised, with all that lies in it. Its memory is what [`Entries`] take.
+pub struct Organizer {
+    entries: Entries,
+    base: String,
+    sorter: Sorter,
+    /// Folders that are under version control.
+    repositories: HashSet<String>,
+    deep: bool,
+    keep_folders: bool,
 }
 
-/// Plans. `entries` must hold everything beneath the folder, also what is hidden: names that are taken are known from them.
-pub fn organize(entries: impl IntoIterator<Item = Found>, spec: &OrganizeSpec) -> Result<Plan, String> {
-    let base = RelPath::parse(&spec.path)?;
-    if path::is_reserved(base.as_str()) {
-        return Err("the folder belongs to the desk".to_owned());
+impl Organizer {
+    /// Gets ready. `entries` must hold everything beneath the folder, also what is hidden: names that are taken are known
+    /// from them.
+    pub fn new(mut entries: Entries, spec: &OrganizeSpec) -> Result<Self, String> {
+        let base = RelPath::parse(&spec.path)?.as_str().to_owned();
+        if path::is_reserved(&base) {
+            return Err("the folder belongs to the desk".to_owned());
+        }
+        let sorter = Sorter::new(&spec.how)?;
+        entries.sort_within(&base);
+        let repositories = entries.iter().filter_map(|(path, _)| repository(path)).filter(|folder| *folder != base).map(str::to_owned).collect();
+        Ok(Self { entries, base, sorter, repositories, deep: spec.deep, keep_folders: spec.keep_folders })
     }
-    let sorter = Sorter::new(&spec.how)?;
-    let mut entries: Vec<Found> = entries.into_iter().filter(|entry| path::lies_in(&entry.path, base.as_str())).collect();
-    entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    let repositories: HashSet<&str> = entries.iter().filter_map(|entry| repository(&entry.path)).filter(|folder| *folder != base.as_str()).collect();
-    let mut plan = Plan::default();
-    let mut names = Names::new(&entries);
-    for entry in &entries {
-        let within = beneath(&entry.path, base.as_str());
-        if entry.identity.kind == Kind::Folder || within.is_empty() || (!spec.deep && within.contains('/')) {
-            continue;
+
+    /// The moves, which do not get in each other's way, in the order of their sources.
+    pub fn moves(&self) -> Moves<'_> {
+        Moves { of: self, at: 0, names: Names::new(&self.entries), left_out: LeftOut::default() }
+    }
+}
+
+/// Moves, one after another.
+pub struct Moves<'o> {
+    of: &'o Organizer,
+    at: usize,
+    names: Names<'o>,
+    left_out: LeftOut,
+}
+
+impl Moves<'_> {
+    /// What stays, of what was looked at so far.
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+}
+
+impl Iterator for Moves<'_> {
+    type Item = Move;
+
+    fn next(&mut self) -> Option<Move> {
+        loop {
+            let (path, identity) = self.of.entries.get(self.at)?;
+            self.at += 1;
+            if let Some(to) = self.place(path, &identity) {
+                return Some(Move { from: path.to_owned(), to, identity });
+            }
+        }
+    }
+}
+
+impl<'o> Moves<'o> {
+    /// Where an entry goes, unless it stays.
+    fn place(&mut self, path: &'o str, identity: &Identity) -> Option<String> {
+        let of = self.of;
+        let within = beneath(path, &of.base);
+        if identity.kind == Kind::Folder || within.is_empty() || (!of.deep && within.contains('/')) {
+            return None;
         }
         if within.split('/').any(|part| part.starts_with('.') || path::keeper(part).is_some()) {
-            plan.left_out.hidden += 1;
-        } else if entry.identity.kind != Kind::File {
-            plan.left_out.not_files += 1;
-        } else if !repositories.is_empty() && folders(&entry.path).any(|folder| repositories.contains(folder)) {
-            plan.left_out.repository += 1;
-        } else {
-            place(&mut plan, &mut names, &sorter, entry, base.as_str(), spec.keep_folders);
+            self.left_out.hidden += 1;
+            return None;
         }
-    }
-    Ok(plan)
-}
-
-fn place(plan: &mut Plan, names: &mut Names<'_>, sorter: &Sorter, entry: &Found, base: &str, keep_folders: bool) {
-    let within = beneath(&entry.path, base);
-    let (inside, name) = path::split(within).unwrap_or_default();
-    let Some(class) = sorter.folder(within, name, &entry.identity) else {
-        plan.left_out.in_place += 1;
-        return;
-    };
-    let class_path = path::join(base, &class);
-    // What lies in its folder already stays, however deep.
-    if path::lies_in(&entry.path, &class_path) && (keep_folders || path::join(&class_path, name) == entry.path) {
-        plan.left_out.in_place += 1;
-        return;
-    }
-    let folder = names.folder(&class_path);
-    let folder = if keep_folders && !inside.is_empty() { path::join(&folder, inside) } else { folder };
-    match names.free(&folder, name) {
-        Some(to) => plan.moves.push(Move { from: entry.path.clone(), to, identity: entry.identity }),
-        None => plan.left_out.nameless += 1,
+        if identity.kind != Kind::File {
+            self.left_out.not_files += 1;
+            return None;
+        }
+        if !of.repositories.is_empty() && folders(path).any(|folder| of.repositories.contains(folder)) {
+            self.left_out.repository += 1;
+            return None;
+        }
+        let (inside, name) = path::split(within).unwrap_or_default();
+        let Some(class) = of.sorter.folder(within, name, identity) else {
+            self.left_out.in_place += 1;
+            return None;
+        };
+        let class_path = path::join(&of.base, &class);
+        // What lies in its folder already stays, however deep.
+        if path::lies_in(path, &class_path) && (of.keep_folders || path::join(&class_path, name) == path) {
+            self.left_out.in_place += 1;
+            return None;
+        }
+        let folder = self.names.folder(&class_path);
+        let folder = if of.keep_folders && !inside.is_empty() { path::join(&folder, inside) } else { folder };
+        let free = self.names.free(&folder, name);
+        self.left_out.nameless += u64::from(free.is_none());
+        free
     }
 }
 
@@ -227,24 +259,50 @@ fn is_plain(extension: &str) -> bool {
     !extension.is_empty() && extension.len() <= 20 && extension.chars().all(char::is_alphanumeric)
 }
 
-/// Names that are taken: by what is there, and by what the plan puts there.
+/// Names that are taken: by what is there, and by what the plan puts there. What is planned is held by folder and name, and the
+/// name is mostly that of the source.
 struct Names<'a> {
-    there: HashMap<&'a str, Kind>,
-    planned: HashSet<String>,
+    entries: &'a Entries,
+    folders: HashMap<String, Folder>,
+    planned: HashSet<(u32, Cow<'a, str>)>,
     /// The number that was last tried for a name, so that many of one name do not try all of them again.
-    tried: HashMap<String, u32>,
+    tried: HashMap<(u32, &'a str), u32>,
     /// Folders whose name something else has.
     renamed: HashMap<String, String>,
 }
 
+/// A folder that something goes to.
+#[derive(Clone, Copy)]
+struct Folder {
+    id: u32,
+    /// Whether anything lies in it now.
+    is_there: bool,
+}
+
 impl<'a> Names<'a> {
-    fn new(entries: &'a [Found]) -> Self {
-        let there = entries.iter().map(|entry| (entry.path.as_str(), entry.identity.kind)).collect();
-        Self { there, planned: HashSet::new(), tried: HashMap::new(), renamed: HashMap::new() }
+    fn new(entries: &'a Entries) -> Self {
+        Self { entries, folders: HashMap::new(), planned: HashSet::new(), tried: HashMap::new(), renamed: HashMap::new() }
     }
 
-    fn is_taken(&self, path: &str) -> bool {
-        self.there.contains_key(path) || self.planned.contains(path)
+    fn is_taken(&self, at: Folder, folder: &str, name: &str) -> bool {
+        (at.is_there && self.entries.kind_of(&path::join(folder, name)).is_some()) || self.planned.contains(&(at.id, Cow::Borrowed(name)))
+    }
+
+    /// Whether something that is no folder has this path, or will have it.
+    fn is_file(&self, path: &str) -> bool {
+        let (folder, name) = path::split(path).unwrap_or_default();
+        let planned = || self.folders.get(folder).is_some_and(|at| self.planned.contains(&(at.id, Cow::Borrowed(name))));
+        self.entries.kind_of(path).is_some_and(|kind| kind != Kind::Folder) || planned()
+    }
+
+    fn known(&mut self, folder: &str) -> Folder {
+        if let Some(known) = self.folders.get(folder) {
+            return *known;
+        }
+        let id = u32::try_from(self.folders.len()).unwrap_or(u32::MAX);
+        let new = Folder { id, is_there: self.entries.has_beneath(folder) };
+        self.folders.insert(folder.to_owned(), new);
+        new
     }
 
     /// A folder, or one like it if a file has its name.
@@ -254,10 +312,9 @@ impl<'a> Names<'a> {
         }
         let mut free = String::new();
         for part in folder.split('/').filter(|part| !part.is_empty()) {
-            let is_file = |path: &str| self.there.get(path).is_some_and(|kind| *kind != Kind::Folder) || self.planned.contains(path);
             let wanted = path::join(&free, part);
-            free = if is_file(&wanted) {
-                (2..u32::MAX).map(|number| format!("{wanted} ({number})")).find(|path| !is_file(path)).unwrap_or(wanted)
+            free = if self.is_file(&wanted) {
+                (2..u32::MAX).map(|number| format!("{wanted} ({number})")).find(|path| !self.is_file(path)).unwrap_or(wanted)
             } else {
                 wanted
             };
@@ -267,33 +324,34 @@ impl<'a> Names<'a> {
     }
 
     /// A free name in a folder: `name.ext`, `name (2).ext` and so on.
-    fn free(&mut self, folder: &str, name: &str) -> Option<String> {
+    fn free(&mut self, folder: &str, name: &'a str) -> Option<String> {
         let wanted = path::join(folder, name);
         let depth = wanted.split('/').count();
         if depth > DEPTH_MAX || wanted.len() > PATH_MAX || name.len() > NAME_MAX {
             return None;
         }
-        if !self.is_taken(&wanted) {
-            self.planned.insert(wanted.clone());
+        let at = self.known(folder);
+        if !self.is_taken(at, folder, name) {
+            self.planned.insert((at.id, Cow::Borrowed(name)));
             return Some(wanted);
         }
         let (stem, extension) = match name.rfind('.').filter(|at| *at > 0) {
             Some(at) => (name.get(..at)?, name.get(at..)?),
             None => (name, ""),
         };
-        let mut number = self.tried.get(&wanted).copied().unwrap_or(1);
+        let mut number = self.tried.get(&(at.id, name)).copied().unwrap_or(1);
         let free = loop {
             number = number.checked_add(1)?;
             let end = format!(" ({number}){extension}");
             let room = NAME_MAX.checked_sub(end.len())?;
-            let stem = stem.get(..stem.floor_char_boundary(room))?;
-            let path = path::join(folder, &format!("{stem}{end}"));
-            if !self.is_taken(&path) {
-                break path;
+            let free = format!("{}{end}", stem.get(..stem.floor_char_boundary(room))?);
+            if !self.is_taken(at, folder, &free) {
+                break free;
             }
         };
-        self.tried.insert(wanted, number);
-        self.planned.insert(free.clone());
-        (free.len() <= PATH_MAX).then_some(free)
+        self.tried.insert((at.id, name), number);
+        let path = path::join(folder, &free);
+        self.planned.insert((at.id, Cow::Owned(free)));
+        (path.len() <= PATH_MAX).then_some(path)
     }
 }

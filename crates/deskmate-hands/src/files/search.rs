@@ -15,7 +15,7 @@ use super::list::choice;
 use super::root::Root;
 use super::sys;
 use super::walk::{Visit, walk};
-use super::watch::Watch;
+use super::watch::{Progress, Watch};
 
 /// Results of one search at most.
 const RESULTS_MAX: usize = 10_000;
@@ -131,7 +131,8 @@ pub fn search_content(root: &Root, pattern: &str, spec: &SearchSpec, watch: &Wat
     let regex = RegexBuilder::new(pattern).case_insensitive(spec.any_case).size_limit(PATTERN_MAX).dfa_size_limit(PATTERN_MAX).build();
     let regex = regex.map_err(|error| root.fault(Code::Invalid, "", &format!("the pattern is wrong: {error}")))?;
     let choice = choice(root, spec.depth, spec.hidden, spec.ignored, &spec.include)?;
-    let mut search = Search { regex, limit: spec.limit.clamp(1, RESULTS_MAX), found: Hits::default(), block: Vec::new(), passed: 0 };
+    let mut search =
+        Search { regex, limit: spec.limit.clamp(1, RESULTS_MAX), found: Hits::default(), block: Vec::new(), passed: 0, progress: Progress::default() };
     let after = spec.after.as_ref().map(|(path, _)| path.as_str());
     // The file in which the last page ended may hold more.
     if let Some((path, line)) = &spec.after
@@ -144,7 +145,10 @@ pub fn search_content(root: &Root, pattern: &str, spec: &SearchSpec, watch: &Wat
             return Ok(search.found);
         }
     }
-    walk(root, &spec.path, after, &choice, watch, &mut |visit| {
+    // How far it is, is told with what was read: that is what takes the time.
+    let quiet = Watch { progress: None, ..*watch };
+    walk(root, &spec.path, after, &choice, &quiet, &mut |visit| {
+        search.progress.entries += 1;
         if visit.identity.kind != Kind::File {
             return ControlFlow::Continue(());
         }
@@ -177,6 +181,7 @@ struct Search {
     limit: usize,
     found: Hits,
     block: Vec<u8>,
+    progress: Progress,
 }
 
 impl Search {
@@ -199,6 +204,8 @@ impl Search {
                     break ControlFlow::Continue(());
                 }
             };
+            self.progress.bytes += read as u64;
+            watch.tell(self.progress);
             let mut rest = block.get(..kept + read).unwrap_or_default();
             if first {
                 first = false;

@@ -24,7 +24,8 @@ const SWEEPS_PER_ROUND: u32 = 12;
 /// How long the rows of credentials and reservations that have ended are kept, in microseconds: 90 days. The record
 /// tells of them for ever.
 const ENDED_KEPT: i64 = 90 * 86_400_000_000;
-/// Every so many sweeps, which is each hour, what idle agents used up is forgotten, and old trash is looked for.
+/// Every so many sweeps, which is each hour, what idle agents used up is forgotten, old trash is looked for, and the daily
+/// look at audit files is put into the queue.
 const SWEEPS_PER_HOUR: u32 = 60 * SWEEPS_PER_ROUND;
 /// Rows of one transaction, and how many of those one round takes: what is left waits for the next minute.
 const SLICE: u32 = 200;
@@ -66,6 +67,7 @@ pub(super) async fn run(app: App, retention: Retention, to: Copies, stop: Cancel
             told("meters", prune_meters(&app, &stop).await);
             told("calls", crate::gateway::prune(&app).await);
             told("trash", act(&app, workspace::schedule_trash).await);
+            told("audit files", act(&app, workspace::schedule_audit).await);
         }
         count = count.wrapping_add(1);
     }

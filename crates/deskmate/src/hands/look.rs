@@ -1,9 +1,7 @@
 //! Looks: listing, reading, searching.
 
-use std::sync::atomic::AtomicBool;
-
 use data_encoding::BASE64;
-use deskmate_core::workspace::{FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, Look, Part, SearchAsk, TrashEntry, What};
+use deskmate_core::workspace::{FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, Part, SearchAsk, TrashEntry, What};
 use deskmate_core::{Code, Error, Result};
 use deskmate_hands::files::{self, Identity, Kind, ListSpec, SearchSpec, Watch};
 use serde::Serialize;
@@ -12,13 +10,12 @@ use serde_json::Value;
 use super::fault;
 
 /// Does one look. Blocks.
-pub(super) fn run(root: &files::Root, look: &Look, stop: &AtomicBool) -> Result<Value> {
-    let watch = Watch { cancel: Some(stop), progress: None };
-    match &look.what {
-        What::Info => value(&entry(look.path.clone(), &root.stat(&look.path).map_err(fault)?)),
+pub(super) fn run(root: &files::Root, path: &str, what: &What, watch: &Watch<'_>) -> Result<Value> {
+    match what {
+        What::Info => value(&entry(path.to_owned(), &root.stat(path).map_err(fault)?)),
         What::List(ask) => {
             let spec = ListSpec {
-                path: look.path.clone(),
+                path: path.to_owned(),
                 depth: ask.depth as usize,
                 hidden: ask.hidden,
                 ignored: ask.ignored,
@@ -26,7 +23,7 @@ pub(super) fn run(root: &files::Root, look: &Look, stop: &AtomicBool) -> Result<
                 after: ask.after.clone(),
                 limit: ask.limit as usize,
             };
-            let listing = files::list(root, &spec, &watch).map_err(fault)?;
+            let listing = files::list(root, &spec, watch).map_err(fault)?;
             let more = listing.next.is_some();
             let entries = listing.entries.into_iter().map(|one| entry(one.path, &one.identity)).collect();
             value(&FoundEntries { entries, more })
@@ -38,22 +35,22 @@ pub(super) fn run(root: &files::Root, look: &Look, stop: &AtomicBool) -> Result<
                 Part::Tail(count) => files::Part::Tail(u64::from(count)),
                 Part::Lines(from, to) => files::Part::Lines { from: u64::from(from), to: u64::from(to) },
             };
-            value(&text(files::read(root, &look.path, part, ask.max_bytes).map_err(fault)?))
+            value(&text(files::read(root, path, part, ask.max_bytes).map_err(fault)?))
         }
         What::Search(ask) => {
             let spec = SearchSpec {
-                path: look.path.clone(),
+                path: path.to_owned(),
                 hidden: ask.hidden,
                 ignored: ask.ignored,
                 limit: ask.limit as usize,
                 after: ask.after.clone(),
                 ..SearchSpec::default()
             };
-            value(&search(root, ask, spec, &watch)?)
+            value(&search(root, ask, spec, watch)?)
         }
         What::Trash(ask) => {
             let after = ask.after.as_ref().map(|(at, id)| (*at, id.as_str()));
-            let (entries, more) = files::newest_trash(root, after, ask.limit as usize, &watch).map_err(fault)?;
+            let (entries, more) = files::newest_trash(root, after, ask.limit as usize, watch).map_err(fault)?;
             value(&FoundTrash { entries: entries.into_iter().map(trashed).collect(), more })
         }
     }

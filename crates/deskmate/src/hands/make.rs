@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicBool;
 use deskmate_core::limits::{PLAN_PART_BYTES, PLAN_PART_STEPS, PLAN_STEPS_MAX};
 use deskmate_core::workspace::plan::{Action, Ask, Step, StepOutcome, TextEdit, Wanted};
 use deskmate_core::{Error, Result};
-use deskmate_hands::files::{self, Back, Blob, Found, How, Mounts, OrganizeSpec, Part, ScanSpec, Watch};
+use deskmate_hands::files::{self, Back, Blob, Entries, How, Mounts, OrganizeSpec, Organizer, Part, ScanSpec, Watch};
 use serde_json::Value;
 use similar::TextDiff;
 
 use super::act::reverse;
+use super::document::Document;
 use super::fault;
 
 /// About what a step takes besides its paths and texts.
@@ -92,12 +93,12 @@ pub(crate) fn undo(root: &files::Root, back: &mut Back, steps: &[Step], outcomes
 
 fn organize(root: &files::Root, wanted: &OrganizeSpec, now: &Now<'_>, parts: &mut Parts<'_>) -> Result<()> {
     let watch = Watch { cancel: Some(now.stop), progress: Some(now.tell) };
-    let mut entries = Vec::new();
+    let mut entries = Entries::default();
     // With what is hidden: a name that is taken is taken, seen or not.
     let spec = ScanSpec { path: wanted.path.clone(), hidden: true, ..ScanSpec::default() };
     let most = usize::try_from(PLAN_STEPS_MAX).unwrap_or(usize::MAX);
     let mut each = |found: files::Scanned<'_>| {
-        entries.push(Found { path: found.path.to_owned(), identity: found.identity });
+        entries.push(found.path, &found.identity);
         if entries.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     files::scan(root, &spec, &watch, &mut each).map_err(fault)?;
@@ -105,7 +106,8 @@ fn organize(root: &files::Root, wanted: &OrganizeSpec, now: &Now<'_>, parts: &mu
         return Err(Error::invalid("root", format!("holds more than {most} files: take a smaller folder")));
     }
     let mut mounts = Mounts::default();
-    for planned in files::organize(entries, wanted).map_err(|why| Error::invalid("rules", why))?.moves {
+    // Moves come one at a time: of a long plan only its entries and some hundred steps are held.
+    for planned in Organizer::new(entries, wanted).map_err(|why| Error::invalid("rules", why))?.moves() {
         let bytes = planned.identity.size;
         let exact = files::Step::Move { from: planned.from.clone(), to: planned.to.clone(), identity: planned.identity };
         let warning = parted(root, &mut mounts, &exact);
@@ -223,9 +225,9 @@ fn shown(path: &str, old: &str, new: &str) -> String {
 }
 
 fn document(root: &files::Root, path: &str, format: &str, content: &Value, parts: &mut Parts<'_>) -> Result<()> {
-    let (bytes, note) = super::document::bytes(format, content)?;
+    let Document { bytes, text, warning } = super::document::make(format, content)?;
     free(root, &Wanted { action: Action::Write, from: None, to: Some(path.to_owned()), text: None, edits: Vec::new() }, &mut BTreeSet::new())?;
     let size = bytes.len() as u64;
     let exact = files::Step::write_new(root, path, bytes, None).map_err(fault)?;
-    parts.push(step(Action::Write, None, Some(path.to_owned()), &exact, Some(note), size)?)
+    parts.push(Step { warning, ..step(Action::Write, None, Some(path.to_owned()), &exact, Some(text), size)? })
 }

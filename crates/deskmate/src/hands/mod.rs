@@ -21,10 +21,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use deskmate_core::call::{Errand, Fetched, Hands};
+use deskmate_core::call::{Errand, Fetched, Hands, Tried};
 use deskmate_core::notify::{Outcome, Tell};
 use deskmate_core::workspace::{Look, Root, RootAccess};
 use deskmate_core::{Code, Error, Result};
+use deskmate_hands::files::Watch;
 use deskmate_hands::sandbox::Runner;
 use deskmate_hands::{files, web};
 use serde_json::Value;
@@ -42,6 +43,8 @@ const PAGES_AT_ONCE: usize = 8;
 const MESSAGES_AT_ONCE: usize = 4;
 /// How long one look may take.
 const LOOK_MAX: Duration = Duration::from_secs(20);
+/// How long a look may take that can go on in the queue instead.
+const LOOK_QUICK: Duration = Duration::from_secs(2);
 
 /// Hands that reach this machine's files. Cheap to clone.
 #[derive(Clone)]
@@ -50,6 +53,8 @@ pub(crate) struct Machine {
     looks: Arc<Semaphore>,
     pages: Arc<Semaphore>,
     messages: Arc<Semaphore>,
+    /// Whoever writes audit files: one at a time, so that no line is written twice.
+    audits: Arc<tokio::sync::Mutex<()>>,
     client: Arc<web::Client>,
     runner: Arc<Runner>,
     /// The desk's data directory, and what is kept outside of it: nobody who works with files gets at it.
@@ -67,12 +72,18 @@ impl Machine {
             looks: Arc::new(Semaphore::new(LOOKS_AT_ONCE)),
             pages: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
             messages: Arc::new(Semaphore::new(MESSAGES_AT_ONCE)),
+            audits: Arc::default(),
             client: Arc::default(),
             runner: Arc::default(),
             own: Arc::default(),
             visitor: Arc::default(),
             outlets: Arc::default(),
         }
+    }
+
+    /// The turn to write to audit files.
+    pub(crate) async fn audits(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.audits.lock().await
     }
 
     /// Says where the desk's own data lies.
@@ -144,23 +155,33 @@ impl Machine {
     /// Does one look on a thread, and gives up on it when it takes too long.
     async fn look(self, look: Box<Look>) -> Result<Value> {
         let permit = place(&self.looks).await?;
+        let late = || Error::new(Code::Unavailable, "this look takes too long").hint("look at less: a smaller folder, or a lower depth");
+        self.look_within(LOOK_MAX, permit, look).await?.ok_or_else(late)
+    }
+
+    /// Does one look on a thread; `None` if it is not done after this time.
+    async fn look_within(self, time: Duration, permit: OwnedSemaphorePermit, look: Box<Look>) -> Result<Option<Value>> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let looked = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            look::run(&self.root(&look.root)?, &look, &stopped)
+            let watch = Watch { cancel: Some(&*stopped), progress: None };
+            look::run(&self.root(&look.root)?.within(&look.within), &look.path, &look.what, &watch)
         });
-        let Ok(looked) = tokio::time::timeout(LOOK_MAX, looked).await else {
+        let Ok(looked) = tokio::time::timeout(time, looked).await else {
             stop.store(true, Ordering::Relaxed);
-            return Err(Error::new(Code::Unavailable, "this look takes too long").hint("look at less: a smaller folder, or a lower depth"));
+            return Ok(None);
         };
-        looked.map_err(|_| Error::new(Code::Internal, "a look at files ended unexpectedly"))?
+        looked.map_err(|_| Error::new(Code::Internal, "a look at files ended unexpectedly"))?.map(Some)
     }
+}
+
+fn busy() -> Error {
+    Error::new(Code::Unavailable, "too many looks are under way").hint("try again in a moment")
 }
 
 /// A place among those who look at the same time.
 async fn place(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit> {
-    let busy = || Error::new(Code::Unavailable, "too many looks are under way").hint("try again in a moment");
     tokio::time::timeout(LOOK_MAX, Arc::clone(places).acquire_owned()).await.map_err(|_| busy())?.map_err(|_| busy())
 }
 
@@ -182,9 +203,9 @@ impl Hands for Machine {
                 }
                 Errand::Pdf { text } => {
                     let _permit = place(&machine.looks).await?;
-                    let made = tokio::task::spawn_blocking(move || document::bytes("pdf", &Value::String(text)));
-                    let (bytes, _) = made.await.map_err(|error| Error::new(Code::Internal, error.to_string()))??;
-                    Ok(serde_json::json!({ "base64": data_encoding::BASE64.encode(&bytes) }))
+                    let made = tokio::task::spawn_blocking(move || document::make("pdf", &Value::String(text)));
+                    let made = made.await.map_err(|error| Error::new(Code::Internal, error.to_string()))??;
+                    Ok(serde_json::json!({ "base64": data_encoding::BASE64.encode(&made.bytes) }))
                 }
                 Errand::Connections => Ok(machine.visitor.get().map(|app| app.gateway.connections()).unwrap_or_default()),
                 Errand::Page { url } => {
@@ -195,6 +216,21 @@ impl Hands for Machine {
                     let _permit = place(&machine.messages).await?;
                     machine.tell(&tell).await
                 }
+            }
+        })
+    }
+
+    fn quickly(&self, errand: Errand) -> Tried<'_> {
+        let machine = self.clone();
+        Box::pin(async move {
+            let look = match errand {
+                Errand::Look(look) => look,
+                other => return machine.run(other).await.map(Some),
+            };
+            // Where all places are taken by looks that take long, the queue is the right place to wait.
+            match tokio::time::timeout(LOOK_QUICK, Arc::clone(&machine.looks).acquire_owned()).await {
+                Ok(permit) => machine.look_within(LOOK_QUICK, permit.map_err(|_| busy())?, look).await,
+                Err(_) => Ok(None),
             }
         })
     }

@@ -3,12 +3,13 @@
 use deskmate_core::workspace::scan::{
     DuplicatesFound, IndexFound, SameFiles, ScannedExtension, ScannedFile, ScannedFolder, ScannedTotal, SizesFound, Survey, Surveyed, TreeFound,
 };
+use deskmate_core::workspace::{What, page};
 use deskmate_core::{Result, format_time};
 use deskmate_hands::files::{self, DuplicatesSpec, Entry, IndexSpec, Kind, ListSpec, Node, SizesSpec, Summary, Watch};
 use serde_json::Value;
 
 use super::fault;
-use super::look::value;
+use super::look::{self, value};
 
 /// How many bytes of paths and names a result holds: a job keeps at most a mebibyte.
 const ROOM: usize = 400 * 1024;
@@ -25,6 +26,9 @@ pub(crate) fn run(root: &files::Root, survey: &Survey, watch: &Watch<'_>) -> Res
     let mut told = Told { root: &survey.root, room: ROOM };
     let path = survey.path.clone();
     match survey.what {
+        Surveyed::List(ref ask) => late(root, survey, &What::List(ask.clone()), watch),
+        Surveyed::Search(ref ask) => late(root, survey, &What::Search(ask.clone()), watch),
+        Surveyed::Trash(ref ask) => late(root, survey, &What::Trash(ask.clone()), watch),
         Surveyed::Index { hash_files } => {
             let spec = IndexSpec { path, hidden: true, digest: hash_files, first: FILES, top: TOP };
             let found = files::index(root, &spec, watch).map_err(fault)?;
@@ -68,6 +72,11 @@ pub(crate) fn run(root: &files::Root, survey: &Survey, watch: &Watch<'_>) -> Res
             value(&DuplicatesFound { wasted: found.wasted, truncated: found.truncated || groups.len() < count, groups })
         }
     }
+}
+
+/// A page that was too long for the call that wanted it.
+fn late(root: &files::Root, survey: &Survey, what: &What, watch: &Watch<'_>) -> Result<Value> {
+    page(&survey.root, &survey.what, look::run(root, &survey.path, what, watch)?)
 }
 
 /// What is told, as callers name it, as far as there is room.

@@ -39,7 +39,10 @@ const HOOK_EVENT: &str = "hook_event";
 struct Entry {
     operation: String,
     toolset: Toolset,
+    /// It only waits: nothing is lost when the client gives up on it.
     waits: bool,
+    /// It begins something, and may hold until that has ended.
+    follows: bool,
 }
 
 /// The tools of an endpoint.
@@ -57,7 +60,7 @@ impl Tools {
         for op in registry.of_toolsets(&mount.toolsets).filter(|op| !mount.read_only || op.effect == Effect::Read) {
             let name = if plain { op.name.to_owned() } else { op.full_name() };
             tools.ops.push((name.clone(), Arc::clone(op)));
-            tools.by_name.insert(name, Entry { operation: op.full_name(), toolset: op.toolset, waits: op.waits });
+            tools.by_name.insert(name, Entry { operation: op.full_name(), toolset: op.toolset, waits: op.waits, follows: op.is_followed() });
         }
         tools
     }
@@ -65,6 +68,11 @@ impl Tools {
     /// Whether a tool of this name is among them.
     pub(super) fn is_named(&self, tool: &str) -> bool {
         self.by_name.contains_key(tool)
+    }
+
+    /// Whether a tool reaches files beneath roots.
+    pub(super) fn works_on_files(&self, tool: &str) -> bool {
+        self.by_name.get(tool).is_some_and(|entry| entry.toolset == Toolset::Workspace)
     }
 
     /// What an operation is called here, by its full name, if it is among them.
@@ -102,7 +110,11 @@ impl Tools {
             return Ok(CallToolResponse::Complete(hooked(app, credential, &entry.operation, input).await));
         }
         let call = Call { credential, surface: Surface::Mcp, operation: entry.operation.clone(), input };
-        let outcome = if entry.waits { patiently(app, call, context).await? } else { app.call(call).await };
+        let outcome = match (entry.waits, entry.follows) {
+            (true, _) => patiently(app, call, context).await?,
+            (false, true) => audibly(app, call, context).await,
+            (false, false) => app.call(call).await,
+        };
         Ok(CallToolResponse::Complete(match outcome {
             Ok(answer) => done(entry, answer),
             Err(error) => refused(entry.toolset, &error, named),
@@ -147,22 +159,32 @@ fn object(schema: &Value) -> Arc<JsonObject> {
 
 /// A call that may hold: it says that it is still there, and ends at once when the client no longer wants it.
 async fn patiently(app: &App, call: Call, context: &RequestContext<RoleServer>) -> Result<Result<Answer, Error>, ErrorData> {
-    let progress = context.meta.get_progress_token().map(|token| still_waiting(context.peer.clone(), token));
-    let progress = async {
-        match progress {
-            Some(progress) => progress.await,
-            None => std::future::pending().await,
-        }
-    };
     tokio::select! {
         answer = app.call(call) => Ok(answer),
         () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
-        () = progress => Err(ErrorData::internal_error("the client is gone", None)),
+        () = still_waiting(context) => Err(ErrorData::internal_error("the client is gone", None)),
     }
 }
 
-/// Tells the client every few seconds that a call is still waiting. Ends only when the client is gone.
-async fn still_waiting(peer: Peer<RoleServer>, token: ProgressToken) {
+/// A call that does something and may then hold: it says that it is still there, and goes on whoever listens.
+async fn audibly(app: &App, call: Call, context: &RequestContext<RoleServer>) -> Result<Answer, Error> {
+    let call = app.call(call);
+    tokio::pin!(call);
+    tokio::select! {
+        answer = &mut call => answer,
+        () = still_waiting(context) => call.await,
+    }
+}
+
+/// Tells the client every few seconds that a call is still waiting, if it wants to know. Ends only when the client is gone.
+async fn still_waiting(context: &RequestContext<RoleServer>) {
+    match context.meta.get_progress_token() {
+        Some(token) => tell_progress(context.peer.clone(), token).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn tell_progress(peer: Peer<RoleServer>, token: ProgressToken) {
     let started = Instant::now();
     let mut tick = interval_at(started + PROGRESS_EVERY, PROGRESS_EVERY);
     loop {
@@ -202,7 +224,7 @@ fn cowork_texts(operation: &str, value: &Value) -> Vec<String> {
 
 /// A refusal that the model can read and repair. It is text and metadata but not structured content: clients check
 /// that against the tool's output schema even when the call failed, and would show their own complaint instead.
-fn refused(toolset: Toolset, error: &Error, named: bool) -> CallToolResult {
+pub(super) fn refused(toolset: Toolset, error: &Error, named: bool) -> CallToolResult {
     let mut value = json!(error);
     let mut meta = if named { unverified() } else { MetaObject::new() };
     meta.insert(ERROR.to_owned(), value.clone());

@@ -23,9 +23,9 @@ use deskmate_core::call::{Actor, Cx, Surface};
 use deskmate_core::gateway::CALL_JOB;
 use deskmate_core::job::{self, ANYWHERE, Claimed, Outcome, Progress};
 use deskmate_core::record::VERIFY_JOB;
-use deskmate_core::workspace::TRASH_JOB;
 use deskmate_core::workspace::plan::{EXECUTE_JOB, PLAN_JOB};
 use deskmate_core::workspace::scan::SCAN_JOB;
+use deskmate_core::workspace::{AUDIT_JOB, TRASH_JOB};
 use deskmate_core::{Code, Error, Result, notify, program as programs};
 use deskmate_db::{Engine, Tx};
 use tokio_util::sync::CancellationToken;
@@ -49,6 +49,7 @@ const LANES: &[(&[&str], u32)] = &[
     (&[PLAN_JOB, EXECUTE_JOB], 4),
     (&[SCAN_JOB], 2),
     (&[TRASH_JOB], 1),
+    (&[AUDIT_JOB], 1),
     (&[programs::JOB], 4),
     (&[CALL_JOB], 16),
     (&[RUN_JOB], 64),
@@ -170,6 +171,7 @@ impl Running {
             EXECUTE_JOB => execute::run(self).await,
             SCAN_JOB => scan::run(self).await,
             TRASH_JOB => trash::run(self).await,
+            AUDIT_JOB => audit::verify(self).await,
             programs::JOB => program::run(self).await,
             CALL_JOB => call::run(self).await,
             RUN_JOB => run::run(self).await,

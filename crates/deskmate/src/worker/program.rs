@@ -6,6 +6,7 @@ use deskmate_core::call::{Call, Credential, Op, Outcome as Answered, Surface};
 use deskmate_core::job::{Outcome, Progress};
 use deskmate_core::program::{self, Work};
 use deskmate_core::{Code, Error, Result};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Running, hopeless};
@@ -33,12 +34,32 @@ async fn work(running: &Running) -> Result<Outcome> {
     let (kind, fields) = program::input(&desk.registry, work.number, &work.params)?;
     let Some(op) = desk.registry.get(kind.operation) else { return Err(Error::not_found("the operation of this kind is not there")) };
     let mut answer = call(running, &work, op.full_name(), with_own(running, &work, op, fields)).await?;
+    while !text(&answer, "job").is_empty() && answer.get("ended") != Some(&Value::Bool(true)) {
+        let look = json!({ "job": text(&answer, "job"), "timeout_seconds": LOOK_SECONDS });
+        answer = call(running, &work, "workspace_wait_for_scan".to_owned(), look).await?;
+        running.beat(answer.get("progress").and_then(|progress| Progress::deserialize(progress).ok())).await?;
+    }
+    answer = found(answer)?;
     while matches!(text(&answer, "state"), "planning" | "running") {
         let look = json!({ "plan_id": text(&answer, "plan_id"), "timeout_seconds": LOOK_SECONDS });
         answer = call(running, &work, "workspace_wait_for_plan".to_owned(), look).await?;
         running.beat(Some(progress(&answer))).await?;
     }
     Ok(outcome(running, &work, answer))
+}
+
+/// What a look that was awaited has found, in the words of the operation itself.
+fn found(mut answer: Value) -> Result<Value> {
+    if text(&answer, "job").is_empty() {
+        return Ok(answer);
+    }
+    match answer.get_mut("result").map(Value::take) {
+        Some(result) if !result.is_null() => Ok(result),
+        _ => Err(Error::conflict(match text(&answer, "error") {
+            "" => "the look was stopped",
+            error => error,
+        })),
+    }
 }
 
 /// The input with what the job itself adds: its id, so that a second attempt begins nothing anew, and the plan to do.
@@ -57,7 +78,11 @@ fn with_own(running: &Running, work: &Work, op: &Op, mut fields: Value) -> Value
 
 async fn call(running: &Running, work: &Work, operation: String, input: Value) -> Result<Value> {
     let call = Call { credential: Credential::Kept(work.credential.clone()), surface: Surface::Rest, operation, input };
-    let answer = running.app.call(call).await?;
+    // What it is narrowed to holds for what is found behind a link, too.
+    let answer = match work.within.as_slice() {
+        [] => running.app.call(call).await?,
+        folders => running.app.within(folders.into()).call(call).await?,
+    };
     Ok(match answer.outcome {
         Answered::Done(value) | Answered::NotYet(value) => value,
     })

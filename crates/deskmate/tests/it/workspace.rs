@@ -237,12 +237,15 @@ fn documents_are_written_by_plan() {
     for (tool, path, input) in [
         ("create_excel", "notes/sales.xlsx", json!({ "data": [{ "name": "Ada", "sum": 3 }, { "name": "=1+1", "sum": 4 }] })),
         ("create_word", "notes/letter.docx", json!({ "content": "# Title\n\nЗдравствуйте" })),
-        ("create_pdf", "notes/letter.pdf", json!({ "content": "# Title\n\nΚαλημέρα" })),
+        ("create_pdf", "notes/letter.pdf", json!({ "content": "# Title\n\nΚαλημέρα 東京 \u{378}" })),
     ] {
         let mut asked = input;
         asked["path"] = json!(path);
         let plan = ask(&mut client, tool, asked);
         assert_eq!(plan["count"], 1, "{plan}");
+        let step = ask(&mut client, "get_plan", json!({ "plan_id": plan["plan_id"] }))["steps"][0].clone();
+        let warned = step["warning"].as_str().unwrap_or_default();
+        assert_eq!(warned.contains("U+0378"), tool == "create_pdf", "whoever decides is told what cannot be shown: {step}");
         approve(&desk, &plan);
         assert_eq!(ask(&mut client, "execute_plan", json!({ "plan_id": plan["plan_id"] }))["applied"], 1);
     }
@@ -290,6 +293,22 @@ fn what_was_done_lies_beside_the_files_as_the_record_says_it() {
     });
     let anew = until("it is written anew", || Some(audit(folder.path())).filter(|lines| lines.len() == 5));
     assert_eq!((&anew[..4], &anew[4]["from"]), (&lines[..], &json!("sub/d.txt")));
+    // A line in the middle that was changed is found by verifying the whole file, which is then as the record says again.
+    let verify = || {
+        let verified = person(&desk, &["call", "workspace_verify_audit_file", "root=notes", "--passphrase-stdin", "--json"]);
+        assert_eq!(verified["state"], "done", "{verified}");
+        verified["result"].clone()
+    };
+    assert_eq!(verify(), json!({ "root": "notes", "sound": true, "lines": 5, "missing": 0 }));
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("b.TXT", "x.TXT", 1)).unwrap();
+    let found = verify();
+    assert_eq!((&found["sound"], &found["first_bad"], &found["lines"]), (&json!(false), &json!(2), &json!(1)), "{found}");
+    let kept = std::fs::read_to_string(folder.path().join(found["set_aside"].as_str().unwrap())).unwrap();
+    assert!(kept.contains("x.TXT") && std::fs::read_to_string(&path).unwrap() == text, "{kept}");
+    assert_eq!(verify()["sound"], true);
+    let told = person(&desk, &["call", "desk_record_list", "kind=workspace.audit.mended", "--passphrase-stdin", "--json"]);
+    assert!(told.to_string().contains("\"first_bad\":2"), "{told}");
 }
 
 #[test]

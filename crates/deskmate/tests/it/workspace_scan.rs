@@ -106,3 +106,36 @@ fn a_long_look_tells_how_far_it_is_is_stopped_and_is_taken_up_again() {
     let refused = other.tool("wait_for_scan", json!({ "job": job }));
     assert_eq!(refused["isError"], true, "{refused}");
 }
+
+/// Files that take long to be searched and no space: text at their beginning, and then no blocks.
+fn slow_files(folder: &std::path::Path, count: usize) {
+    fs::create_dir(folder.join("slow")).unwrap();
+    for number in 0..count {
+        let path = folder.join(format!("slow/{number:04}.txt"));
+        fs::write(&path, "a line\n".repeat(2_000)).unwrap();
+        File::options().write(true).open(path).unwrap().set_len(60 << 20).unwrap();
+    }
+}
+
+#[test]
+fn a_search_that_takes_long_goes_on_as_a_job() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    let quick = ask(&mut client, "search_files", json!({ "text": "one" }));
+    assert_eq!((&quick["matches"][0]["path"], &quick["job"]), (&json!("notes/a.txt"), &Value::Null), "{quick}");
+    slow_files(folder.path(), 600);
+    let late = ask(&mut client, "search_files", json!({ "text": "nowhere", "timeout_seconds": 0 }));
+    assert_eq!((&late["matches"], &late["truncated"]), (&json!([]), &json!(true)), "{late}");
+    let job = late["job"].as_str().unwrap().to_owned();
+    let look = |client: &mut Client| ask(client, "wait_for_scan", json!({ "job": job, "timeout_seconds": 0 }));
+    until("it tells how far it is", || look(&mut client)["progress"]["text"].is_string().then_some(()));
+    // Less to do: what is left of the folder is soon searched, and the answer is the page that the call would have brought.
+    for entry in fs::read_dir(folder.path().join("slow")).unwrap() {
+        File::options().write(true).open(entry.unwrap().path()).unwrap().set_len(14_000).unwrap();
+    }
+    until("it ends", || (look(&mut client)["ended"] == true).then_some(()));
+    let done = look(&mut client);
+    assert_eq!((&done["state"], &done["result"]), (&json!("done"), &json!({ "matches": [], "truncated": false })), "{done}");
+    let found = ask(&mut client, "search_files", json!({ "text": "a line", "limit": 2 }));
+    assert_eq!((&found["matches"][1]["line"], &found["job"]), (&json!(2), &Value::Null), "what is quick is answered at once: {found}");
+}

@@ -180,6 +180,11 @@ pub fn end_part(cx: &mut Cx<'_, '_>, id: &str, number: i64, outcomes: &[StepOutc
     cx.emit(event.audience([plan.owner.id.as_str()]))
 }
 
+/// Whether a plan came to its end before a moment.
+pub(in crate::workspace) fn ended_before(cx: &mut Cx<'_, '_>, id: &str, moment: i64) -> Result<bool> {
+    Ok(rows::load(cx.tx, id)?.is_some_and(|plan| plan.finished_at.is_some_and(|at| at < moment)))
+}
+
 /// The steps of a part that has ended, with what came of each; none if they were erased.
 pub(in crate::workspace) fn done(cx: &mut Cx<'_, '_>, id: &str, number: i64) -> Result<Vec<(Step, StepOutcome)>> {
     let Some(part) = rows::part(cx.tx, id, number)?.filter(|part| part.body.is_some()) else { return Ok(Vec::new()) };

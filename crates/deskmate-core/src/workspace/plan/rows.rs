@@ -278,18 +278,22 @@ pub(super) fn part(tx: &mut Tx<'_>, plan: &str, number: i64) -> Result<Option<Pa
     tx.optional(PART, args![plan, number])?.map(|row| PartRow::read(&row)).transpose()
 }
 
+/// Bodies of parts that are read together: each may take a mebibyte.
+const BODIES_AT_ONCE: u32 = 4;
+
 /// What every part is by its own text: number, digest of the body and state, in their order.
 pub(super) fn digests(tx: &mut Tx<'_>, plan: &str) -> Result<Vec<(i64, [u8; 32], String)>> {
     let (mut all, mut after) = (Vec::new(), -1_i64);
     loop {
-        let rows = tx.query("select number, body, state from plan_part where plan = $1 and number > $2 order by number limit 64", args![plan, after])?;
+        let rows =
+            tx.query("select number, body, state from plan_part where plan = $1 and number > $2 order by number limit $3", args![plan, after, BODIES_AT_ONCE])?;
         for row in &rows {
             after = row.get(0)?;
             let body: Option<String> = row.get(1)?;
             let body = body.ok_or_else(|| Error::conflict("the steps of this plan were erased"))?;
             all.push((after, body_digest(&body), row.get(2)?));
         }
-        if rows.len() < 64 {
+        if rows.len() < BODIES_AT_ONCE as usize {
             return Ok(all);
         }
     }

@@ -87,6 +87,9 @@ fn draw_run(surface: &mut Surface<'_>, fonts: &mut Fonts, text: &str, run: &Run<
             continue;
         }
         for glyph in cluster.glyphs() {
+            if glyph.id == 0 {
+                fonts.lacks(text.get(range.clone()).unwrap_or_default());
+            }
             let id = GlyphId::new(glyph.id);
             glyphs.push(KrillaGlyph::new(id, glyph.advance / size, glyph.x / size, glyph.y / size, 0.0, range.clone(), None));
             reach += glyph.advance;

@@ -2,7 +2,7 @@
 
 use parley::{Alignment, AlignmentOptions, FontFamily, FontFamilyName, FontStyle, FontWeight, Layout, LineHeight, OverflowWrap, StyleProperty};
 
-use super::fonts::{Fonts, MONO, SANS, WIDEST};
+use super::fonts::{Fonts, MONO, SANS, SYSTEM, WIDEST};
 use crate::documents::blocks::{Side, Span};
 
 /// A font's share of a line's height.
@@ -76,5 +76,6 @@ pub(super) fn wrap(laid: &mut Laid, width: f32, side: Side) {
 }
 
 fn family(first: &'static str) -> FontFamily<'static> {
-    FontFamily::List(vec![FontFamilyName::named(first), FontFamilyName::named(WIDEST)].into())
+    let names = [first, WIDEST].into_iter().chain(SYSTEM);
+    FontFamily::List(names.map(FontFamilyName::named).collect::<Vec<_>>().into())
 }

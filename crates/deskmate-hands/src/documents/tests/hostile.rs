@@ -4,6 +4,11 @@ use proptest::prelude::*;
 
 use crate::documents::*;
 
+/// With the built-in fonts alone.
+fn pdf(text: &str) -> Result<Pdf, DocumentError> {
+    crate::documents::pdf(text, &[])
+}
+
 /// Neither may panic; what they cannot make, they say.
 fn both(text: &str) {
     if let Err(error) = word(text) {

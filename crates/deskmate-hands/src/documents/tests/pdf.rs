@@ -2,6 +2,11 @@
 
 use crate::documents::*;
 
+/// With the built-in fonts alone.
+fn pdf(text: &str) -> Result<Pdf, DocumentError> {
+    crate::documents::pdf(text, &[])
+}
+
 fn read(bytes: &[u8]) -> String {
     pdf_extract::extract_text_from_mem(bytes).unwrap()
 }
@@ -33,6 +38,28 @@ fn what_the_font_lacks_is_reported_and_leaves_a_mark() {
     assert_eq!(made.missing, ['京', '東', '🦀']);
     assert_eq!(words(&made.bytes), "�� und �, � � text 1 / 1");
     assert_eq!(pdf("ÄЖΩ אב مرحبا").unwrap().missing, Vec::<char>::new());
+}
+
+#[test]
+fn what_the_built_in_font_lacks_comes_from_the_system() {
+    // What Debian's fonts-droid-fallback installs; ./test sees to it.
+    let folders = ["/usr/share/fonts/truetype/droid".into()];
+    let text = "# 東京\n\n中文字体, 日本語かな, 한국어, **京** *語* `東` und 🦀 ͸\n\n| 名前 | 値 |\n|---|---|\n| &#x5C71; | 1 |\n";
+    let made = crate::documents::pdf(text, &folders).unwrap();
+    assert_eq!(made.missing, ['\u{378}', '국', '어', '한', '🦀'], "what no font has is told");
+    let shown = words(&made.bytes);
+    for part in ["東京", "中文字体", "日本語かな", "���", "京", "語", "名前", "山", "� �"] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    assert!(made.bytes.len() < 150_000, "only the signs that are used are in the file: {}", made.bytes.len());
+    assert_eq!(crate::documents::pdf(text, &folders).unwrap().bytes, made.bytes, "the same text gives the same bytes");
+    // Files that are no fonts, and folders that are not there, are passed over.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.ttf"), "no font").unwrap();
+    std::fs::write(folder.path().join("b.ttf"), std::fs::read("/usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf").unwrap().get(..5_000).unwrap())
+        .unwrap();
+    let made = crate::documents::pdf("東", &[folder.path().to_owned(), "/nowhere".into()]).unwrap();
+    assert_eq!(made.missing, ['東']);
 }
 
 #[test]

@@ -4,21 +4,26 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
-use super::kit::{AT, Kit, open};
+use super::kit::{AT, Kit, open, organize};
 use crate::files::{
-    Access, Code, Done, Fault, Found, How, Identity, Kind, ListSpec, Listing, OrganizeSpec, Part, READ_MAX, Root, RootSpec, ScanSpec, SearchSpec, Step, Watch,
-    apply, digest_of, list, list_trash, organize, read, scan, search_content, undo,
+    Access, Code, Done, Entries, Fault, How, Identity, Kind, ListSpec, Listing, OrganizeSpec, Part, READ_MAX, Root, RootSpec, ScanSpec, SearchSpec, Step,
+    Watch, apply, digest_of, list, list_trash, read, scan, search_content, undo,
 };
 
-fn all(root: &Root) -> Vec<Found> {
-    let mut found = Vec::new();
+fn all(root: &Root) -> Entries {
+    let mut found = Entries::default();
     scan(root, &ScanSpec::default(), &Watch::default(), &mut |entry| {
-        found.push(Found { path: entry.path.to_owned(), identity: entry.identity });
+        found.push(entry.path, &entry.identity);
         std::ops::ControlFlow::Continue(())
     })
     .unwrap();
-    found.sort_by(|a, b| a.path.cmp(&b.path));
     found
+}
+
+fn paths_of(root: &Root) -> Vec<String> {
+    let mut found = all(root);
+    found.sort_within("");
+    found.iter().map(|(path, _)| path.to_owned()).collect()
 }
 
 fn paths(listing: &Listing) -> Vec<&str> {
@@ -196,7 +201,7 @@ fn s14_searching_keeps_to_the_root_and_to_what_it_shows() {
         assert_eq!(code(kit.root.stat(path).map(|found| assert_eq!(found.kind, Kind::Link, "{path}")).and(whole(&kit.root, path))), Code::NotFound);
         assert!(list(&kit.root, &ListSpec { path: path.into(), ..ListSpec::default() }, &Watch::default()).is_err_and(|fault| fault.code == Code::NotFound));
     }
-    assert_eq!(all(&kit.root).into_iter().map(|found| found.path).collect::<Vec<_>>(), ["a", "door", "env", "open"]);
+    assert_eq!(paths_of(&kit.root), ["a", "door", "env", "open"]);
 }
 
 #[test]
@@ -502,7 +507,7 @@ fn what_is_the_desks_own_is_not_there() {
     }
     assert_eq!(code(list(&root, &ListSpec { path: "me/.desk".into(), ..whole }, &Watch::default())), Code::NotFound);
     assert_eq!(code(root.stat("me/other/store")), Code::NotFound);
-    let scanned: Vec<String> = all(&root).into_iter().map(|found| found.path).collect();
+    let scanned: Vec<String> = paths_of(&root);
     assert!(scanned.len() == 6 && !scanned.iter().any(|path| path.contains(".desk") || path.contains("key")), "{scanned:?}");
     let hits = search_content(&root, "SECRET", &SearchSpec { hidden: true, ignored: true, ..SearchSpec::default() }, &Watch::default()).unwrap().hits;
     assert_eq!(hits.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), ["me/note"]);

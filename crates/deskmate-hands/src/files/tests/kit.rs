@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::files::{Access, Root, RootSpec};
+use crate::files::{Access, Entries, LeftOut, Move, OrganizeSpec, Organizer, Root, RootSpec};
 
 pub(super) const AT: i64 = 1_700_000_000_000_000;
 
@@ -97,4 +97,16 @@ pub(super) fn picture(base: &Path) -> Vec<String> {
     walk(base, base, &mut lines);
     lines.sort();
     lines
+}
+
+/// All moves of a plan at once, and what stays.
+pub(super) struct Plan {
+    pub(super) moves: Vec<Move>,
+    pub(super) left_out: LeftOut,
+}
+
+pub(super) fn organize(entries: Entries, spec: &OrganizeSpec) -> Result<Plan, String> {
+    let organizer = Organizer::new(entries, spec)?;
+    let mut moves = organizer.moves();
+    Ok(Plan { moves: moves.by_ref().collect(), left_out: moves.left_out() })
 }

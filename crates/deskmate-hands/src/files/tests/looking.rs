@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
-use super::kit::Kit;
+use super::kit::{Kit, organize};
 use crate::files::sys;
 use crate::files::{
-    Code, DuplicatesSpec, Entry, Found, How, Identity, IndexSpec, Kind, ListSpec, Node, OrganizeSpec, Progress, Rule, ScanSpec, SearchSpec, SizesSpec, Watch,
-    digest_of, duplicates, index, list, organize, scan, search_content, search_names, sizes, tree,
+    Code, DuplicatesSpec, Entries, Entry, How, Identity, IndexSpec, Kind, ListSpec, Node, OrganizeSpec, Progress, Rule, ScanSpec, SearchSpec, SizesSpec, Watch,
+    digest_of, duplicates, index, list, scan, search_content, search_names, sizes, tree,
 };
 
 #[test]
@@ -211,14 +211,17 @@ fn a_file_system_without_the_call_replaces_nothing_either() {
     assert!(!kit.is_there("f") && !kit.is_there("d") && fs::read_link(kit.at("m")).is_ok());
 }
 
-fn found(path: &str, size: u64, mtime_ns: i64) -> Found {
-    let identity = Identity { dev: 1, ino: 1, kind: Kind::File, mode: 0o644, size, mtime_ns, born_ns: None, sha256: None };
-    Found { path: path.to_owned(), identity }
+fn entries(files: impl IntoIterator<Item = (String, u64, i64)>) -> Entries {
+    let mut entries = Entries::default();
+    for (path, size, mtime_ns) in files {
+        entries.push(&path, &Identity { dev: 1, ino: 1, kind: Kind::File, mode: 0o644, size, mtime_ns, born_ns: None, sha256: None });
+    }
+    entries
 }
 
 #[test]
 fn organising_by_date_size_and_rules() {
-    let files = || vec![found("x/a.jpg", 5, 1_700_000_000_000_000_000), found("x/b.pdf", 2_000_000, -1), found("x/c.txt", 20_000, 0)];
+    let files = || entries([("x/a.jpg".into(), 5, 1_700_000_000_000_000_000), ("x/b.pdf".into(), 2_000_000, -1), ("x/c.txt".into(), 20_000, 0)]);
     let plan = |how| {
         let plan = organize(files(), &OrganizeSpec { path: "x".into(), how, deep: true, keep_folders: false }).unwrap();
         plan.moves.into_iter().map(|planned| planned.to).collect::<Vec<_>>()
@@ -234,8 +237,8 @@ fn organising_by_date_size_and_rules() {
 
 #[test]
 fn a_hundred_thousand_moves_are_planned_without_two_to_one_place() {
-    let entries = (0..100_000).map(|number| found(&format!("d{}/name-{}.txt", number % 1_000, number % 300), 1, 0));
-    let plan = organize(entries, &OrganizeSpec { path: String::new(), how: How::Extension, deep: true, keep_folders: false }).unwrap();
+    let files = entries((0..100_000).map(|number| (format!("d{}/name-{}.txt", number % 1_000, number % 300), 1, 0)));
+    let plan = organize(files, &OrganizeSpec { path: String::new(), how: How::Extension, deep: true, keep_folders: false }).unwrap();
     let targets: std::collections::HashSet<_> = plan.moves.iter().map(|planned| planned.to.as_str()).collect();
     assert_eq!((plan.moves.len(), targets.len()), (100_000, 100_000));
 }

@@ -73,6 +73,10 @@ impl Visit {
         for _ in 0..ASKED_MAX {
             input.insert("limit".to_owned(), Value::from((wanted - rows.len()).min(PAGE_MAX as usize)));
             let mut page: Map<String, Value> = self.ask(operation, Value::Object(input.clone())).await?;
+            if let Some(job) = page.get("job").and_then(Value::as_str) {
+                let late = Error::new(Code::Unavailable, format!("this takes long: job {job} still looks"));
+                return Err(late.hint("look again in a while, at less, or at less of it").into());
+            }
             let found = serde_json::from_value(page.remove(list).unwrap_or_default());
             rows.extend::<Vec<T>>(found.map_err(|error| Error::new(Code::Internal, format!("a page does not understand {operation}: {error}")))?);
             match page.remove("next_cursor") {

@@ -7,8 +7,9 @@ mod tree;
 
 use axum::Router;
 use axum::extract::Query;
-use axum::response::Response;
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
+use deskmate_core::Error;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::json;
@@ -56,12 +57,23 @@ struct Where {
     file: String,
     after: String,
     hidden: String,
+    /// The job that looks, where looking takes long.
+    job: String,
 }
 
 #[derive(Deserialize)]
 struct Files {
     items: Vec<Entry>,
     next_cursor: Option<String>,
+    job: Option<String>,
+}
+
+/// A look that a job took over.
+#[derive(Deserialize)]
+struct Looked {
+    ended: bool,
+    result: Option<Files>,
+    error: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -77,7 +89,15 @@ async fn serve(visit: Visit, Query(query): Query<Where>) -> Result<Response, Fau
     let Roots { roots } = visit.ask("workspace_list_roots", json!({})).await?;
     let shown = match (query.at.as_str(), query.file.as_str()) {
         ("", "") => list(&roots),
-        (_, "") => folder(&visit, &roots, &query).await,
+        (_, "") => {
+            let found = files(&visit, &query).await;
+            // From here on the page waits for that job, and begins no other one each time it is read again.
+            if let Ok(Some(Files { job: Some(job), .. })) = &found {
+                let at = [("at", query.at.as_str()), ("after", &query.after), ("hidden", &query.hidden), ("job", job)];
+                return Ok(Redirect::to(&ui::address("/workspace", &at)).into_response());
+            }
+            folder(&roots, &query, found)
+        }
         (_, path) => file(&visit, path).await,
     };
     let body = html! {
@@ -143,11 +163,24 @@ fn open_form(is_first: bool) -> Markup {
     }
 }
 
-/// What is in a folder, and what can be planned there.
-async fn folder(visit: &Visit, roots: &[Root], query: &Where) -> Markup {
+/// What is in a folder; `None` while a job still looks.
+async fn files(visit: &Visit, query: &Where) -> Result<Option<Files>, Fault> {
+    if !query.job.is_empty() {
+        let looked: Looked = visit.ask("workspace_wait_for_scan", json!({ "job": query.job, "timeout_seconds": 0 })).await?;
+        return match looked {
+            Looked { ended: false, .. } => Ok(None),
+            Looked { result: Some(files), .. } => Ok(Some(files)),
+            Looked { error, .. } => Err(Error::conflict(error.unwrap_or_else(|| "the look was stopped".to_owned())).into()),
+        };
+    }
     let cursor = (!query.after.is_empty()).then_some(&query.after);
-    let input = json!({ "root": query.at, "recursive": false, "limit": 500, "hidden": query.hidden == "yes", "ignored": true, "cursor": cursor });
-    let found: Result<Files, Fault> = visit.ask("workspace_list_files", input).await;
+    let hidden = query.hidden == "yes";
+    let input = json!({ "root": query.at, "recursive": false, "limit": 500, "hidden": hidden, "ignored": true, "cursor": cursor, "timeout_seconds": 1 });
+    visit.ask("workspace_list_files", input).await.map(Some)
+}
+
+/// What is in a folder, and what can be planned there.
+fn folder(roots: &[Root], query: &Where, found: Result<Option<Files>, Fault>) -> Markup {
     let writes = roots.iter().any(|root| root.access == "write" && query.at.split('/').next() == Some(root.name.as_str()));
     html! {
         (trail(&query.at))
@@ -155,8 +188,9 @@ async fn folder(visit: &Visit, roots: &[Root], query: &Where) -> Markup {
         section.card aria-label="Files" {
             @match found {
                 Err(fault) => { (empty("This folder cannot be shown", html! { p { (said(fault.message())) } })) }
-                Ok(files) if files.items.is_empty() => { (empty("Nothing is here", html! { p { "Names that begin with a dot are shown on request." } })) }
-                Ok(files) => {
+                Ok(None) => { div id="looking" data-again { (empty("This folder is being looked at", html! { p { "It holds a lot. What is found is shown here when the job above is done." } })) } }
+                Ok(Some(files)) if files.items.is_empty() => { (empty("Nothing is here", html! { p { "Names that begin with a dot are shown on request." } })) }
+                Ok(Some(files)) => {
                     table.files {
                         thead { tr { th { "Name" } th.number { "Size" } th { "Changed" } @if writes { th { span.unseen { "What can be done" } } } } }
                         tbody { @for entry in &files.items { (line(entry, writes)) } }

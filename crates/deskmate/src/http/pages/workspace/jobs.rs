@@ -54,6 +54,7 @@ fn what(kind: &str) -> &'static str {
         "workspace.plan" => "Making a plan",
         "workspace.execute" => "Doing a plan",
         "workspace.scan" => "Looking at a whole tree",
+        "workspace.audit" => "Verifying audit files",
         "workspace.trash" => "Emptying the trash of what is old",
         _ => "Work on files",
     }
