@@ -268,7 +268,7 @@ impl App {
     /// A call of a mounted tool that was let pass, with what came of it.
     async fn hand_on(&self, call: &Call, first: Answer) -> Answer {
         match first.outcome {
-            Outcome::Done(said) if !first.again && said.get("state") == Some(&Value::from("passed")) => {
+            Outcome::Done(said) if !first.again && said.get("state") == Some(&Value::from("passed")) && !deskmate_core::gateway::is_under_way(&said) => {
                 let arguments = call.input.get("arguments").cloned().unwrap_or_default();
                 let done = self.gateway.go(self, &first.actor.id, said, &arguments).await;
                 Answer { outcome: Outcome::Done(done), ..first }
@@ -301,6 +301,7 @@ impl App {
         if let (GATEWAY_CALL, Outcome::Done(said)) = (call.operation.as_str(), &first.outcome)
             && said.get("state") != Some(&Value::from("held"))
             && !(first.again && said.get("state") == Some(&Value::from("passed")))
+            && !deskmate_core::gateway::is_under_way(said)
         {
             return Ok(first);
         }

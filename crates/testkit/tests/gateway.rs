@@ -157,6 +157,9 @@ both! {
         let handed = begin(desk, &id).unwrap();
         assert_eq!((handed.arguments, handed.tool.as_str(), handed.agent.as_str()), (arguments.clone(), "send_email", "code"));
         assert!(begin(desk, &id).is_none(), "it is handed on once");
+        let meanwhile = call(desk, &agent, "send_email", arguments.clone());
+        assert_eq!((&meanwhile["call_id"], &meanwhile["state"]), (&held["call_id"], &json!("passed")), "who repeats it while it is done means the same");
+        assert!(gateway::is_under_way(&meanwhile), "and nobody hands it on again");
         end(desk, &id, Outcome::Done, Some(r#"{"content":[{"type":"text","text":"sent"}]}"#));
         let fetched = desk.call(&agent, "gateway_result", json!({ "call_id": id })).unwrap();
         assert_eq!((&fetched["state"], &fetched["result"]["content"][0]["text"]), (&json!("done"), &json!("sent")));

@@ -83,9 +83,16 @@ pub struct CallOut {
     pub verified: bool,
 }
 
-/// Answers that changed nothing: the same call again while it waits, and limits.
+/// Answers that changed nothing: the same call again while it waits or is under way, and limits.
 pub(super) fn is_untold(answer: &Value) -> bool {
-    answer.get("call_id") == Some(&Value::from("")) || answer.get("state") == Some(&Value::from("held"))
+    answer.get("call_id") == Some(&Value::from("")) || answer.get("state") == Some(&Value::from("held")) || is_under_way(answer)
+}
+
+/// Whether an answer is about a held call that was approved and is being done. It is handed on by its job alone: whoever makes the
+/// same call meanwhile waits for what comes of it.
+#[must_use]
+pub fn is_under_way(answer: &Value) -> bool {
+    answer.get("state") == Some(&Value::from("passed")) && answer.get("request_id").is_some()
 }
 
 /// What a caller says about its call, besides its arguments.

@@ -25,7 +25,7 @@ mod tool;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub use call::{CallOut, deliver, forwarded, is_served, may_pass_on};
+pub use call::{CallOut, deliver, forwarded, is_served, is_under_way, may_pass_on};
 pub use done::{Ended, Handed, abandon, begin, end, mount_of, prune, served, unseen};
 pub(crate) use done::{approved, job_ended, not_approved};
 pub(crate) use erase::erase;

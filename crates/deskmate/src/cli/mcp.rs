@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global, args: McpArgs) -> Result<(), Failure> {
         let micros = config::parse_duration(&text).and_then(|micros| u64::try_from(micros).ok());
         micros.map(Duration::from_micros).ok_or_else(|| Failure::Other(format!("--idle-exit: {text:?} is not a time: write for example 300ms or 5m")))
     });
-    shim::run(ShimArgs {
+    let served = shim::run(ShimArgs {
         home: config::home(global.home.clone())?,
         toolsets: args.toolset,
         agent: args.agent,
@@ -37,5 +37,5 @@ pub(super) fn run(global: &Global, args: McpArgs) -> Result<(), Failure> {
         idle_exit: idle_exit.transpose()?,
         token_file: global.token_file.clone(),
     });
-    Ok(())
+    if served { Ok(()) } else { Err(Failure::Told) }
 }

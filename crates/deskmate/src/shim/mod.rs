@@ -12,6 +12,7 @@ mod session;
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -24,6 +25,8 @@ use session::Session;
 
 /// How long the last answers may take once the client has closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
+/// How long a first connection that is being made may take once the client has closed stdin: how that ends is told.
+const FIRST_WORD: Duration = Duration::from_secs(10);
 /// Connections follow each other no faster than this, whatever is wrong with them.
 const BREATHER: Duration = Duration::from_millis(200);
 /// How long a server that went away may take to return before a request starts another one.
@@ -69,11 +72,16 @@ struct Shim {
     session: Mutex<Session>,
     answered: Condvar,
     idle: Option<Idle>,
-    over: Sender<()>,
+    /// Whether the client was told anything.
+    said: AtomicBool,
+    /// Whether there was a connection at all.
+    was_up: AtomicBool,
+    over: Sender<bool>,
 }
 
-/// Runs until stdin closes, or until nothing was asked for as long as it was told.
-pub(crate) fn run(args: ShimArgs) {
+/// Runs until stdin closes, or until nothing was asked for as long as it was told. Answers whether it could serve: a client that
+/// left without asking anything heard of no refusal, and whoever started it by hand has to.
+pub(crate) fn run(args: ShimArgs) -> bool {
     let idle = args.idle_exit.or_else(idle::from_environment).map(Idle::new);
     let (over, is_over) = channel();
     let shim = Arc::new(Shim {
@@ -83,6 +91,8 @@ pub(crate) fn run(args: ShimArgs) {
         session: Mutex::default(),
         answered: Condvar::new(),
         idle,
+        said: AtomicBool::new(false),
+        was_up: AtomicBool::new(false),
         over,
     });
     for work in [Shim::follow_client as fn(&Shim), Shim::follow_server, Shim::follow_idle] {
@@ -90,7 +100,7 @@ pub(crate) fn run(args: ShimArgs) {
         thread::spawn(move || work(&shim));
     }
     // The first that is done ends all: the process goes, and with it the other threads.
-    let _ = is_over.recv();
+    is_over.recv().unwrap_or(true)
 }
 
 impl Shim {
@@ -108,13 +118,23 @@ impl Shim {
             }
         }
         self.wait_for_last_answers();
-        let _ = self.over.send(());
+        let _ = self.over.send(self.could_serve());
+    }
+
+    /// Whether the client could be served, or knows why not.
+    fn could_serve(&self) -> bool {
+        if self.was_up.load(Ordering::Acquire) || self.said.load(Ordering::Acquire) {
+            return true;
+        }
+        let waited = self.changed.wait_timeout_while(self.lock_link(), FIRST_WORD, |link| matches!(link, Link::Connecting | Link::Wanted));
+        let (link, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !matches!(*link, Link::Down(_))
     }
 
     fn follow_idle(&self) {
         if let Some(idle) = &self.idle {
             idle.wait_until_over();
-            let _ = self.over.send(());
+            let _ = self.over.send(true);
         }
     }
 
@@ -187,6 +207,7 @@ impl Shim {
     fn serve(&self, connected: Connected) {
         let replay = self.with_session(Session::replay);
         if replay.iter().all(|line| write_line(&connected.write, line).is_ok()) {
+            self.was_up.store(true, Ordering::Release);
             self.set_link(Link::Up(connected.write));
             self.take_lines(connected.read);
         }
@@ -241,9 +262,10 @@ impl Shim {
 
     /// Gives a line to the client. When the client no longer listens there is nothing left to do.
     fn say(&self, line: &[u8]) {
+        self.said.store(true, Ordering::Release);
         let mut stdout = io::stdout().lock();
         if stdout.write_all(line).and_then(|()| stdout.flush()).is_err() {
-            let _ = self.over.send(());
+            let _ = self.over.send(true);
         }
     }
 

@@ -125,6 +125,20 @@ fn a_server_that_comes_back_during_a_held_call_does_it_once_if_it_is_the_same() 
 }
 
 #[test]
+fn the_same_call_while_an_approved_one_is_under_way_gets_what_comes_of_it() {
+    let (desk, folder, token) = desk();
+    let held = hold(&desk, &token, "work", json!({ "seconds": 2 }));
+    approve(&desk, &held);
+    until("it is under way", || (!done(&folder).is_empty()).then_some(()));
+    let mut agent = agent(&desk, &token);
+    let answer = agent.tool("work", json!({ "seconds": 2 }));
+    assert_eq!(first(&answer), "at last", "{answer}");
+    assert_eq!(done(&folder).len(), 1, "it is not handed on twice");
+    assert_eq!(ended(&desk, &held), "done");
+    sound(&desk);
+}
+
+#[test]
 fn a_desk_that_is_killed_while_a_call_is_held_does_it_after_the_approval() {
     let (desk, folder, token) = desk();
     let held = hold(&desk, &token, "write", json!({ "text": "one" }));

@@ -1,5 +1,6 @@
 //! How the stdio shim lives: when it leaves, and what it survives.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -191,6 +192,14 @@ fn toolsets_that_are_planned_get_a_note_and_unknown_ones_a_refusal() {
     let mut wrong = Client::start(&desk, &["--toolset", "brigde", "--agent", "code"]);
     let error = wrong.fail("initialize", json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } }));
     assert!(error.get("message").and_then(Value::as_str).is_some_and(|message| message.contains("brigde") && message.contains("known: bridge")), "{error}");
+    // Whoever starts it by hand asks nothing, and is told all the same.
+    for closed in [Stdio::null(), Stdio::piped()] {
+        let output = desk.command(&["mcp", "--toolset", "brigde", "--agent", "code"]).stdin(closed).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{said}");
+        assert!(said.contains("brigde") && said.contains("known: bridge"), "{said}");
+    }
+    assert_eq!(desk.command(&["mcp", "--toolset", "bridge", "--agent", "code"]).stdin(Stdio::null()).status().expect("it runs").code(), Some(0));
 }
 
 #[test]
