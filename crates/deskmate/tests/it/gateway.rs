@@ -115,7 +115,7 @@ pub(crate) fn restart(desk: &Desk, name: &str) {
     person(desk, &["gateway", "enable", name, "--passphrase-stdin", "--json"]);
 }
 
-fn path(folder: &tempfile::TempDir, name: &str) -> String {
+pub(crate) fn path(folder: &tempfile::TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk, modern, until};
-use crate::gateway::{agent, calls, client, desk, done, first, mount};
+use crate::gateway::{agent, calls, client, desk, done, first, mount, path};
 use crate::workspace::person;
 
 const UPDATED: &str = "notifications/resources/updated";
@@ -140,4 +140,43 @@ fn a_call_that_its_caller_takes_back_is_taken_back_at_the_server() {
     until("its server hears of it", || done(&folder).iter().any(|line| line["tool"] == "cancelled").then_some(()));
     until("nobody knows what came of it", || (calls(&desk)[0]["state"] == "ambiguous").then_some(()));
     assert!(first(&agent.tool("read", json!({}))).starts_with("read"), "the connection goes on");
+}
+
+#[test]
+fn servers_of_a_client_are_brought_in_with_their_secrets() {
+    const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let (desk, folder, token) = desk();
+    let child = json!([path(&folder, "child.py"), path(&folder, "more")]);
+    let file = folder.path().join(".mcp.json");
+    let servers = json!({ "mcpServers": {
+        "desk": { "type": "stdio", "command": env!("CARGO_BIN_EXE_deskmate"), "args": ["mcp", "--agent", "code"] },
+        "More Notes": { "command": "python3", "args": child, "env": { "KEY": KEY } },
+        "leaky": { "command": "python3", "args": [format!("--key={KEY}")] },
+    } });
+    std::fs::write(&file, servers.to_string()).unwrap();
+    let import = |more: &[&str]| person(&desk, &[&["gateway", "import", file.to_str().unwrap(), "--passphrase-stdin", "--json"], more].concat());
+    let refused = desk.run(&["gateway", "import", file.to_str().unwrap(), "--dry-run"]);
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("leaky: an argument is a secret"));
+    let named = ["--only", "desk", "--only", "More Notes"];
+    let planned = import(&[&named[..], &["--dry-run"]].concat());
+    assert_eq!((&planned["would_add"][0]["mount"]["name"], &planned["left_out"]), (&json!("more-notes"), &json!(["desk is a desk itself"])), "{planned}");
+    let mounts = || person(&desk, &["gateway", "list", "--passphrase-stdin", "--json"])["mounts"].as_array().unwrap().len();
+    assert_eq!(mounts(), 1, "a dry run does nothing");
+    let added = import(&named);
+    assert!(added["added"][0]["tools"] == 11 && !added.to_string().contains(KEY) && !planned.to_string().contains(KEY), "{added}");
+    assert_eq!(mounts(), 2);
+    let mut agent = client(&desk, &token, "more-notes", "2025-11-25");
+    let listed = agent.call("tools/list", json!({})).to_string();
+    assert!(listed.contains("\"read\"") && !listed.contains(KEY), "{listed}");
+    // The same as a service descriptor, with the secret from the environment.
+    let service = folder.path().join("vault.service.json");
+    let text = json!({ "schemaVersion": 1, "name": "vault", "kind": "bridge", "stdio": ["python3", path(&folder, "child.py"), path(&folder, "vault")], "secrets": ["KEY"] });
+    std::fs::write(&service, text.to_string()).unwrap();
+    let mut command = desk.command(&["gateway", "import", service.to_str().unwrap(), "--passphrase-stdin", "--json"]);
+    let mut running = command.env("KEY", KEY).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut running.stdin.take().unwrap(), b"correct horse\n").unwrap();
+    let output = running.wait_with_output().unwrap();
+    assert!(output.status.success() && !String::from_utf8_lossy(&output.stdout).contains(KEY));
+    let secrets = person(&desk, &["secret", "list", "--passphrase-stdin", "--json"]).to_string();
+    assert!(secrets.contains("vault-server-key") && secrets.contains("more-notes-key"), "{secrets}");
 }
