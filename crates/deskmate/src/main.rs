@@ -20,6 +20,7 @@ mod import;
 mod keep;
 mod live;
 mod mcp;
+mod places;
 mod reference;
 mod refusals;
 mod runs;
@@ -29,7 +30,6 @@ mod shim;
 #[cfg(test)]
 mod snapshot;
 mod socket;
-mod streams;
 mod telemetry;
 mod templates;
 mod until_sent;

@@ -25,7 +25,7 @@ use super::tasks;
 use super::tools::Tools;
 use crate::app::App;
 use crate::front::Sink;
-use crate::streams::Place;
+use crate::places::Place;
 use crate::telemetry;
 
 /// How long a client may keep a list. Lists change only with the version of the server.

@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::resources::Found;
 use crate::app::App;
 use crate::front::Sink;
-use crate::streams::Place;
+use crate::places::Place;
 use crate::upstream::Change;
 
 /// Changes that come this close together are told once.
