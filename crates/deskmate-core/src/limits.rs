@@ -234,6 +234,11 @@ pub const LOCAL_CONNECTIONS_MAX: usize = 256;
 pub const STREAMS_MAX: usize = 32;
 /// The same for all who only say who they are, together, because a name costs nothing.
 pub const UNVERIFIED_STREAMS_MAX: usize = 256;
+/// Calls of one credential that wait at once until something happens: more than an agent asks for at a time, and far fewer than
+/// there are connections.
+pub const WAITS_MAX: usize = 128;
+/// The same for all who only say who they are, together.
+pub const UNVERIFIED_WAITS_MAX: usize = 512;
 
 /// Agents that the desk runs.
 pub const AGENTS_MAX: i64 = 20_000;

@@ -22,9 +22,9 @@ use crate::config::Node;
 use crate::gateway::Gateway;
 use crate::hands;
 use crate::live::Live;
+use crate::places::Places;
 use crate::refusals::Refusals;
 use crate::runs::Runs;
-use crate::streams::Streams;
 use crate::telemetry::Telemetry;
 use crate::world::Machine;
 
@@ -43,7 +43,8 @@ pub(crate) struct App {
     pub(crate) desk: Desk,
     pub(crate) live: Live,
     pub(crate) activity: Activity,
-    pub(crate) streams: Streams,
+    pub(crate) streams: Places,
+    waits: Places,
     pub(crate) telemetry: Telemetry,
     staged: Arc<Notify>,
     key: Arc<SigningKey>,
@@ -119,7 +120,8 @@ impl App {
             desk,
             live,
             activity: Activity::new(),
-            streams: Streams::default(),
+            streams: Places::of_streams(),
+            waits: Places::of_waits(),
             telemetry: Telemetry::default(),
             staged,
             key,
@@ -321,6 +323,12 @@ impl App {
         let asked =
             ["timeout_seconds", "timeoutSeconds"].iter().find_map(|field| call.input.get(*field)).and_then(Value::as_u64).map_or(WAIT_MAX, Duration::from_secs);
         let deadline = Instant::now() + asked.min(WAIT_MAX);
+        // Who waits in too many places already is not held. A call that has begun something is told how that stands; one that only
+        // waits is refused.
+        let place = match self.waits.take(Some(&first.actor)) {
+            Err(error) if !asked.is_zero() && waits => return Err(error),
+            place => place.ok(),
+        };
         let mut topics = vec![self.live.topic(&first.actor.id)];
         let said = match &first.outcome {
             Outcome::Done(said) if followed => said,
@@ -347,7 +355,7 @@ impl App {
             if matches!(answer.outcome, Outcome::Done(_)) {
                 return if again { self.desk.call(call.clone()).await } else { Ok(answer) };
             }
-            if timeout_at(deadline, futures_util::future::select_all(woken)).await.is_err() {
+            if place.is_none() || timeout_at(deadline, futures_util::future::select_all(woken)).await.is_err() {
                 return Ok(answer);
             }
         }

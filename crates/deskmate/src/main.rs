@@ -21,6 +21,7 @@ mod import;
 mod keep;
 mod live;
 mod mcp;
+mod places;
 mod reference;
 mod refusals;
 mod runs;
@@ -30,7 +31,6 @@ mod shim;
 #[cfg(test)]
 mod snapshot;
 mod socket;
-mod streams;
 mod telemetry;
 mod templates;
 mod until_sent;

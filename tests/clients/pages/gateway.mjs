@@ -119,6 +119,7 @@ async function calling({ desk, page }, token) {
   await call("read", "one");
   await shown("notes: read").getByText("it was done").waitFor();
   check((await shown("notes: read").innerText()).includes("because trust is 0.3, which rule reads"), "a call comes up by itself, with why it got its answer");
+  check(/\d+\.\d ms/.test(await shown("notes: read").innerText()), "and with how long its server took");
   await call("read", "key");
   await shown("keys are not for agents").waitFor();
   const held = await call("write", "a <i>note</i>");
@@ -156,6 +157,26 @@ async function calling({ desk, page }, token) {
   check((await page.locator(".story li").count()) >= 2, "a call has its case");
 }
 
+// How servers stand: what was asked of them, how fast they answer, and which names could be taken for others.
+async function standing({ desk, page }, script) {
+  await page.goto(`${desk.url}/gateway`);
+  const figures = await row(page, "notes").innerText();
+  check(/asked [1-9]\d* times since the desk started, 0 errors · answers in \d+\.\d ms/.test(figures), "a server shows how often it was asked, its errors and how fast it answers", figures);
+  await page.getByText("Put a server behind the desk").click();
+  const form = page.locator("#add-mount form", { hasText: "A program" });
+  await form.getByLabel("Name", { exact: true }).fill("note5");
+  await form.getByLabel("Program", { exact: true }).fill(process.execPath);
+  await form.getByLabel("What it is given, a word a line").fill(`${script}\n${desk.root}/other`);
+  await form.getByRole("button").click();
+  await row(page, "note5").getByText("3 tools").waitFor();
+  await row(page, "note5").getByRole("link", { name: /note5/ }).click();
+  await tool(page, "read").getByText("looks like another").waitFor();
+  check((await tool(page, "read").innerText()).includes("notes"), "a tool that could be taken for another server's is flagged");
+  await page.goto(`${desk.url}/gateway/servers/notes`);
+  await page.getByRole("heading", { name: /Connection of code/ }).waitFor();
+  check((await page.getByRole("region", { name: "Connection of code" }).innerText()).includes("ready"), "each agent's connection shows how it stands");
+}
+
 async function leaving({ desk, page }, token) {
   await page.goto(`${desk.url}/gateway`);
   await row(page, "notes").getByRole("button", { name: "Switch off" }).click();
@@ -164,7 +185,7 @@ async function leaving({ desk, page }, token) {
   check(String(refused).includes("switched off"), "a server that is switched off is not there for agents", refused);
   await row(page, "notes").getByRole("button", { name: "Switch on" }).click();
   await row(page, "notes").getByText("switched off").waitFor({ state: "detached" });
-  for (const name of ["away", "notes"]) {
+  for (const name of ["away", "note5", "notes"]) {
     await row(page, name).getByRole("button", { name: "Remove" }).click();
     await page.locator("#confirm[open]").getByRole("button", { name: "Yes" }).click();
     await row(page, name).waitFor({ state: "detached" });
@@ -180,5 +201,6 @@ export default async function run(given) {
   const token = await judging(given);
   await drifting(given, token);
   await calling(given, token);
+  await standing(given, script);
   await leaving(given, token);
 }

@@ -43,7 +43,7 @@ pub(super) struct ConnectArgs {
     /// Speak HTTP instead of starting a program: with this address, or with this desk's own
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
     url: Option<String>,
-    /// Claude Code only: let the desk decide about the agent's own tools too, by hooks that block when it cannot be asked
+    /// Let the desk decide about the client's own tools too, by hooks: Claude Code, Codex, Cursor and Gemini CLI have them
     #[arg(long)]
     hooks: bool,
 }
@@ -131,6 +131,9 @@ pub(super) fn connect(global: &Global, args: &ConnectArgs) -> Result<(), Failure
     if host == Host::ClaudeCode {
         notes.extend(overridden(&places, &wanted));
     }
+    if args.hooks && matches!(host, Host::Codex | Host::Gemini) {
+        notes.push(format!("{} goes on when the hook itself cannot be started: it has no setting that blocks then.", host.title()));
+    }
     notes.push("`deskmate doctor` tries it.".to_owned());
     let (done, not_done) = if scope == Scope::Plugin { ("ready to be connected", "ready to be connected already") } else { ("connected", "already connected") };
     Told { host, places: &places, place: &args.place, done, not_done, edits, applied, notes }.tell(global)
@@ -190,8 +193,8 @@ fn refuse_what_the_client_cannot(args: &ConnectArgs) -> Result<(), Error> {
     if args.url.is_some() && args.client == Host::ClaudeDesktop {
         return Err(Error::invalid("url", "Claude Desktop takes no addresses in its file, only programs to start").hint("leave --url out"));
     }
-    if args.hooks && args.client != Host::ClaudeCode {
-        return Err(Error::invalid("hooks", format!("{} is connected without hooks: only Claude Code has them here", args.client.title())));
+    if args.hooks && args.client.hooks().is_none() {
+        return Err(Error::invalid("hooks", format!("{} has no hooks that a program can answer", args.client.title())).hint("leave --hooks out"));
     }
     Ok(())
 }
@@ -383,6 +386,9 @@ fn hooks(args: &ConnectArgs, way: &Way, token: &Token, agent: Option<&str>) -> R
         Token::Written(_) => return Err(Error::invalid("hooks", "hooks need the token in a file of its own").hint("give --token-file FILE").into()),
         Token::File(file) => words.extend(["--token-file".to_owned(), file.display().to_string()]),
         Token::Asked | Token::None => {}
+    }
+    if args.client != Host::ClaudeCode {
+        words.extend(["--client".to_owned(), args.client.word().to_owned()]);
     }
     words.extend(agent.iter().flat_map(|agent| ["--agent".to_owned(), (*agent).to_owned()]));
     // The desk's own calls are decided there and not twice; nobody else's server passes for it.

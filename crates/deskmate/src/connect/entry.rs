@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::hosts::Host;
+use super::known;
 
 /// The variable that holds an agent's token.
 pub(crate) const TOKEN_VARIABLE: &str = "DESKMATE_TOKEN";
@@ -148,7 +149,7 @@ pub(crate) enum Written {
 
 impl Written {
     /// Reads an entry of any client.
-    pub(super) fn read(entry: &Value) -> Option<Self> {
+    pub(crate) fn read(entry: &Value) -> Option<Self> {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
         let texts = |key: &str| entry.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
         let pairs = |key: &str| {
@@ -166,7 +167,10 @@ impl Written {
     /// Whether it leads to a desk.
     pub(crate) fn is_ours(&self) -> bool {
         match self {
-            Self::Stdio { command, args, .. } => is_our_program(command) && args.first().is_some_and(|first| first == "mcp"),
+            Self::Stdio { command, args, env, passed } => {
+                let takes_our_token = env.contains_key(TOKEN_VARIABLE) || passed.iter().any(|name| name == TOKEN_VARIABLE);
+                known::is_ours("mcp", command, args, takes_our_token)
+            }
             Self::Http { url, headers, bearer } => {
                 let Ok(url) = Url::parse(url) else { return false };
                 let said = headers.iter().any(|(name, value)| name.eq_ignore_ascii_case(AGENT_HEADER) || names_our_token(value));
@@ -186,12 +190,6 @@ impl Written {
 
 fn names_our_token(value: &str) -> bool {
     value.contains("dma_") || value.contains(TOKEN_VARIABLE) || value.contains(INPUT)
-}
-
-/// Whether a command names this program, wherever it lies.
-pub(super) fn is_our_program(command: &str) -> bool {
-    let name = command.rsplit(['/', '\\']).next().unwrap_or_default();
-    name == "deskmate" || name.eq_ignore_ascii_case("deskmate.exe")
 }
 
 /// A text in which no secret can be read, for showing: no token of an agent, and nothing else that has the form of one.
@@ -294,6 +292,13 @@ mod tests {
         let ours = [
             json!({ "command": "deskmate", "args": ["mcp"] }),
             json!({ "command": "C:\\bin\\Deskmate.exe", "args": ["mcp", "--agent", "x"] }),
+            // A program that somebody gave another name.
+            json!({ "command": "/opt/dm-0.2", "args": ["mcp", "--agent", "x", "--toolset=cowork,bridge"] }),
+            json!({ "command": "/opt/dm-0.2", "args": ["mcp", "--token-file", "/t", "--read-only"] }),
+            json!({ "command": "/opt/dm-0.2", "args": ["mcp", "--agent", "x", "--home", "/h"] }),
+            json!({ "command": "/opt/dm-0.2", "args": ["mcp"], "env": { "DESKMATE_TOKEN": "${DESKMATE_TOKEN}" } }),
+            json!({ "command": "/opt/dm-0.2", "args": ["mcp"], "env_vars": ["DESKMATE_TOKEN"] }),
+            json!({ "command": std::env::current_exe().unwrap(), "args": ["mcp"] }),
             json!({ "httpUrl": "http://127.0.0.1:7373/mcp/bridge?agent=code" }),
             json!({ "url": "https://desk.example.org/mcp", "headers": { "authorization": "Bearer ${DESKMATE_TOKEN}" } }),
             json!({ "url": "http://localhost/mcp", "bearer_token_env_var": "DESKMATE_TOKEN" }),
@@ -304,6 +309,11 @@ mod tests {
         let others = [
             json!({ "command": "deskmate", "args": ["front"] }),
             json!({ "command": "/opt/deskmate/node", "args": ["mcp"] }),
+            json!({ "command": "/opt/other", "args": ["mcp", "--agent", "x"] }),
+            json!({ "command": "/opt/other", "args": ["mcp", "--toolset", "all", "--port", "1"] }),
+            json!({ "command": "/opt/other", "args": ["serve", "--toolset", "all"], "env": { "DESKMATE_TOKEN": "x" } }),
+            json!({ "command": "/opt/other", "args": ["mcp", "--toolset"] }),
+            json!({ "command": "/opt/other", "args": ["mcp", "--read-only=yes", "--toolset", "a"] }),
             json!({ "url": "https://example.org/mcp" }),
             json!({ "url": "https://example.org/other", "headers": { "X-Deskmate-Agent": "x" } }),
             json!({ "url": "no address" }),

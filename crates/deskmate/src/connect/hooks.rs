@@ -1,19 +1,17 @@
-//! Claude Code's hooks in its settings: the desk is asked before a tool is used, and told afterwards.
+//! Hooks in the settings of a client: the desk is asked before a tool is used, and told afterwards.
 
 use serde_json::Value;
 
 use super::document::{Document, Outcome};
-use super::entry::is_our_program;
-use crate::hook::settings;
-
-/// The hooks that ask a desk, for a command that answers them. What decides blocks when it cannot be asked: without that,
-/// Claude Code goes on.
-pub(crate) fn hook_settings(command: &str) -> Value {
-    settings::claude_code(command)
-}
+use super::known;
 
 /// Puts hooks into settings. Ours are brought up to date where they stand; those of others stay.
 pub(super) fn add(document: &mut Document, settings: &Value) -> Outcome<()> {
+    if let Some(version) = settings.get("version")
+        && document.get(&["version"])?.is_none()
+    {
+        document.set(&["version"], version)?;
+    }
     for (event, groups) in settings.get("hooks").and_then(Value::as_object).into_iter().flatten() {
         let path = ["hooks", event.as_str()];
         let wanted = groups.as_array().cloned().unwrap_or_default();
@@ -51,13 +49,19 @@ pub(super) fn remove(document: &mut Document) -> Outcome<()> {
 /// Whether settings hold hooks of ours.
 pub(super) fn are_there(document: &Document) -> bool {
     let Ok(Some(Value::Object(events))) = document.get(&["hooks"]) else { return false };
-    events.values().filter_map(Value::as_array).flatten().any(|group| hooks_of(group).iter().any(is_ours))
+    events.values().filter_map(Value::as_array).flatten().any(|group| is_ours(group) || hooks_of(group).iter().any(is_ours))
 }
 
 /// Takes our hooks out of one event's groups; a group that had no others goes with them.
 fn take(document: &mut Document, path: &[&str; 2]) -> Outcome<bool> {
     let mut taken = false;
     for (index, group) in document.list(path)?.iter().enumerate().rev() {
+        // Cursor has no groups: each stands for itself.
+        if is_ours(group) {
+            taken = true;
+            document.replace_at(path, index, None)?;
+            continue;
+        }
         let hooks = hooks_of(group);
         let others: Vec<Value> = hooks.iter().filter(|hook| !is_ours(hook)).cloned().collect();
         if others.len() == hooks.len() {
@@ -80,7 +84,7 @@ fn hooks_of(group: &Value) -> Vec<Value> {
 /// Whether a hook runs `deskmate hook`.
 fn is_ours(hook: &Value) -> bool {
     let words = words(hook.get("command").and_then(Value::as_str).unwrap_or_default());
-    matches!(words.as_slice(), [program, verb, ..] if is_our_program(program) && verb == "hook")
+    words.split_first().is_some_and(|(program, words)| known::is_ours("hook", program, words, false))
 }
 
 /// The words of a plain command line, as far as quotes go.
@@ -119,6 +123,7 @@ mod tests {
 
     use super::super::hosts::{Format, Leniency};
     use super::*;
+    use crate::hook::settings::{claude_code, cursor};
 
     fn document(text: &str) -> Document {
         Document::parse(text, Format::Json(Leniency { comments: true, trailing_commas: true })).unwrap()
@@ -126,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_decides_blocks_when_it_cannot_be_asked() {
-        let settings = hook_settings("deskmate hook");
+        let settings = claude_code("deskmate hook");
         for (event, blocks) in
             [("PreToolUse", true), ("PermissionRequest", true), ("PostToolUse", false), ("UserPromptSubmit", false), ("SessionStart", false), ("Stop", false)]
         {
@@ -140,7 +145,7 @@ mod tests {
     fn hooks_of_others_stay() {
         let text = "{\n  // mine\n  \"hooks\": {\n    \"PreToolUse\": [\n      { \"matcher\": \"Bash\", \"hooks\": [{ \"type\": \"command\", \"command\": \"lint\" }] } // first\n    ]\n  }\n}\n";
         let mut settings = document(text);
-        let wanted = hook_settings("'/opt/my desk/deskmate' hook --agent code");
+        let wanted = claude_code("'/opt/my desk/deskmate' hook --agent code");
         add(&mut settings, &wanted).unwrap();
         assert!(are_there(&settings));
         let once = settings.text();
@@ -148,7 +153,7 @@ mod tests {
         assert_eq!(settings.text(), once, "a second time changes nothing");
         assert!(once.contains("// first") && once.contains("// mine"), "{once}");
         assert_eq!(settings.list(&["hooks", "PreToolUse"]).unwrap().len(), 2);
-        add(&mut settings, &hook_settings("deskmate hook")).unwrap();
+        add(&mut settings, &claude_code("deskmate hook")).unwrap();
         assert_eq!(settings.list(&["hooks", "PreToolUse"]).unwrap().len(), 2, "another command takes the place of the old one");
         remove(&mut settings).unwrap();
         assert!(!are_there(&settings));
@@ -162,9 +167,27 @@ mod tests {
         remove(&mut settings).unwrap();
         assert_eq!(settings.get(&["hooks"]).unwrap(), Some(json!({ "Stop": [{ "hooks": [{ "type": "command", "command": "bell" }] }] })));
         let mut alone = document("{\"a\": 1}");
-        add(&mut alone, &hook_settings("deskmate hook")).unwrap();
+        add(&mut alone, &claude_code("deskmate hook")).unwrap();
         remove(&mut alone).unwrap();
         assert_eq!((alone.get(&["hooks"]).unwrap(), alone.get(&["a"]).unwrap()), (None, Some(json!(1))));
+    }
+
+    #[test]
+    fn hooks_without_groups_come_and_go_too() {
+        let text = "{\n  \"version\": 1,\n  \"hooks\": {\n    \"stop\": [{ \"command\": \"bell\" }]\n  }\n}\n";
+        let mut settings = document(text);
+        for command in ["deskmate hook --client cursor", "/opt/dm-0.2 hook --client cursor --home /h"] {
+            add(&mut settings, &cursor(command)).unwrap();
+            assert!(are_there(&settings));
+            let all = settings.get(&["hooks"]).unwrap().unwrap();
+            assert_eq!((all["preToolUse"].as_array().unwrap().len(), all["stop"].as_array().unwrap().len()), (1, 2), "{all}");
+            assert_eq!((&all["preToolUse"][0]["command"], &all["preToolUse"][0]["failClosed"]), (&json!(command), &json!(true)));
+        }
+        remove(&mut settings).unwrap();
+        assert_eq!(settings.get(&["hooks"]).unwrap(), document(text).get(&["hooks"]).unwrap());
+        let mut alone = document("");
+        add(&mut alone, &cursor("deskmate hook")).unwrap();
+        assert_eq!(alone.get(&["version"]).unwrap(), Some(json!(1)));
     }
 
     #[test]
@@ -173,6 +196,10 @@ mod tests {
             ("deskmate hook", true),
             ("\"/opt/my desk/deskmate\" hook x", true),
             ("'/a b/deskmate'  hook", true),
+            ("/opt/dm-0.2 hook --agent code --home '/my desk'", true),
+            ("/opt/dm-0.2 hook --token-file /t", true),
+            ("/opt/dm-0.2 hook --agent code", false),
+            ("lint hook --token-file /t --fix", false),
             ("deskmate-hook", false),
             ("echo deskmate hook", false),
             ("deskmate mcp", false),

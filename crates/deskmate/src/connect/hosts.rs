@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use deskmate_core::{Code, Error, Result};
 use serde::Serialize;
 
-use crate::config;
+use crate::{config, hook};
 
 /// A client that reads MCP servers from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -84,6 +84,31 @@ impl Host {
             Self::ClaudeCode => "code",
             Self::ClaudeDesktop => "cowork",
             other => other.word(),
+        }
+    }
+
+    /// As what its hooks are answered, if it has hooks that a program answers.
+    pub(crate) fn hooks(self) -> Option<hook::Client> {
+        match self {
+            Self::ClaudeCode => Some(hook::Client::ClaudeCode),
+            Self::Codex => Some(hook::Client::Codex),
+            Self::Cursor => Some(hook::Client::Cursor),
+            Self::Gemini => Some(hook::Client::Gemini),
+            Self::ClaudeDesktop | Self::Vscode => None,
+        }
+    }
+
+    /// How the file with its hooks is written.
+    pub(super) fn hooks_format(self) -> Format {
+        if self == Self::Codex { Format::Json(STRICT) } else { self.format() }
+    }
+
+    /// The setting without which it does not heed its hooks, in the file with its servers.
+    pub(super) fn hooks_switch(self) -> Option<[&'static str; 2]> {
+        match self {
+            Self::Codex => Some(["features", "hooks"]),
+            Self::Gemini => Some(["hooksConfig", "enabled"]),
+            _ => None,
         }
     }
 
@@ -204,12 +229,17 @@ impl Places {
         })
     }
 
-    /// The file with Claude Code's settings, which hold its hooks.
-    pub(super) fn claude_settings(&self, scope: Scope) -> PathBuf {
-        match scope {
-            Scope::Project => self.project.join(".claude").join("settings.json"),
-            _ => self.claude.clone().unwrap_or_else(|| self.home.join(".claude")).join("settings.json"),
-        }
+    /// The file with a client's hooks, if it has hooks that a program answers.
+    pub(super) fn hooks(&self, host: Host, scope: Scope) -> Option<PathBuf> {
+        let in_project = scope == Scope::Project;
+        Some(match host {
+            Host::ClaudeCode if in_project => self.project.join(".claude").join("settings.json"),
+            Host::ClaudeCode => self.claude.clone().unwrap_or_else(|| self.home.join(".claude")).join("settings.json"),
+            // Beside the file with its servers, and with Gemini CLI in it.
+            Host::Codex | Host::Cursor => self.servers(host, scope).ok()?.with_file_name("hooks.json"),
+            Host::Gemini => self.servers(host, scope).ok()?,
+            Host::ClaudeDesktop | Host::Vscode => return None,
+        })
     }
 
     fn base(&self, in_project: bool) -> &Path {
@@ -299,9 +329,13 @@ mod tests {
         assert_eq!(settings_folder(Os::Windows, home, None, Some("/roaming".into())), Path::new("/roaming"));
         let moved = Places { claude: Some("/c".into()), codex: Some("/x".into()), gemini: Some("/g".into()), ..places(Os::Linux) };
         assert_eq!(moved.servers(Host::ClaudeCode, Scope::User).unwrap(), Path::new("/c/.claude.json"));
-        assert_eq!(moved.claude_settings(Scope::User), Path::new("/c/settings.json"));
+        assert_eq!(moved.hooks(Host::ClaudeCode, Scope::User).unwrap(), Path::new("/c/settings.json"));
+        assert_eq!(moved.hooks(Host::Codex, Scope::User).unwrap(), Path::new("/x/hooks.json"));
+        assert_eq!(moved.hooks(Host::Gemini, Scope::User), moved.servers(Host::Gemini, Scope::User).ok());
+        assert_eq!(moved.hooks(Host::Cursor, Scope::Project).unwrap(), Path::new("/src/project/.cursor/hooks.json"));
+        assert_eq!(moved.hooks(Host::Vscode, Scope::User), None);
         assert_eq!(moved.servers(Host::Codex, Scope::User).unwrap(), Path::new("/x/config.toml"));
         assert_eq!(moved.servers(Host::Gemini, Scope::User).unwrap(), Path::new("/g/.gemini/settings.json"));
-        assert_eq!(places(Os::Linux).claude_settings(Scope::Project), Path::new("/src/project/.claude/settings.json"));
+        assert_eq!(places(Os::Linux).hooks(Host::ClaudeCode, Scope::Project).unwrap(), Path::new("/src/project/.claude/settings.json"));
     }
 }

@@ -10,6 +10,7 @@ mod find;
 mod hooks;
 mod hosts;
 mod json;
+mod known;
 mod plugin;
 mod probe;
 #[cfg(test)]
@@ -26,6 +27,8 @@ use document::Document;
 use entry::INPUT;
 use files::Found;
 use hosts::Format;
+
+use crate::hook::settings;
 
 pub(crate) use entry::{Entry, TOKEN_VARIABLE, Token, Way, Written, without_secrets};
 pub(crate) use find::{Configured, configured};
@@ -44,6 +47,19 @@ pub(crate) struct Wanted {
     pub(crate) hooks: Option<String>,
     /// Where a plugin is put.
     pub(crate) plugin: PathBuf,
+}
+
+impl Wanted {
+    /// The client's settings with the hooks, where they are wanted.
+    fn hook_settings(&self) -> Option<Value> {
+        Some(settings::of(self.host.hooks()?, self.hooks.as_deref()?))
+    }
+
+    /// The same with the file where they belong, where that is another one than that with the servers.
+    fn hooks_elsewhere(&self, places: &Places) -> Option<(PathBuf, Value)> {
+        let path = places.hooks(self.host, self.scope).filter(|path| places.servers(self.host, self.scope).is_ok_and(|servers| servers != *path))?;
+        Some((path, self.hook_settings()?))
+    }
 }
 
 /// One file, before and after.
@@ -98,9 +114,8 @@ pub(crate) fn plan(places: &Places, wanted: &Wanted) -> Result<Vec<Edit>> {
         return plugin::plan(&wanted.plugin, &wanted.name, &wanted.entry, wanted.hooks.as_deref());
     }
     let mut edits = vec![servers(places, wanted)?];
-    if let Some(command) = &wanted.hooks {
-        let settings = hooks::hook_settings(command);
-        edits.push(edited(places.claude_settings(wanted.scope), wanted.host.format(), places, wanted.scope, |document| hooks::add(document, &settings))?);
+    if let Some((path, settings)) = wanted.hooks_elsewhere(places) {
+        edits.push(edited(path, wanted.host.hooks_format(), places, wanted.scope, |document| hooks::add(document, &settings))?);
     }
     for edit in &edits {
         edit.refuse_published()?;
@@ -147,6 +162,14 @@ fn servers(places: &Places, wanted: &Wanted) -> Result<Edit> {
         if host == Host::Vscode && wanted.entry.token == Token::Asked {
             ask_for_token(document)?;
         }
+        if let Some(settings) = wanted.hook_settings() {
+            if places.hooks(host, wanted.scope).as_ref() == Some(&path) {
+                hooks::add(document, &settings)?;
+            }
+            if let Some(switch) = host.hooks_switch() {
+                document.set(&switch, &json!(true))?;
+            }
+        }
         Ok(())
     })?;
     if foreign {
@@ -184,6 +207,7 @@ pub(crate) fn plan_removal(places: &Places, host: Host, scope: Scope, name: &str
         return plugin::plan_removal(plugin);
     }
     let path = places.servers(host, scope)?;
+    let hooked = places.hooks(host, scope);
     let (mut foreign, mut last) = (false, false);
     let edit = edited(path.clone(), host.format(), places, scope, |document| {
         let at = [host.section(), name];
@@ -197,6 +221,9 @@ pub(crate) fn plan_removal(places: &Places, host: Host, scope: Scope, name: &str
         }
         let left = document.get(&[host.section()])?.unwrap_or_default();
         last = !left.as_object().into_iter().flatten().any(|(_, entry)| Written::read(entry).is_some_and(|entry| entry.is_ours()));
+        if last && !foreign && hooked.as_ref() == Some(&path) {
+            hooks::remove(document)?;
+        }
         Ok(())
     })?;
     if foreign {
@@ -204,9 +231,9 @@ pub(crate) fn plan_removal(places: &Places, host: Host, scope: Scope, name: &str
         return Err(Error::conflict(message).hint("name the entry with --name"));
     }
     let mut edits = vec![edit];
-    if host == Host::ClaudeCode && last {
+    if let Some(hooked) = hooked.filter(|hooked| last && *hooked != path) {
         // Without an entry nobody answers the hooks.
-        edits.push(edited(places.claude_settings(scope), host.format(), places, scope, hooks::remove)?);
+        edits.push(edited(hooked, host.hooks_format(), places, scope, hooks::remove)?);
     }
     Ok(edits)
 }
@@ -254,8 +281,8 @@ pub(crate) fn quote(word: &str) -> String {
     hooks::quote(word)
 }
 
-/// Whether Claude Code's settings hold hooks that ask a desk.
-pub(crate) fn has_hooks(places: &Places, scope: Scope) -> bool {
-    let text = files::read(&places.claude_settings(scope), None).ok().and_then(|found| found.text);
-    text.and_then(|text| Document::parse(&text, Host::ClaudeCode.format()).ok()).is_some_and(|document| hooks::are_there(&document))
+/// Whether a client's settings hold hooks that ask a desk.
+pub(crate) fn has_hooks(places: &Places, host: Host, scope: Scope) -> bool {
+    let text = places.hooks(host, scope).and_then(|path| files::read(&path, None).ok()).and_then(|found| found.text);
+    text.and_then(|text| Document::parse(&text, host.hooks_format()).ok()).is_some_and(|document| hooks::are_there(&document))
 }

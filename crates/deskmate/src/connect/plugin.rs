@@ -7,9 +7,9 @@ use deskmate_core::{Error, Result};
 use serde_json::{Value, json};
 
 use super::entry::Entry;
-use super::hooks::hook_settings;
 use super::hosts::Host;
 use super::{Edit, files};
+use crate::hook::settings;
 
 /// The name of the marketplace, and of the one plugin in it.
 pub(crate) const NAME: &str = "deskmate";
@@ -44,7 +44,7 @@ fn contents(name: &str, entry: &Entry, hooks: Option<&str>) -> [Option<String>; 
         Some(text(marketplace)),
         Some(text(plugin)),
         Some(text(json!({ "mcpServers": { name: server } }))),
-        hooks.map(|command| text(hook_settings(command))),
+        hooks.map(|command| text(settings::claude_code(command))),
         Some(README.to_owned()),
     ]
 }

@@ -3,6 +3,7 @@
 
 mod caller;
 mod door;
+mod following;
 mod server;
 
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ use crate::upstream::{Pool, Spec};
 
 pub(crate) use caller::Client;
 pub(crate) use door::Token;
-pub(crate) use server::Following;
+pub(crate) use following::{Following, Sink, wants};
 
 /// How many clients may be connected.
 const FILES: u64 = 1024;

@@ -10,10 +10,10 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tokio::sync::broadcast::error::RecvError;
 
 use super::caller::Client;
-use crate::upstream::{Change, Error, Talks, Upstream};
+use super::following::{Following, Sink, wants};
+use crate::upstream::{Error, Talks, Upstream};
 
 /// How many resources one client may follow.
 const FOLLOWED_MAX: usize = 64;
@@ -172,80 +172,18 @@ impl ServerHandler for Fronted {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        Following::of(&self.upstream, context).await
-    }
-}
-
-/// Follows an upstream for a client of the newer era.
-pub(crate) struct Following;
-
-impl Following {
-    /// Passes on what changes, until the client is gone.
-    pub(crate) async fn of(upstream: &Arc<Upstream>, context: SubscriptionContext) -> Result<(), ErrorData> {
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        let mut changes = upstream.changes();
-        let followed = Followed::begin(upstream, uris).await?;
+        let (sink, _hold) = (Sink::Listen(context.sink().clone()), self.upstream.hold());
+        let mut following = Following::begin(&self.upstream, uris).await.map_err(told)?;
         loop {
             let change = tokio::select! {
                 () = context.cancelled() => return Ok(()),
-                change = changes.recv() => change,
+                change = following.next() => change,
             };
-            let told = match change {
-                Ok(change) => pass_on(&context, &followed, change).await,
-                // Whoever fell behind looks at everything anew.
-                Err(RecvError::Lagged(_)) => {
-                    let all = [Change::Tools, Change::Prompts, Change::Resources].into_iter().chain(followed.uris.iter().cloned().map(Change::Resource));
-                    let mut told = true;
-                    for change in all {
-                        told &= pass_on(&context, &followed, change).await;
-                    }
-                    told
-                }
-                Err(RecvError::Closed) => return Ok(()),
-            };
-            if !told {
-                return Ok(());
+            match change {
+                Some(change) if !wants(context.accepted(), &change) || sink.tell(&change).await => {}
+                _ => return Ok(()),
             }
         }
-    }
-}
-
-/// Tells a client of a change, if it wants to know. `false` when the client is gone.
-async fn pass_on(context: &SubscriptionContext, followed: &Followed, change: Change) -> bool {
-    let (wants, sink) = (context.accepted(), context.sink());
-    match change {
-        Change::Tools if wants.tools_list_changed == Some(true) => sink.notify_tool_list_changed().await.is_ok(),
-        Change::Prompts if wants.prompts_list_changed == Some(true) => sink.notify_prompt_list_changed().await.is_ok(),
-        Change::Resources if wants.resources_list_changed == Some(true) => sink.notify_resource_list_changed().await.is_ok(),
-        Change::Resource(uri) if followed.uris.contains(&uri) => sink.notify_resource_updated(&uri).await.is_ok(),
-        _ => true,
-    }
-}
-
-/// The resources that one client follows, until this is dropped.
-struct Followed {
-    upstream: Arc<Upstream>,
-    uris: Vec<String>,
-}
-
-impl Followed {
-    async fn begin(upstream: &Arc<Upstream>, uris: Vec<String>) -> Result<Self, ErrorData> {
-        let mut followed = Self { upstream: Arc::clone(upstream), uris: Vec::new() };
-        for uri in uris {
-            upstream.subscribe(&uri).await.map_err(told)?;
-            followed.uris.push(uri);
-        }
-        Ok(followed)
-    }
-}
-
-impl Drop for Followed {
-    fn drop(&mut self) {
-        let (upstream, uris) = (Arc::clone(&self.upstream), std::mem::take(&mut self.uris));
-        tokio::spawn(async move {
-            for uri in uris {
-                drop(upstream.unsubscribe(&uri).await);
-            }
-        });
     }
 }

@@ -1,6 +1,7 @@
 //! Connections follow the settings in force: those of mounts that are gone are ended, and what was never seen is looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use deskmate_core::call::{Actor, Surface};
@@ -10,7 +11,9 @@ use deskmate_db::Engine;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::spec;
 use crate::app::App;
+use crate::upstream::Upstream;
 
 /// How often the settings are looked at. It is one read of what is kept in memory.
 const LOOK: Duration = Duration::from_secs(1);
@@ -52,11 +55,22 @@ pub(crate) async fn prune(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// The mounts whose connections are ended: those that are not any more what they were, and whatever is connected without being
-/// served. A call that was let through just before may have connected after the settings were looked at last.
-fn stale(known: &BTreeMap<String, Mount>, now: &BTreeMap<String, Mount>, connected: BTreeSet<String>) -> BTreeSet<String> {
-    let changed = known.iter().filter(|(name, mount)| now.get(*name) != Some(*mount)).map(|(name, _)| name.clone());
-    connected.into_iter().filter(|name| !now.contains_key(name)).chain(changed).collect()
+/// Ends connections of mounts that are not any more what they were: those of mounts that are gone at once, and those that are
+/// reached otherwise now once what is under way there has ended. Only those are looked at that were there before the settings were
+/// read: a later one may be of a mount that came since.
+async fn end_stale(app: &App, there: Vec<Arc<Upstream>>, known: &BTreeMap<String, Mount>, now: &BTreeMap<String, Mount>) {
+    let pool = app.gateway.pool();
+    let (there, gone): (Vec<_>, Vec<_>) = there.into_iter().partition(|upstream| now.contains_key(upstream.mount()));
+    for (name, _) in now.iter().filter(|(name, mount)| known.get(*name) != Some(*mount)) {
+        let own: Vec<_> = there.iter().filter(|upstream| upstream.mount() == name.as_str()).cloned().collect();
+        if own.is_empty() {
+            continue;
+        }
+        let spec = spec::of(app, name).await.ok();
+        let other: Vec<_> = own.into_iter().filter(|upstream| spec.as_ref().is_none_or(|(_, spec)| !upstream.is_of(spec))).collect();
+        pool.replace(&other);
+    }
+    pool.remove(&gone).await;
 }
 
 /// Keeps connections in step with the settings, until the server stops.
@@ -68,6 +82,7 @@ pub(crate) async fn follow(app: App, stop: CancellationToken) {
             () = stop.cancelled() => break,
             () = tokio::time::sleep(LOOK) => {}
         }
+        let there = app.gateway.pool().list();
         let desk = app.desk.clone();
         let served = app.desk.db.read(move |tx| {
             let mut cx = desk.cx(tx, Actor::system(), Surface::System);
@@ -77,10 +92,8 @@ pub(crate) async fn follow(app: App, stop: CancellationToken) {
         });
         let Ok::<_, Error>((served, unseen)) = served.await else { continue };
         let now: BTreeMap<String, Mount> = served.into_iter().map(|mount| (mount.name.clone(), mount)).collect();
-        for name in stale(&known, &now, app.gateway.pool().names()) {
-            app.gateway.pool().remove(&name).await;
-            not_before.remove(&name);
-        }
+        not_before.retain(|name, _| known.get(name) == now.get(name));
+        end_stale(&app, there, &known, &now).await;
         for mount in now.values() {
             app.desk.safe.uses(&format!("mount:{}", mount.name), mount.secrets().into_iter().map(str::to_owned));
         }
@@ -94,7 +107,7 @@ pub(crate) async fn follow(app: App, stop: CancellationToken) {
             tokio::spawn(async move {
                 match app.gateway.visit(&app, &mount).await {
                     Ok(found) => {
-                        let (name, tools) = (mount.name.clone(), std::sync::Arc::new(found.tools));
+                        let (name, tools) = (mount.name.clone(), Arc::new(found.tools));
                         let seen = app.desk.act(Surface::System, move |cx| {
                             // It may have been taken away meanwhile.
                             core::mount_of(cx, &name)?;
@@ -112,22 +125,4 @@ pub(crate) async fn follow(app: App, stop: CancellationToken) {
         known = now;
     }
     app.gateway.shut_down().await;
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn what_is_connected_and_not_served_is_ended_whether_it_was_seen_before_or_not() {
-        let mount = |name: &str, command: &str| -> (String, Mount) {
-            (name.to_owned(), serde_json::from_value(json!({ "name": name, "command": command })).expect("a mount"))
-        };
-        let known = BTreeMap::from([mount("same", "a"), mount("other", "a"), mount("gone", "a")]);
-        let now = BTreeMap::from([mount("same", "a"), mount("other", "b"), mount("new", "a")]);
-        let connected = ["same", "other", "new", "late"].map(str::to_owned).into();
-        assert_eq!(stale(&known, &now, connected), ["gone", "late", "other"].map(str::to_owned).into());
-    }
 }

@@ -7,8 +7,10 @@ use deskmate_core::call::Surface;
 use deskmate_core::gateway::{self, FoundMount, Mount};
 use rmcp::model::ServerPeerInfo;
 use serde_json::{Value, json};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::clean::Cleaner;
 use super::{Gateway, spec};
@@ -17,6 +19,13 @@ use crate::upstream::{Change, Error, Upstream};
 
 /// On whose behalf the desk itself looks at a server.
 const DESK: &str = "desk";
+
+/// A connection over which what is offered was looked at.
+pub(super) struct Met {
+    info: Arc<ServerPeerInfo>,
+    upstream: Weak<Upstream>,
+    _watch: AbortOnDropHandle<()>,
+}
 
 /// A server behind the desk, and what takes secrets out of what it says.
 pub(crate) struct Behind {
@@ -28,13 +37,19 @@ impl Gateway {
     /// Looks at what a connection offers, unless that was done. Answers whether it was done now.
     pub(super) async fn meet(&self, app: &App, mount: &Mount, upstream: &Arc<Upstream>, agent: &str, info: Arc<ServerPeerInfo>) -> Result<bool, Error> {
         let key = (mount.name.clone(), (!mount.shared).then(|| agent.to_owned()));
-        let known = self.0.met.lock().unwrap_or_else(PoisonError::into_inner).get(&key).is_some_and(|met| Arc::ptr_eq(met, &info));
+        let known = self.0.met.lock().unwrap_or_else(PoisonError::into_inner).get(&key).is_some_and(|met| Arc::ptr_eq(&met.info, &info));
         if known {
             return Ok(false);
         }
+        // Opened before the look, so that nothing between the look and the wait is missed.
+        let changes = upstream.changes();
         self.look(app, &mount.name, upstream).await?;
-        self.0.met.lock().unwrap_or_else(PoisonError::into_inner).insert(key, info);
-        tokio::spawn(self.clone().watch(app.clone(), mount.name.clone(), Arc::downgrade(upstream)));
+        let upstream = Arc::downgrade(upstream);
+        let watch = tokio::spawn(self.clone().watch(app.clone(), mount.name.clone(), upstream.clone(), changes));
+        let mut met = self.0.met.lock().unwrap_or_else(PoisonError::into_inner);
+        met.retain(|_, met| met.upstream.strong_count() > 0);
+        // Whoever watched the connection before this one ends with it.
+        met.insert(key, Met { info, upstream, _watch: AbortOnDropHandle::new(watch) });
         Ok(true)
     }
 
@@ -58,8 +73,7 @@ impl Gateway {
     }
 
     /// Looks again whenever the server says that its tools have changed, as long as the connection is there.
-    async fn watch(self, app: App, mount: String, upstream: Weak<Upstream>) {
-        let Some(mut changes) = upstream.upgrade().map(|upstream| upstream.changes()) else { return };
+    async fn watch(self, app: App, mount: String, upstream: Weak<Upstream>, mut changes: Receiver<Change>) {
         loop {
             match changes.recv().await {
                 Ok(Change::Tools) | Err(RecvError::Lagged(_)) => {}

@@ -18,7 +18,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use deskmate_core::gateway::Ended;
-use rmcp::model::ServerPeerInfo;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -40,7 +39,7 @@ struct Inner {
     pool: OnceLock<Pool>,
     talks: Talks,
     /// The connections over which what is offered was looked at, by mount and agent.
-    met: Mutex<HashMap<Key, Arc<ServerPeerInfo>>>,
+    met: Mutex<HashMap<Key, meet::Met>>,
     /// What takes secrets out of what each mount says.
     cleaners: Mutex<HashMap<String, Arc<clean::Cleaner>>>,
     /// The calls that wait for an answer of their caller, by the state that it was given.

@@ -140,7 +140,19 @@ impl Gateway {
         taken.result
     }
 
+    /// Hands a call on. A connection that was taken out of use before the call was sent, because the mount was changed or came back
+    /// just then, is no reason to fail: the call goes over the one that took its place.
     async fn ask(&self, app: &App, handed: &Handed, spec: &Spec, by: By) -> std::result::Result<CallToolResponse, Error> {
+        match self.ask_over(app, handed, spec, by.clone()).await {
+            Err(Error::Stopped { name }) => match spec::of(app, &handed.mount.name).await {
+                Ok((_, spec)) => self.ask_over(app, handed, &spec, by).await,
+                Err(_) => Err(Error::Stopped { name }),
+            },
+            answered => answered,
+        }
+    }
+
+    async fn ask_over(&self, app: &App, handed: &Handed, spec: &Spec, by: By) -> std::result::Result<CallToolResponse, Error> {
         let upstream = self.pool().slot(spec, &handed.agent)?;
         let info = upstream.ready().await?;
         if self.meet(app, &handed.mount, &upstream, &handed.agent, info).await? {

@@ -19,7 +19,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::rest::Failure;
 use super::{Shared, credential};
-use crate::streams::Place;
+use crate::places::Place;
 
 /// How many events one look takes, and how many wait for a slow reader.
 const LOOK: u32 = 200;

@@ -12,7 +12,8 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use super::handler::Endpoint;
 use super::passage;
-use super::subscriptions::Sink;
+use crate::front::Sink;
+use crate::upstream::Change;
 
 /// Changes that come this close together are told once.
 const GATHER: Duration = Duration::from_millis(100);
@@ -41,7 +42,7 @@ pub(super) async fn follow(endpoint: Arc<Endpoint>, credential: Credential, sink
             Err(_) => return,
         };
         let told = known.replace(now.unwrap_or_default()).is_none_or(|before| Some(before) == now);
-        if !told && !sink.tools_changed().await {
+        if !told && !sink.tell(&Change::Tools).await {
             return;
         }
         loop {

@@ -16,16 +16,18 @@ use serde_json::json;
 
 use super::caller::Caller;
 use super::changes;
+use super::following::{self, Follower};
 use super::mount::{Mount, Servers};
 use super::passage;
 use super::prompts::Prompts;
 use super::resources::{Resources, fault};
 use super::roots::{self, Reach};
-use super::subscriptions::{FOLLOWED_MAX, Followed, Sink, follow};
+use super::subscriptions::{FOLLOWED_MAX, Followed, follow};
 use super::tasks;
 use super::tools::{Tools, refused};
 use crate::app::App;
-use crate::streams::Place;
+use crate::front::Sink;
+use crate::places::Place;
 use crate::telemetry;
 
 /// How long a client may keep a list. Lists change only with the version of the server.
@@ -70,6 +72,15 @@ impl Endpoint {
             // Whoever listens is told only of what stands here; what each client is promised is said to it.
             tools.list_changed = Some(true);
         }
+        if let Servers::One(_) = mount.servers {
+            // The same for what one server says of its other lists.
+            if let Some(prompts) = capabilities.prompts.as_mut() {
+                prompts.list_changed = Some(true);
+            }
+            if let Some(resources) = capabilities.resources.as_mut() {
+                resources.list_changed = Some(true);
+            }
+        }
         let info = ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS);
         let tools = Tools::new(&registry, &mount);
         let (resources, prompts) = (Resources::new(&registry, &mount.toolsets), Prompts::new(&tools));
@@ -82,7 +93,7 @@ impl Endpoint {
 pub(crate) struct Server {
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) caller: Caller,
-    followed: Followed,
+    pub(super) followed: Followed,
     /// Whether later messages of this client reach the same `Server`. Without that, the older era cannot subscribe.
     pub(super) lasting: bool,
     /// What the calls of one connection have in common.
@@ -149,11 +160,16 @@ impl ServerHandler for Server {
         self.roots.forget();
     }
 
-    /// A client over a connection that lasts is told when the tools behind the desk change that are there for it.
+    /// A client over a connection that lasts is told when the tools behind the desk change that are there for it, and what else
+    /// one server alone says of its lists.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if let (Caller::Connection(credential), true) = (&self.caller, self.lasting && self.endpoint.servers != Servers::None) {
-            let follower = changes::follow(Arc::clone(&self.endpoint), credential.clone(), Sink::Connection(context.peer.clone()));
-            self.followed.follow_tools(follower);
+            self.followed.leave_lists();
+            let sink = Sink::Connection(context.peer.clone());
+            self.followed.follow_list(changes::follow(Arc::clone(&self.endpoint), credential.clone(), sink.clone()));
+            if let Servers::One(server) = &self.endpoint.servers {
+                self.followed.follow_list(Follower::new(self, server, credential.clone(), sink).follow_lists());
+            }
         }
     }
 
@@ -257,7 +273,12 @@ impl ServerHandler for Server {
     }
 
     async fn subscribe(&self, request: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        let found = self.endpoint.resources.find(&request.uri).ok_or_else(|| no_resource(&request.uri))?;
+        let found = self.endpoint.resources.find(&request.uri);
+        let server = match &self.endpoint.servers {
+            Servers::One(server) => Some(server),
+            _ if found.is_none() => return Err(no_resource(&request.uri)),
+            _ => None,
+        };
         if !self.lasting {
             return Err(ErrorData::invalid_request("this endpoint keeps no sessions: subscribe over stdio, or with subscriptions/listen", None));
         }
@@ -267,7 +288,19 @@ impl ServerHandler for Server {
         if !self.followed.has_place() {
             self.followed.take_place(self.place(&credential).await?);
         }
-        if self.followed.start(self.endpoint.app.clone(), credential, found, context.peer.clone()) {
+        let started = match (server, found) {
+            (Some(server), _) => {
+                let started = following::subscribe(self, server, request.uri, &context).await;
+                self.followed.settle();
+                started?
+            }
+            (None, Some(found)) => {
+                let (app, sink) = (self.endpoint.app.clone(), Sink::Connection(context.peer.clone()));
+                self.followed.start(request.uri, follow(app, credential, found, sink))
+            }
+            (None, None) => return Err(no_resource(&request.uri)),
+        };
+        if started {
             return Ok(());
         }
         Err(ErrorData::invalid_params(format!("one connection follows at most {FOLLOWED_MAX} resources"), None))
@@ -289,7 +322,7 @@ impl ServerHandler for Server {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         if let Servers::One(server) = &self.endpoint.servers {
-            return passage::listen(self, server, context).await;
+            return following::listen(self, server, context).await;
         }
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         if !uris.is_empty() {

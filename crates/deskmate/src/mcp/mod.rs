@@ -7,6 +7,7 @@ mod caller;
 mod changes;
 #[cfg(feature = "conformance")]
 mod conformance;
+mod following;
 mod handler;
 mod held;
 mod http;

@@ -22,12 +22,13 @@ use super::held;
 use super::mount::Servers;
 use super::resources::fault;
 use super::standin::{self, refused, respond};
-use super::subscriptions::Sink;
 use super::tasks::ASK_AGAIN_MS;
-use crate::front::{Client, Following};
+use crate::front::{Client, Sink};
 use crate::gateway::{Behind, By, within};
 
 const CALL: &str = "gateway_call";
+/// What everybody may ask who may use servers behind the desk.
+pub(super) const LIST: &str = "gateway_list_tools";
 const RESULT: &str = "gateway_result";
 /// What agents are told who use one server alone.
 const INSTRUCTIONS: &str = include_str!("instructions_server.md");
@@ -55,7 +56,7 @@ pub(super) async fn tools(endpoint: &Endpoint, credential: Credential) -> Result
         _ => json!({}),
     };
     // Whoever does not say who they are sees what is there for everybody.
-    let listed = match ask(endpoint, credential, "gateway_list_tools", input).await {
+    let listed = match ask(endpoint, credential, LIST, input).await {
         Err(error) if error.code == Code::Unauthenticated => Value::Null,
         listed => listed?,
     };
@@ -116,7 +117,7 @@ pub(super) async fn call_tool(server: &Server, request: CallToolRequestParams, c
     let app = &server.endpoint.app;
     // A caller that was asked something goes on with its call; nobody is asked about it again.
     if by.state.is_some() {
-        let who = app.admit(&credential, "gateway_list_tools").await.map_err(|error| fault(&error))?;
+        let who = app.admit(&credential, LIST).await.map_err(|error| fault(&error))?;
         if let Some(answer) = app.gateway.go_on(app, &who.id, &mount, &tool, &arguments, by.clone()).await {
             client.finish().await;
             return respond(answer);
@@ -169,9 +170,9 @@ pub(super) async fn call_tool(server: &Server, request: CallToolRequestParams, c
 }
 
 /// The connection of the caller to one server.
-async fn behind(server: &Server, mount: &str, context: &RequestContext<RoleServer>) -> Result<Behind, ErrorData> {
+pub(super) async fn behind(server: &Server, mount: &str, context: &RequestContext<RoleServer>) -> Result<Behind, ErrorData> {
     let app = &server.endpoint.app;
-    let who = app.admit(&server.caller.credential(context), "gateway_list_tools").await.map_err(|error| fault(&error))?;
+    let who = app.admit(&server.caller.credential(context), LIST).await.map_err(|error| fault(&error))?;
     app.gateway.upstream(app, mount, &who.id).await.map_err(|error| fault(&error))
 }
 
@@ -185,8 +186,8 @@ pub(super) async fn about(server: &Server, mount: &str, context: &RequestContext
     let Ok(about) = upstream.ready().await else { return (capabilities, instructions) };
     (capabilities.resources, capabilities.prompts) = (about.capabilities.resources.clone(), about.capabilities.prompts.clone());
     capabilities.completions.clone_from(&about.capabilities.completions);
-    if !is_modern(context) {
-        // The older era subscribes over a connection that lasts, which is not passed on: nothing is promised of it.
+    if !is_modern(context) && !server.lasting {
+        // The older era is told of changes over a connection that lasts.
         if let Some(resources) = capabilities.resources.as_mut() {
             (resources.subscribe, resources.list_changed) = (None, None);
         }
@@ -229,7 +230,7 @@ async fn read(server: &Server, mount: &str, kind: &'static str, name: &str, cont
     let credential = server.caller.credential(context);
     let (desk, mount, name, session) = (app.desk.clone(), mount.to_owned(), name.to_owned(), server.session.clone());
     let told = app.desk.db.write(move |tx| {
-        let actor = desk.admit(tx, &credential, "gateway_list_tools")?;
+        let actor = desk.admit(tx, &credential, LIST)?;
         gateway::read(&mut desk.cx(tx, actor, Surface::Mcp), &mount, kind, &name, session.as_deref())
     });
     told.await.map_err(|error: Error| fault(&error))
@@ -311,15 +312,6 @@ pub(super) async fn complete(
     drop(within);
     client.finish().await;
     cleaner.clean(answer.map_err(|error| cleaner.fault(&error))?)
-}
-
-/// Tells a client of the newer era what changes: the server's lists and resources.
-pub(super) async fn listen(server: &Server, mount: &str, context: SubscriptionContext) -> Result<(), ErrorData> {
-    let Behind { upstream, .. } = behind(server, mount, context.request_context()).await?;
-    let credential = server.caller.credential(context.request_context());
-    let _place = server.place(&credential).await?;
-    let _tools = tools_follower(server, &credential, &context);
-    Following::of(&upstream, context).await
 }
 
 /// Follows the list of tools for a client that wants to know of its changes, as long as the answer is held.

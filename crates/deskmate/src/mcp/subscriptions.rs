@@ -8,16 +8,15 @@ use std::time::Duration;
 use deskmate_core::call::Credential;
 use deskmate_core::record::EventRow;
 use deskmate_core::{Code, Error, digest};
-use rmcp::RoleServer;
-use rmcp::model::ResourceUpdatedNotificationParam;
-use rmcp::service::{Peer, SubscriptionSink};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::resources::Found;
 use crate::app::App;
-use crate::streams::Place;
+use crate::front::Sink;
+use crate::places::Place;
+use crate::upstream::Change;
 
 /// Changes that come this close together are told once.
 const GATHER: Duration = Duration::from_millis(20);
@@ -28,38 +27,12 @@ const RETRY: Duration = Duration::from_secs(1);
 /// How many addresses one client may follow at a time.
 pub(super) const FOLLOWED_MAX: usize = 64;
 
-/// Where updates go: the two eras differ only in this.
-#[derive(Clone)]
-pub(super) enum Sink {
-    /// `resources/subscribe`: notifications of the connection.
-    Connection(Peer<RoleServer>),
-    /// `subscriptions/listen`: notifications of that request.
-    Listen(SubscriptionSink),
-}
-
-impl Sink {
-    async fn updated(&self, uri: &str) -> bool {
-        match self {
-            Self::Connection(peer) => peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_ok(),
-            Self::Listen(sink) => sink.notify_resource_updated(uri).await.is_ok(),
-        }
-    }
-
-    /// Tells that the list of tools is another one. `false` when the client is gone.
-    pub(super) async fn tools_changed(&self) -> bool {
-        match self {
-            Self::Connection(peer) => peer.notify_tool_list_changed().await.is_ok(),
-            Self::Listen(sink) => sink.notify_tool_list_changed().await.is_ok(),
-        }
-    }
-}
-
 /// Follows one resource until the client is gone or may no longer read it. A client that may not is told once more, so
 /// that it reads and learns why.
 pub(super) async fn follow(app: App, credential: Credential, found: Found, sink: Sink) {
     if let Err(error) = follow_on(&app, &credential, &found, &sink).await {
         tracing::info!(uri = found.uri(), %error, "a subscription ended");
-        sink.updated(found.uri()).await;
+        sink.tell(&Change::Resource(found.uri().to_owned())).await;
     }
 }
 
@@ -85,7 +58,7 @@ async fn follow_on(app: &App, credential: &Credential, found: &Found, sink: &Sin
             }
             Err(error) => return Err(error),
         };
-        if !told && !sink.updated(found.uri()).await {
+        if !told && !sink.tell(&Change::Resource(found.uri().to_owned())).await {
             return Ok(());
         }
         loop {
@@ -119,8 +92,8 @@ struct Following {
     by_uri: HashMap<String, AbortOnDropHandle<()>>,
     /// Held as long as anything is followed.
     place: Option<Place>,
-    /// Follows the list of tools, where that can change.
-    tools: Option<AbortOnDropHandle<()>>,
+    /// Follow lists that can change.
+    lists: Vec<AbortOnDropHandle<()>>,
 }
 
 impl Followed {
@@ -138,28 +111,36 @@ impl Followed {
         self.following().place = Some(place);
     }
 
-    /// Starts to follow. `false` when the connection follows too much already.
-    pub(super) fn start(&self, app: App, credential: Credential, found: Found, peer: Peer<RoleServer>) -> bool {
+    /// Starts to follow a resource. `false` when the connection follows too much already.
+    pub(super) fn start(&self, uri: String, follower: impl Future<Output = ()> + Send + 'static) -> bool {
         let followed = &mut self.following().by_uri;
         followed.retain(|_, task| !task.is_finished());
-        let uri = found.uri().to_owned();
         if followed.len() >= FOLLOWED_MAX && !followed.contains_key(&uri) {
             return false;
         }
-        let task = tokio::spawn(follow(app, credential, found, Sink::Connection(peer)));
-        followed.insert(uri, AbortOnDropHandle::new(task));
+        followed.insert(uri, AbortOnDropHandle::new(tokio::spawn(follower)));
         true
     }
 
-    /// Follows the list of tools as long as the connection lasts.
-    pub(super) fn follow_tools(&self, follower: impl Future<Output = ()> + Send + 'static) {
-        self.following().tools = Some(AbortOnDropHandle::new(tokio::spawn(follower)));
+    /// Follows a list as long as the connection lasts.
+    pub(super) fn follow_list(&self, follower: impl Future<Output = ()> + Send + 'static) {
+        self.following().lists.push(AbortOnDropHandle::new(tokio::spawn(follower)));
+    }
+
+    /// Follows no lists any more.
+    pub(super) fn leave_lists(&self) {
+        self.following().lists.clear();
     }
 
     /// Stops.
     pub(super) fn stop(&self, uri: &str) {
+        self.following().by_uri.remove(uri);
+        self.settle();
+    }
+
+    /// Gives the place back if nothing is followed.
+    pub(super) fn settle(&self) {
         let mut following = self.following();
-        following.by_uri.remove(uri);
         if following.by_uri.is_empty() {
             following.place = None;
         }

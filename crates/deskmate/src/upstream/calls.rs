@@ -336,6 +336,8 @@ impl Upstream {
     /// Follows a resource: its changes come with all others, also after the connection was made anew. Everybody who follows
     /// one lets go of it again.
     pub(crate) async fn subscribe(self: &Arc<Self>, uri: &str) -> Result<()> {
+        // One after the other: what one client follows no longer another may just begin to.
+        let _alone = self.subscribing.lock().await;
         let link = self.link().await?;
         let known = self.followed.borrow().contains_key(uri);
         if !known && self.followed.borrow().len() >= FOLLOWED_MAX {
@@ -355,6 +357,7 @@ impl Upstream {
 
     /// Follows a resource no longer.
     pub(crate) async fn unsubscribe(self: &Arc<Self>, uri: &str) -> Result<()> {
+        let _alone = self.subscribing.lock().await;
         let was_last = self.followed.send_if_modified(|all| {
             let left = all.get_mut(uri).map(|count| {
                 *count = count.saturating_sub(1);

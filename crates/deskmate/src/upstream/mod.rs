@@ -28,7 +28,7 @@ mod talks;
 mod tests;
 
 pub(crate) use child::remember_umask;
-pub(crate) use error::Error;
+pub(crate) use error::{Error, Result};
 pub(crate) use handler::Change;
 pub(crate) use pool::Pool;
 pub(crate) use relay::{CallContext, Relay};

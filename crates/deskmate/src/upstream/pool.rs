@@ -1,7 +1,7 @@
 //! The upstreams of a desk: one for each mount and agent, or one for each mount that is shared.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::error::{Error, Result};
 use super::slot::Upstream;
 use super::spec::Spec;
-use super::state::{State, Status};
+use super::state::Status;
 
 /// How many upstreams there may be. Each may be a program, and an agent without a token can call itself anything.
 const UPSTREAMS_MAX: usize = 128;
@@ -35,7 +35,26 @@ struct Slots {
 #[derive(Default)]
 struct Kept {
     by_key: HashMap<Key, Arc<Upstream>>,
+    /// Those that others took the place of, until what is under way there has ended.
+    leaving: Vec<Weak<Upstream>>,
     stopped: bool,
+}
+
+impl Kept {
+    /// Takes one out of use. What is under way there ends first; then it is ended beside everything else.
+    fn replace(&mut self, key: &Key) {
+        let Some(old) = self.by_key.remove(key) else { return };
+        old.retire();
+        self.leaving.retain(|left| left.strong_count() > 0);
+        self.leaving.push(Arc::downgrade(&old));
+        tokio::spawn(async move { old.leave().await });
+    }
+
+    /// Under which keys these are in use still.
+    fn keys_of(&self, these: &[Arc<Upstream>]) -> Vec<Key> {
+        let is_one = |upstream: &Arc<Upstream>| these.iter().any(|one| Arc::ptr_eq(one, upstream));
+        self.by_key.iter().filter(|(_, upstream)| is_one(upstream)).map(|(key, _)| key.clone()).collect()
+    }
 }
 
 impl Slots {
@@ -86,26 +105,29 @@ impl Pool {
             if *upstream.spec == *spec {
                 return Ok(Arc::clone(upstream));
             }
-            if let Some(old) = kept.by_key.remove(&key) {
-                end(old);
-            }
+            kept.replace(&key);
         }
         if kept.by_key.len() >= self.most {
             // The one that nobody has needed for longest makes room.
             let idle = kept.by_key.iter().filter_map(|(key, upstream)| Some((upstream.idle_since()?, key.clone()))).min();
             let (_, oldest) = idle.ok_or_else(|| Error::Busy { name: spec.name.clone(), most: self.most })?;
-            if let Some(old) = kept.by_key.remove(&oldest) {
-                end(old);
-            }
+            kept.replace(&oldest);
         }
         let upstream = Upstream::new(spec.clone(), key.1.clone());
         kept.by_key.insert(key, Arc::clone(&upstream));
         Ok(upstream)
     }
 
-    /// The mounts that have upstreams.
-    pub(crate) fn names(&self) -> BTreeSet<String> {
-        self.slots.kept().by_key.keys().map(|(mount, _)| mount.clone()).collect()
+    /// All upstreams that are in use.
+    pub(crate) fn list(&self) -> Vec<Arc<Upstream>> {
+        self.slots.list()
+    }
+
+    /// The upstream of a mount that an agent uses, if it has one.
+    pub(crate) fn find(&self, name: &str, agent: &str) -> Option<Arc<Upstream>> {
+        let kept = self.slots.kept();
+        let of = |agent: Option<String>| kept.by_key.get(&(name.to_owned(), agent)).cloned();
+        of(Some(agent.to_owned())).or_else(|| of(None))
     }
 
     /// How all upstreams stand.
@@ -120,13 +142,22 @@ impl Pool {
         self.slots.list().into_iter().filter(|upstream| upstream.spec.name == name).collect()
     }
 
-    /// Ends all connections of a mount that was removed or disabled; answers when they are ended.
-    pub(crate) async fn remove(&self, name: &str) {
-        let gone: Vec<Arc<Upstream>> = {
+    /// Takes upstreams of mounts that were changed out of use: what is under way there ends first.
+    pub(crate) fn replace(&self, gone: &[Arc<Upstream>]) {
+        let mut kept = self.slots.kept();
+        for key in kept.keys_of(gone) {
+            kept.replace(&key);
+        }
+    }
+
+    /// Ends upstreams of mounts that were removed or disabled, whatever is under way there; answers when they are ended.
+    pub(crate) async fn remove(&self, gone: &[Arc<Upstream>]) {
+        {
             let mut kept = self.slots.kept();
-            let keys: Vec<Key> = kept.by_key.keys().filter(|(mount, _)| mount == name).cloned().collect();
-            keys.iter().filter_map(|key| kept.by_key.remove(key)).collect()
-        };
+            for key in kept.keys_of(gone) {
+                kept.by_key.remove(&key);
+            }
+        }
         join_all(gone.iter().map(|upstream| upstream.stop())).await;
     }
 
@@ -135,13 +166,9 @@ impl Pool {
         let gone: Vec<Arc<Upstream>> = {
             let mut kept = self.slots.kept();
             kept.stopped = true;
-            kept.by_key.drain().map(|(_, upstream)| upstream).collect()
+            let leaving: Vec<_> = kept.leaving.drain(..).filter_map(|left| left.upgrade()).collect();
+            kept.by_key.drain().map(|(_, upstream)| upstream).chain(leaving).collect()
         };
         join_all(gone.iter().map(|upstream| upstream.stop())).await;
     }
-}
-
-/// Ends an upstream beside everything else.
-fn end(upstream: Arc<Upstream>) {
-    tokio::spawn(async move { upstream.close(State::Stopped).await });
 }

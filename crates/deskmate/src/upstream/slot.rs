@@ -2,12 +2,13 @@
 //! alone for a while when it fails, and given up when it goes on failing.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::model::ServerPeerInfo;
 use tokio::sync::{Semaphore, broadcast, watch};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::error::{Error, Result};
@@ -39,8 +40,13 @@ pub(crate) struct Upstream {
     changes: broadcast::Sender<Change>,
     /// The resources that somebody follows, and how many do.
     pub(super) followed: watch::Sender<BTreeMap<String, usize>>,
+    /// How many need it to be connected, whether they call or not.
+    held: AtomicUsize,
+    /// Cancelled when it is not used any more, for good.
+    stopped: CancellationToken,
     inner: Mutex<Inner>,
     making: tokio::sync::Mutex<()>,
+    pub(super) subscribing: tokio::sync::Mutex<()>,
 }
 
 struct Inner {
@@ -70,8 +76,11 @@ impl Upstream {
             figures: Figures::default(),
             changes: broadcast::channel(CHANGES_MAX).0,
             followed: watch::channel(BTreeMap::new()).0,
+            held: AtomicUsize::new(0),
+            stopped: CancellationToken::new(),
             inner: Mutex::new(inner),
             making: tokio::sync::Mutex::default(),
+            subscribing: tokio::sync::Mutex::default(),
         })
     }
 
@@ -81,6 +90,16 @@ impl Upstream {
 
     pub(super) fn name(&self) -> String {
         self.spec.name.clone()
+    }
+
+    /// The mount that it belongs to.
+    pub(crate) fn mount(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// Whether it is reached exactly so.
+    pub(crate) fn is_of(&self, spec: &Spec) -> bool {
+        *self.spec == *spec
     }
 
     /// The last lines of its standard error.
@@ -98,9 +117,25 @@ impl Upstream {
         self.inner().link.as_ref().map(|link| Arc::clone(&link.info))
     }
 
-    /// What changes from now on. A follower that falls behind must look at everything anew.
+    /// What changes from now on. A follower that falls behind must look at everything anew. It keeps nothing connected: what
+    /// changed while nobody needed the connection is told when there is one again.
     pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
+    }
+
+    /// Keeps it connected for somebody who waits for its changes, until what is answered is dropped.
+    pub(crate) fn hold(self: &Arc<Self>) -> Hold {
+        self.held.fetch_add(1, Ordering::AcqRel);
+        Hold(Arc::clone(self))
+    }
+
+    /// Answers when it is not used any more, for good.
+    pub(crate) async fn stopped(&self) {
+        self.stopped.cancelled().await;
+    }
+
+    fn is_needed(&self) -> bool {
+        self.held.load(Ordering::Acquire) > 0 || !self.followed.borrow().is_empty()
     }
 
     /// How it stands.
@@ -316,17 +351,15 @@ impl Upstream {
 
     /// Whether nobody needs it, and since when.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let followed = self.changes.receiver_count() > 0 || !self.followed.borrow().is_empty();
-        (self.in_flight() == 0 && !followed).then(|| self.inner().used)
+        (self.in_flight() == 0 && !self.is_needed()).then(|| self.inner().used)
     }
 
     /// Looks after the connection: ends one that nobody uses, asks one that is quiet, brings back one that is followed.
     pub(super) async fn tend(self: &Arc<Self>) {
         let link = self.inner().link.clone();
         let Some(link) = link else {
-            let followed = self.changes.receiver_count() > 0;
             let due = { self.inner().not_before.is_some_and(|at| at <= Instant::now()) };
-            if followed && due {
+            if self.is_needed() && due {
                 drop(self.link().await);
             }
             return;
@@ -343,9 +376,13 @@ impl Upstream {
     }
 
     /// Ends the connection.
-    pub(super) async fn close(&self, state: State) {
+    async fn close(&self, state: State) {
         let link = {
             let mut inner = self.inner();
+            // A call takes its place before it takes the connection: one that came since somebody looked keeps it.
+            if state == State::Resting && self.in_flight() > 0 {
+                return;
+            }
             if inner.state != State::Stopped {
                 inner.state = state;
             }
@@ -363,8 +400,32 @@ impl Upstream {
         self.inner().link.as_ref().map_or(0, |link| link.ledger.len())
     }
 
-    /// Ends it for good.
-    pub(super) async fn stop(&self) {
+    /// Lets nobody begin anything any more. What is under way goes on.
+    pub(super) fn retire(&self) {
+        self.inner().state = State::Stopped;
+        self.stopped.cancel();
+    }
+
+    /// Ends it for good, once what is under way has ended.
+    pub(super) async fn leave(&self) {
+        self.retire();
+        let most = u32::try_from(self.spec.bounds.in_flight).unwrap_or(u32::MAX);
+        drop(tokio::time::timeout(self.spec.bounds.call_total, self.places.acquire_many(most)).await);
         self.close(State::Stopped).await;
+    }
+
+    /// Ends it for good, and at once.
+    pub(super) async fn stop(&self) {
+        self.retire();
+        self.close(State::Stopped).await;
+    }
+}
+
+/// Somebody needs an upstream to be connected.
+pub(crate) struct Hold(Arc<Upstream>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, Ordering::AcqRel);
     }
 }

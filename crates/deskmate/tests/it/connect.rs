@@ -1,8 +1,9 @@
 //! `deskmate connect`, `disconnect` and `doctor`, as somebody at a terminal uses them.
 
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -217,7 +218,7 @@ fn hooks_go_with_a_token_in_a_file() {
     let desk = Desk::new();
     let token = desk.register("code");
     assert!(refused(&run(&desk, Some(&token), &["connect", "claude-code", "--hooks"])).1.contains("--token-file"));
-    assert!(refused(&run(&desk, Some(&token), &["connect", "cursor", "--hooks"])).1.contains("only Claude Code"));
+    assert!(refused(&run(&desk, Some(&token), &["connect", "vscode", "--hooks"])).1.contains("no hooks that a program can answer"));
     let kept = desk.path().join("code.token");
     std::fs::write(&kept, &token).unwrap();
     std::fs::set_permissions(&kept, PermissionsExt::from_mode(0o644)).unwrap();
@@ -228,6 +229,38 @@ fn hooks_go_with_a_token_in_a_file() {
     assert!(command.contains(" hook --token-file ") && !command.contains(&token), "{command}");
     good(&run(&desk, None, &["disconnect", "claude-code"]));
     assert_eq!(serde_json::from_str::<Value>(&read(&desk, ".claude/settings.json")).unwrap(), json!({}));
+}
+
+#[test]
+fn hooks_of_other_clients_are_written_and_answered_as_each_of_them_asks() {
+    let desk = Desk::new();
+    desk.up();
+    let asks = |event: &str, tool: &str| json!({ "hook_event_name": event, "cwd": "/srv/p", "workspace_roots": ["/srv/p"], "session_id": "s", "tool_name": tool, "tool_input": { "command": "rm -rf /" } });
+    for (client, file, at, asked, says) in [
+        ("codex", ".codex/hooks.json", "/hooks/PreToolUse/0/hooks/0/command", asks("PreToolUse", "Bash"), "\"permissionDecision\":\"deny\""),
+        ("cursor", ".cursor/hooks.json", "/hooks/preToolUse/0/command", asks("preToolUse", "Shell"), "\"permission\":\"deny\""),
+        ("gemini", ".gemini/settings.json", "/hooks/BeforeTool/0/hooks/0/command", asks("BeforeTool", "run_shell_command"), "\"decision\":\"deny\""),
+    ] {
+        let said = good(&run(&desk, None, &["connect", client, "--hooks"]));
+        assert_eq!(said.contains("goes on when the hook itself cannot be started"), client != "cursor", "{said}");
+        let settings: Value = serde_json::from_str(&read(&desk, file)).unwrap();
+        let command = settings.pointer(at).and_then(Value::as_str).unwrap_or_else(|| panic!("{settings}")).to_owned();
+        // As the client runs it.
+        let mut hook = std::process::Command::new("sh")
+            .args(["-c", &command])
+            .env("HOME", desk.path())
+            .env_remove("DESKMATE_HOME")
+            .env_remove("DESKMATE_TOKEN")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        hook.stdin.take().unwrap().write_all(asked.to_string().as_bytes()).unwrap();
+        let answer = String::from_utf8(hook.wait_with_output().unwrap().stdout).unwrap();
+        assert!(answer.contains(says), "{client}: {answer}");
+        good(&run(&desk, None, &["disconnect", client]));
+        assert!(!read(&desk, file).contains(" hook "), "{client}");
+    }
 }
 
 #[test]

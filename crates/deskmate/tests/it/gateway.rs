@@ -2,6 +2,7 @@
 //! lost in the middle.
 
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -12,8 +13,9 @@ use crate::workspace::{open, person};
 
 /// A server that writes down what it does.
 const CHILD: &str = r#"
-import json, os, signal, sys, time
+import hashlib, json, os, signal, sys, time
 log = sys.argv[1]
+followed = set()
 if os.path.exists(log + ".late"): time.sleep(0.3)
 def say(**message):
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n"); sys.stdout.flush()
@@ -25,26 +27,38 @@ def tools():
 for line in sys.stdin:
     message = json.loads(line); id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
     if method == "initialize":
-        say(id=id, result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {}, "prompts": {}}, "serverInfo": {"name": "child", "version": "1"}, "instructions": "Read before you write."})
+        say(id=id, result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {"subscribe": True, "listChanged": True}, "prompts": {"listChanged": True}}, "serverInfo": {"name": "child", "version": "1"}, "instructions": "Read before you write."})
     elif method == "tools/list":
         say(id=id, result={"tools": tools()})
     elif method == "resources/list":
         say(id=id, result={"resources": [{"uri": "x://one", "name": "one"}]})
     elif method == "resources/read":
         say(id=id, result={"contents": [{"uri": params["uri"], "text": "what one says" + (os.environ.get("KEY", "") if params["uri"] == "x://key" else "")}]})
+    elif method in ["resources/subscribe", "resources/unsubscribe"]:
+        if params["uri"] == "x://refused": say(id=id, error={"code": -32602, "message": "nobody follows this" + os.environ.get("KEY", "")}); continue
+        (followed.add if method.endswith("/subscribe") else followed.discard)(params["uri"])
+        say(id=id, result={})
     elif method == "prompts/get":
         say(id=id, result={"messages": [{"role": "user", "content": {"type": "text", "text": "Do it" + os.environ.get("KEY", "")}}]})
     elif method == "tools/call":
         name, given = params["name"], params.get("arguments") or {}
         with open(log, "a") as file: file.write(json.dumps({"tool": name, "arguments": given, "meta": params.get("_meta")}) + "\n")
+        for uri in given.get("touch", []):
+            if uri in followed: say(method="notifications/resources/updated", params={"uri": uri})
+        for list in given.get("lists", []): say(method="notifications/" + list + "/list_changed")
         if name == "die": os.kill(os.getpid(), signal.SIGKILL)
-        elif name in ["slow", "work"]: time.sleep(given.get("seconds", 3)); text(id, "at last")
+        elif name in ["slow", "work"]: 
+            time.sleep(given.get("seconds", 3))
+            for uri in given.get("then", []): say(method="notifications/resources/updated", params={"uri": uri})
+            text(id, "at last")
         elif name == "flood":
             while True: sys.stdout.write("x" * 65536)
         elif name == "huge": text(id, "x" * (5 << 20))
         elif name == "garbage":
             while True: sys.stdout.write("<html>not a message</html>\n")
-        elif name == "key": text(id, "the key is " + os.environ.get("KEY", "none"))
+        elif name == "key":
+            with open(log + ".key", "w") as file: file.write(hashlib.sha256(os.environ.get("KEY", "none").encode()).hexdigest())
+            text(id, "the key is " + os.environ.get("KEY", "none"))
         elif name == "fail": text(id, "it is broken", isError=True)
         elif name == "ask":
             say(id="q1", method="elicitation/create", params={"message": "Who?" + (os.environ.get("KEY", "") if given else ""), "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}})
@@ -53,6 +67,8 @@ for line in sys.stdin:
                 if answer.get("id") == "q1" and "method" not in answer: break
             text(id, json.dumps(answer.get("result")))
         else: text(id, name + " " + json.dumps(given, sort_keys=True))
+    elif method == "notifications/cancelled":
+        with open(log, "a") as file: file.write(json.dumps({"tool": "cancelled", "why": params.get("reason")}) + "\n")
     elif id is not None:
         say(id=id, error={"code": -32601, "message": "Method not found"})
 "#;
@@ -99,7 +115,7 @@ pub(crate) fn restart(desk: &Desk, name: &str) {
     person(desk, &["gateway", "enable", name, "--passphrase-stdin", "--json"]);
 }
 
-fn path(folder: &tempfile::TempDir, name: &str) -> String {
+pub(crate) fn path(folder: &tempfile::TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
 }
 
@@ -170,6 +186,16 @@ fn a_secret_reaches_the_server_and_nobody_else() {
     assert_eq!(first(&answer), "the key is [redacted:known]", "{answer}");
     assert!(!answer.to_string().contains("0123456789abcdef"));
     assert!(!files_hold(desk.path(), "key-0123456789abcdef") && !files_hold(folder.path(), "key-0123456789abcdef"));
+    // Another value is used at the next call, and what is called so stays.
+    let given = || std::fs::read_to_string(folder.path().join("notes.key")).unwrap();
+    let before = given();
+    let mut rotate = desk.command(&["secret", "rotate", "notes", "--passphrase-stdin", "--json"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    std::io::Write::write_all(&mut rotate.stdin.take().unwrap(), b"correct horse\nkey-fedcba9876543210\n").unwrap();
+    assert!(rotate.wait().unwrap().success());
+    let answer = agent.tool("key", json!({}));
+    assert_eq!(first(&answer), "the key is [redacted:known]", "{answer}");
+    assert_ne!(given(), before, "the server has the new one");
+    assert!(!files_hold(desk.path(), "key-fedcba9876543210"));
 }
 
 #[test]
@@ -371,6 +397,10 @@ fn calls_that_were_never_decided_about_are_on_the_record_too() {
     agent.send(&json!([{ "jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": { "name": "write", "arguments": {} } }]));
     agent.send(&json!({ "jsonrpc": "2.0", "method": "tools/call", "params": { "name": "write", "arguments": {} } }));
     agent.send(&json!({ "jsonrpc": "2.0", "id": 901, "method": "tools/call", "params": { "name": "write", "arguments": "no object" } }));
+    // Two under one id are two calls.
+    for page in [1, 2] {
+        agent.send(&json!({ "jsonrpc": "2.0", "id": 902, "method": "tools/call", "params": { "name": "read", "arguments": { "twice": page } } }));
+    }
     assert!(first(&agent.tool("read", json!({ "deep": [[[[[[[[[[[1]]]]]]]]]]] }))).starts_with("read"));
     let told = until("it is told", || {
         let told = person(&desk, &["call", "desk_record_list", "--input", r#"{"kind":"call.refused"}"#, "--passphrase-stdin", "--json"]);
@@ -381,6 +411,10 @@ fn calls_that_were_never_decided_about_are_on_the_record_too() {
     assert_eq!((&unknown["facts"]["code"], &unknown["payload"]["mount"]), (&json!("not_found"), &json!("notes")));
     assert_eq!(unknown["facts"]["digest"].as_str().map(str::len), Some(64));
     assert!(done(&folder).iter().all(|call| call["tool"] == "read"), "nothing of it was handed on: {:?}", done(&folder));
+    // Whatever was handed on is among the calls, each for itself.
+    until("every call has its outcome", || calls(&desk).iter().all(|call| call["state"] != "passed").then_some(()));
+    assert_eq!(calls(&desk).iter().filter(|call| call["arguments"]["twice"].is_number()).count(), 2, "{:?}", calls(&desk));
+    assert!(calls(&desk).iter().filter(|call| call["state"] == "done").count() >= done(&folder).len());
 }
 
 #[test]

@@ -27,6 +27,8 @@ mod front;
 #[cfg(test)]
 mod gateway;
 #[cfg(test)]
+mod gateway_changes;
+#[cfg(test)]
 mod gateway_faults;
 #[cfg(test)]
 mod hook;

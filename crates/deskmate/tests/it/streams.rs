@@ -11,6 +11,7 @@ use crate::http::post;
 
 /// What the documents promise.
 const STREAMS_MAX: usize = 32;
+const WAITS_MAX: usize = 128;
 
 /// Opens a request that stays open and reads how it begins.
 fn open(url: &str, request: &str) -> (TcpStream, String) {
@@ -105,4 +106,50 @@ fn subscriptions_over_http_count_and_end_with_their_client() {
     drop(listening);
     until("its place is free", || Some(follow(&url, "/api/stream", &token)).filter(|(_, head)| head.contains(" 200 ")));
     drop(held);
+}
+
+/// Begins a call and leaves it.
+fn begin(url: &str, operation: &str, secret: &str, input: &Value) -> TcpStream {
+    let body = input.to_string();
+    let mut stream = TcpStream::connect(url.trim_start_matches("http://")).expect("the server listens");
+    let head = format!("POST /api/{operation} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer {secret}\r\n");
+    stream.write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes()).expect("the server reads");
+    stream
+}
+
+#[test]
+fn one_credential_waits_only_in_so_many_places() {
+    let (desk, _folder, token) = crate::gateway::desk();
+    let url = desk.url();
+    let call = |operation: &str, input: &Value, secret: &str| {
+        post(&url, &format!("/api/{operation}"), &[("Authorization", &format!("Bearer {secret}"))], &input.to_string())
+    };
+    let write = |text: &str, seconds: u64| json!({ "mount": "notes", "tool": "write", "arguments": { "text": text }, "timeout_seconds": seconds });
+    let waiting: Value = serde_json::from_str(&call("gateway_call", &write("one", 0), &token).body).expect("JSON");
+    let wait = |seconds: u64| json!({ "call_id": waiting["call_id"], "timeout_seconds": seconds });
+    let other: Value = crate::workspace::person(&desk, &["agent", "add", "other", "--json", "--passphrase-stdin"]);
+    let mut held: Vec<_> = (0..WAITS_MAX).map(|_| begin(&url, "gateway_result", &token, &wait(25))).collect();
+    let refused = until("all places are taken", || {
+        // Whoever still gets one keeps it, so that the next does not.
+        let mut one = begin(&url, "gateway_result", &token, &wait(25));
+        one.set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
+        let mut chunk = [0; 4096];
+        if let Ok(count @ 1..) = one.read(&mut chunk) {
+            return Some(String::from_utf8_lossy(&chunk[..count]).into_owned());
+        }
+        held.push(one);
+        None
+    });
+    assert!(refused.contains(" 429 ") && refused.contains("\"limited\"") && refused.contains("timeout_seconds 0"), "{refused}");
+    // What does not wait is answered as ever, and so is everybody else.
+    assert_eq!(call("gateway_result", &wait(0), &token).status, 200);
+    assert_eq!(call("bridge_wait_for_messages", &json!({ "timeout_seconds": 1 }), other["token"].as_str().expect("a token")).status, 200);
+    // What was begun is not refused after the fact: it is told how it stands.
+    let begun = std::time::Instant::now();
+    let answer = call("gateway_call", &write("two", 25), &token);
+    let answer: Value = serde_json::from_str(&answer.body).expect("JSON");
+    assert!(answer["state"] == "held" && begun.elapsed() < Duration::from_secs(15), "{answer}");
+    // Who goes away gives the place back.
+    drop(held);
+    until("a place is free", || (call("gateway_result", &wait(1), &token).status == 200).then_some(()));
 }

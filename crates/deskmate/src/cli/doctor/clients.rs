@@ -26,10 +26,12 @@ pub(super) fn checks(global: &Global, trust_project: bool) -> Result<Vec<Check>,
     if found.is_empty() {
         checks.push(Check::warning("clients", "none is connected on this machine").fix("`deskmate connect claude-code`, or another client"));
     }
-    let hooked = [Scope::User, Scope::Project].into_iter().any(|scope| has_hooks(&places, scope));
-    if hooked && home.running().is_none() {
-        let said = "its hooks ask this desk before every use of a tool, and no server runs";
-        checks.push(Check::warning(Host::ClaudeCode.title(), said).fix("keep one running: `deskmate up`, or `deskmate service install`"));
+    let hooked = |host: &Host| [Scope::User, Scope::Project].into_iter().any(|scope| has_hooks(&places, *host, scope));
+    if home.running().is_none() {
+        for host in Host::ALL.into_iter().filter(hooked) {
+            let said = "its hooks ask this desk before every use of a tool, and no server runs";
+            checks.push(Check::warning(host.title(), said).fix("keep one running: `deskmate up`, or `deskmate service install`"));
+        }
     }
     Ok(checks)
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use deskmate_core::call::RESERVED;
 use deskmate_core::redact;
 use serde_json::{Map, Value, json};
 
@@ -11,6 +12,7 @@ use super::super::client::Client;
 use super::super::output::print;
 use super::super::{Failure, Global};
 use crate::config;
+use crate::connect::Written;
 
 /// The largest file that is read.
 const BYTES_MAX: u64 = 1024 * 1024;
@@ -19,7 +21,7 @@ const BYTES_MAX: u64 = 1024 * 1024;
 pub(in crate::cli) struct ImportArgs {
     /// The file: .mcp.json, claude_desktop_config.json, .vscode/mcp.json, or a NAME.service.json
     file: PathBuf,
-    /// Only these servers; may be repeated
+    /// Only these servers, as the file or the desk calls them; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Show what would be done, and do nothing
@@ -41,10 +43,11 @@ struct Found {
 
 pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
     let text = read(&args.file)?;
-    let mut found = servers(&text, &|name| config::env(name)).map_err(|why| Failure::Other(format!("{}: {why}", args.file.display())))?;
-    found.retain(|found| args.only.is_empty() || args.only.iter().any(|only| found.mount.get("name") == Some(&json!(only))));
+    let Servers { found, left_out } =
+        servers(&text, &args.only, &|name| config::env(name)).map_err(|why| Failure::Other(format!("{}: {why}", args.file.display())))?;
     if found.is_empty() {
-        return Err(Failure::Other(format!("{} names no server that could be brought in", args.file.display())));
+        let why: String = left_out.iter().map(|left| format!("; {left}")).collect();
+        return Err(Failure::Other(format!("{} names no server that could be brought in{why}", args.file.display())));
     }
     let missing: Vec<String> = found.iter().flat_map(|found| found.missing.iter().cloned()).collect();
     if !missing.is_empty() && !args.dry_run {
@@ -57,7 +60,7 @@ pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
     };
     if args.dry_run {
         let all: Vec<Value> = found.iter().map(shown).collect();
-        return print(&json!({ "would_add": all }), global.json);
+        return print(&json!({ "would_add": all, "left_out": left_out }), global.json);
     }
     let client = Client::present(global)?;
     let mut added = Vec::new();
@@ -67,8 +70,9 @@ pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
         }
         client.call("desk_mount_add", &json!({ "mount": found.mount }))?;
         let mut report = shown(found);
-        let tested = client.call("desk_mount_test", &json!({ "name": found.mount.get("name") }));
-        if let Some(fields) = report.as_object_mut() {
+        let is_off = found.mount.get("enabled") == Some(&json!(false));
+        let tested = (!is_off).then(|| client.call("desk_mount_test", &json!({ "name": found.mount.get("name") })));
+        if let (Some(fields), Some(tested)) = (report.as_object_mut(), tested) {
             match tested {
                 Ok(tested) => fields.insert("tools".to_owned(), tested.get("tools").cloned().unwrap_or_default()),
                 Err(failure) => fields.insert("not_reached".to_owned(), json!(failure.text())),
@@ -77,7 +81,7 @@ pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
         added.push(report);
     }
     print(
-        &json!({ "added": added, "next": "take the same servers out of the client's own configuration, so that their calls go through the desk" }),
+        &json!({ "added": added, "left_out": left_out, "next": "take the same servers out of the client's own configuration, so that their calls go through the desk" }),
         global.json,
     )
 }
@@ -90,15 +94,37 @@ fn read(file: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(file).map_err(|error| Failure::Other(format!("{}: {error}", file.display())))
 }
 
-/// The servers of a file. `environment` is asked for variables that it refers to.
-fn servers(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Found>, String> {
+/// The servers of a file.
+#[derive(Debug, Default)]
+struct Servers {
+    found: Vec<Found>,
+    /// Those that are not brought in, with why.
+    left_out: Vec<String>,
+}
+
+/// The servers of a file, or only those that are named, as the file or the desk calls them. `environment` is asked for variables that
+/// it refers to.
+fn servers(text: &str, only: &[String], environment: &dyn Fn(&str) -> Option<String>) -> Result<Servers, String> {
     let file: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
     if file.get("schemaVersion").is_some() && file.get("name").is_some() {
-        return Ok(vec![descriptor(&file, environment)?]);
+        return Ok(Servers { found: vec![descriptor(&file, environment)?], left_out: Vec::new() });
     }
     let listed = ["mcpServers", "servers"].into_iter().find_map(|key| file.get(key)).and_then(Value::as_object);
     let listed = listed.ok_or("has no mcpServers: it is no configuration of an MCP client that is known here")?;
-    listed.iter().map(|(name, server)| one(name, server, environment)).collect()
+    let is_named = |name: &str| only.is_empty() || only.iter().any(|only| only == name || *only == mount_name(name));
+    let mut servers = Servers::default();
+    for (name, server) in listed.iter().filter(|(name, _)| is_named(name)) {
+        if Written::read(server).is_some_and(|entry| entry.is_ours()) {
+            servers.left_out.push(format!("{name} is a desk itself"));
+            continue;
+        }
+        let found = one(name, server, environment)?;
+        if servers.found.iter().any(|other| other.mount.get("name") == found.mount.get("name")) {
+            return Err(format!("{name} and another one would both be called {}: bring them in one by one with --only", mount_name(name)));
+        }
+        servers.found.push(found);
+    }
+    Ok(servers)
 }
 
 fn looks_secret(text: &str) -> bool {
@@ -108,13 +134,18 @@ fn looks_secret(text: &str) -> bool {
 /// A name as mounts have them.
 fn mount_name(name: &str) -> String {
     let plain: String = name.to_ascii_lowercase().chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
-    plain.trim_matches('-').chars().take(32).collect()
+    let plain: String = plain.trim_matches('-').chars().take(32).collect();
+    // The desk's own toolsets keep their names, those to come included.
+    if RESERVED.contains(&plain.as_str()) { format!("{plain}-server") } else { plain }
 }
 
 fn one(name: &str, server: &Value, environment: &dyn Fn(&str) -> Option<String>) -> Result<Found, String> {
     let mut found = Found::default();
     let own = mount_name(name);
     found.mount.insert("name".to_owned(), json!(own));
+    if own.strip_suffix("-server") == Some(&name.to_ascii_lowercase()) {
+        found.notes.push(format!("{name} is the name of a toolset, so it is called {own} here"));
+    }
     let text = |field: &str| server.get(field).and_then(Value::as_str);
     match (text("command"), text("url").or_else(|| text("httpUrl"))) {
         (Some(command), _) => {
@@ -145,6 +176,10 @@ fn one(name: &str, server: &Value, environment: &dyn Fn(&str) -> Option<String>)
             }
         }
         (None, None) => return Err(format!("{name} has neither a command nor an address")),
+    }
+    if server.get("disabled") == Some(&json!(true)) {
+        found.mount.insert("enabled".to_owned(), json!(false));
+        found.notes.push("it is switched off there, and so it is here: `deskmate gateway enable` serves it".to_owned());
     }
     Ok(found)
 }
@@ -244,7 +279,7 @@ mod tests {
             "far": { "type": "http", "url": "https://tools.example.org/mcp", "headers": { "Authorization": "Bearer ${FAR_KEY}" } }
         } });
         let environment = |name: &str| (name == "FAR_KEY").then(|| "far-far-far".to_owned());
-        let found = servers(&file.to_string(), &environment).unwrap();
+        let found = servers(&file.to_string(), &[], &environment).unwrap().found;
         let (tools, far) = if found[0].mount["name"] == "far" { (&found[1], &found[0]) } else { (&found[0], &found[1]) };
         assert_eq!(tools.mount["name"], json!("github-tools"));
         assert_eq!(tools.mount["env"], json!({ "GITHUB_TOKEN": "secret:github-tools-github-token", "MODE": "fast" }));
@@ -258,21 +293,44 @@ mod tests {
     fn a_service_descriptor_becomes_a_mount() {
         let file =
             json!({ "schemaVersion": 1, "name": "vault", "kind": "bridge", "stdio": ["node", "vault.js"], "secrets": ["ANTHROPIC_API_KEY"], "idleExit": true });
-        let found = servers(&file.to_string(), &none).unwrap();
-        assert_eq!(found[0].mount["command"], json!("node"));
-        assert_eq!(found[0].mount["env"], json!({ "ANTHROPIC_API_KEY": "secret:vault-anthropic-api-key" }));
-        assert!(found[0].notes.iter().any(|note| note.contains("secret set vault-anthropic-api-key")));
+        let found = servers(&file.to_string(), &[], &none).unwrap().found;
+        assert_eq!((&found[0].mount["command"], &found[0].mount["name"]), (&json!("node"), &json!("vault-server")));
+        assert_eq!(found[0].mount["env"], json!({ "ANTHROPIC_API_KEY": "secret:vault-server-anthropic-api-key" }));
+        assert!(found[0].notes.iter().any(|note| note.contains("secret set vault-server-anthropic-api-key")));
+        assert!(found[0].notes.iter().any(|note| note.contains("is the name of a toolset")));
     }
 
     #[test]
     fn what_is_no_configuration_is_said_so() {
-        assert!(servers("{", &none).unwrap_err().contains("not JSON"));
-        assert!(servers("{}", &none).unwrap_err().contains("mcpServers"));
-        assert!(servers(r#"{"mcpServers":{"x":{}}}"#, &none).unwrap_err().contains("neither"));
-        let missing = servers(r#"{"mcpServers":{"x":{"command":"${NOPE}"}}}"#, &none).unwrap();
+        let wrong = |text: &str, environment: &dyn Fn(&str) -> Option<String>| servers(text, &[], environment).unwrap_err();
+        assert!(wrong("{", &none).contains("not JSON"));
+        assert!(wrong("{}", &none).contains("mcpServers"));
+        assert!(wrong(r#"{"mcpServers":{"x":{}}}"#, &none).contains("neither"));
+        let missing = servers(r#"{"mcpServers":{"x":{"command":"${NOPE}"}}}"#, &[], &none).unwrap().found;
         assert_eq!(missing[0].missing, ["NOPE"]);
         let key = |_: &str| Some("ghp_0123456789abcdefghijABCDEFGHIJ012345".to_owned());
-        assert!(servers(r#"{"mcpServers":{"x":{"command":"a","args":["--key=${KEY}"]}}}"#, &key).unwrap_err().contains("variable instead"));
-        assert!(servers(r#"{"mcpServers":{"x":{"url":"https://x.example.org/?key=${KEY}"}}}"#, &key).unwrap_err().contains("header instead"));
+        assert!(wrong(r#"{"mcpServers":{"x":{"command":"a","args":["--key=${KEY}"]}}}"#, &key).contains("variable instead"));
+        assert!(wrong(r#"{"mcpServers":{"x":{"url":"https://x.example.org/?key=${KEY}"}}}"#, &key).contains("header instead"));
+        assert!(wrong(r#"{"mcpServers":{"A b":{"command":"a"},"a-b":{"command":"a"}}}"#, &none).contains("both be called a-b"));
+    }
+
+    #[test]
+    fn a_desk_is_left_out_and_one_that_is_bad_is_passed_over_by_naming_others() {
+        let file = json!({ "mcpServers": {
+            "desk": { "command": "/opt/deskmate", "args": ["mcp", "--agent", "code"] },
+            "Good One": { "command": "a" },
+            "bad": {},
+            "off": { "command": "b", "disabled": true },
+        } })
+        .to_string();
+        let named = |names: &[&str]| servers(&file, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), &none);
+        assert!(named(&[]).is_err());
+        for name in ["Good One", "good-one"] {
+            let found = named(&[name]).unwrap().found;
+            assert_eq!((found.len(), &found[0].mount["name"]), (1, &json!("good-one")));
+        }
+        let Servers { found, left_out } = named(&["desk", "off"]).unwrap();
+        assert_eq!((left_out.len(), found.len(), &found[0].mount["enabled"]), (1, 1, &json!(false)), "a desk behind itself would turn in circles");
+        assert!(named(&["desk"]).unwrap().found.is_empty());
     }
 }

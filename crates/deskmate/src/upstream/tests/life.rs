@@ -77,15 +77,42 @@ async fn a_changed_spec_and_a_removed_mount_end_what_was_there() {
     until("the old one ends", || seen.open() == 1).await;
     let error = old.call_tool_once(call("echo"), &CallContext::default()).await.unwrap_err();
     assert!(matches!(error, Error::Stopped { .. }), "{error}");
-    pool.remove("another").await;
-    assert_eq!((pool.of_mount("peer").len(), seen.open()), (1, 1));
-    pool.remove("peer").await;
+    assert!(Arc::ptr_eq(&pool.find("peer", "code").unwrap(), &new));
+    pool.remove(&[old]).await;
+    assert_eq!((pool.of_mount("peer").len(), seen.open()), (1, 1), "what took its place stays");
+    pool.remove(&[Arc::clone(&new)]).await;
     until("the new one ends", || seen.open() == 0).await;
     assert!(pool.statuses().is_empty() && matches!(new.status().state, State::Stopped));
     pool.get(&spec, "code").await.unwrap();
     pool.shut_down().await;
     until("all end", || seen.open() == 0).await;
     assert!(matches!(pool.get(&spec, "code").await, Err(Error::Stopped { .. })));
+}
+
+#[tokio::test]
+async fn what_is_under_way_ends_before_the_connection_that_was_replaced_does() {
+    let (mut spec, seen) = peer(Kind::Legacy);
+    let pool = Pool::new();
+    let old = pool.get(&spec, "code").await.unwrap();
+    let under_way = {
+        let old = Arc::clone(&old);
+        tokio::spawn(async move { old.call_tool_once(call("steps"), &CallContext::default()).await })
+    };
+    until("it is under way", || seen.count("tools/call") == 1).await;
+    spec.hidden.push("rotated-secret".to_owned());
+    let new = pool.get(&spec, "code").await.unwrap();
+    assert!(new.call_tool_once(call("echo"), &CallContext::default()).await.is_ok());
+    old.stopped().await;
+    assert!(under_way.await.unwrap().is_ok(), "it was not cut off");
+    until("then the old one ends", || seen.open() == 1).await;
+    // Of those that were replaced in turn, too, nothing is left when everything ends.
+    let hanging = tokio::spawn(async move { new.call_tool_once(call("hang"), &CallContext::default()).await });
+    until("another one is under way", || seen.count("tools/call") == 3).await;
+    spec.hidden.push("again".to_owned());
+    pool.get(&spec, "code").await.unwrap();
+    pool.shut_down().await;
+    until("all end", || seen.open() == 0).await;
+    assert!(hanging.await.unwrap().unwrap_err().is_ambiguous());
 }
 
 #[tokio::test]
@@ -97,9 +124,10 @@ async fn an_idle_connection_ends_and_comes_back_when_it_is_needed() {
     until("it ends", || seen.open() == 0).await;
     until("it rests", || upstream.status().state == State::Resting).await;
     assert!(upstream.call_tool_once(call("echo"), &CallContext::default()).await.is_ok() && seen.opened() == 2);
-    let follower = upstream.changes();
+    let follower = upstream.hold();
+    let _listens = upstream.changes();
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(seen.open(), 1, "somebody follows it");
+    assert_eq!(seen.open(), 1, "somebody needs it");
     drop(follower);
     until("nobody does any more", || seen.open() == 0).await;
 }
@@ -112,7 +140,7 @@ async fn a_quiet_connection_is_asked_and_a_dead_one_replaced() {
     let upstream = pool.get(&spec, "code").await.unwrap();
     until("it is asked", || seen.count("ping") >= 2).await;
     assert_eq!(seen.opened(), 1);
-    let _follower = upstream.changes();
+    let _follower = upstream.hold();
     assert!(upstream.call_tool_once(call("die"), &CallContext::default()).await.is_err());
     until("it is brought back for whoever follows it", || seen.opened() == 2 && seen.open() == 1).await;
 }

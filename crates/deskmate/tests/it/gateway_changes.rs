@@ -1,0 +1,182 @@
+//! What changes at servers behind the desk, and which servers there are: followed resources and lists, mounts that are changed,
+//! removed and brought in, calls that nobody waits for any more.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::desk::{Client, Desk, modern, until};
+use crate::gateway::{agent, calls, client, desk, done, first, mount, path};
+use crate::workspace::person;
+
+const UPDATED: &str = "notifications/resources/updated";
+
+/// The addresses of the resources that a client was told of since it was looked at last. What was told before an answer comes
+/// before it.
+fn told(client: &mut Client) -> Vec<String> {
+    client.call("ping", json!({}));
+    let (updates, others): (Vec<Value>, Vec<Value>) = std::mem::take(&mut client.aside).into_iter().partition(|message| message["method"] == UPDATED);
+    client.aside = others;
+    updates.iter().map(|update| update["params"]["uri"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_changes_at_a_server_reaches_its_clients_of_both_eras() {
+    let (desk, folder, token) = desk();
+    let command = || {
+        let mut command = desk.command(&["mcp", "--toolset", "notes"]);
+        command.env("DESKMATE_TOKEN", &token);
+        command
+    };
+    let mut old = Client::of(&desk, command());
+    let can = old.initialize("2025-11-25")["capabilities"].clone();
+    assert_eq!(
+        (&can["resources"]["subscribe"], &can["resources"]["listChanged"], &can["prompts"]["listChanged"]),
+        (&json!(true), &json!(true), &json!(true)),
+        "{can}"
+    );
+    let refused = old.fail("resources/subscribe", json!({ "uri": "x://refused" }));
+    assert!(refused["message"].as_str().unwrap().contains("nobody follows this") && !refused.to_string().contains("0123456789abcdef"), "{refused}");
+    old.call("resources/subscribe", json!({ "uri": "x://one" }));
+    old.call("resources/subscribe", json!({ "uri": "x://two" }));
+    let mut new = Client::of(&desk, command());
+    let wanted = json!({ "resourceSubscriptions": ["x://one"], "promptsListChanged": true });
+    new.ask("subscriptions/listen", modern(json!({ "notifications": wanted })));
+    new.notification("notifications/subscriptions/acknowledged");
+    // A third one of the same agent touches what the others follow.
+    let mut other = agent(&desk, &token);
+    let touch = |other: &mut Client, uris: &[&str]| assert!(first(&other.tool("read", json!({ "touch": uris }))).starts_with("read"));
+    let updates = |client: &mut Client| client.notification(UPDATED)["params"]["uri"].as_str().unwrap().to_owned();
+    touch(&mut other, &["x://one"]);
+    assert_eq!((updates(&mut old), updates(&mut new)), ("x://one".to_owned(), "x://one".to_owned()));
+    touch(&mut other, &["x://two", "x://three"]);
+    assert_eq!(updates(&mut old), "x://two");
+    // Lists are told to whoever wants to know of them.
+    other.tool("read", json!({ "lists": ["prompts", "resources"] }));
+    old.notification("notifications/prompts/list_changed");
+    old.notification("notifications/resources/list_changed");
+    new.notification("notifications/prompts/list_changed");
+    // Who follows it no longer is told no longer, and another who does is.
+    old.call("resources/unsubscribe", json!({ "uri": "x://one" }));
+    touch(&mut other, &["x://one", "x://two"]);
+    assert_eq!((updates(&mut old), updates(&mut new)), ("x://two".to_owned(), "x://one".to_owned()));
+    // A server that comes back is followed on, and so is one that is reached otherwise now. What happened meanwhile nobody knows.
+    assert_eq!(other.tool("die", json!({}))["isError"], json!(true));
+    assert_eq!((updates(&mut old), updates(&mut new)), ("x://two".to_owned(), "x://one".to_owned()));
+    mount(&desk, &folder, "notes", &["--env", "KEY=secret:notes", "--timeout", "50"]);
+    assert_eq!((updates(&mut old), updates(&mut new)), ("x://two".to_owned(), "x://one".to_owned()));
+    touch(&mut other, &["x://one", "x://two"]);
+    assert_eq!((updates(&mut old), updates(&mut new)), ("x://two".to_owned(), "x://one".to_owned()));
+    assert!(told(&mut old).is_empty());
+    assert!(new.aside.iter().all(|message| message["method"] != "notifications/resources/list_changed"), "nobody asked for it: {:?}", new.aside);
+    // Whoever lost its credential is told nothing more.
+    other.ask("tools/call", json!({ "name": "slow", "arguments": { "seconds": 2, "then": ["x://two"] } }));
+    until("it is handed on", || done(&folder).iter().any(|call| call["tool"] == "slow").then_some(()));
+    person(&desk, &["agent", "revoke", "code", "--passphrase-stdin", "--json"]);
+    assert_eq!(old.receive(Duration::from_secs(4)), None);
+}
+
+#[test]
+fn a_server_of_the_newer_era_is_followed_for_clients_of_both() {
+    let (desk, _folder, token) = desk();
+    // Another desk stands behind this one.
+    let far = Desk::new();
+    far.up();
+    let home = far.path().to_str().unwrap();
+    let program = env!("CARGO_BIN_EXE_deskmate");
+    let add = ["gateway", "add", "far", "--passphrase-stdin", "--json", "--", program, "mcp", "--toolset", "bridge", "--agent", "reader", "--home", home];
+    person(&desk, &add);
+    let mut old = client(&desk, &token, "far", "2025-11-25");
+    let mut command = desk.command(&["mcp", "--toolset", "far"]);
+    command.env("DESKMATE_TOKEN", &token);
+    let mut new = Client::of(&desk, command);
+    old.call("resources/subscribe", json!({ "uri": "deskmate://messages" }));
+    new.ask("subscriptions/listen", modern(json!({ "notifications": { "resourceSubscriptions": ["deskmate://messages"] } })));
+    new.notification("notifications/subscriptions/acknowledged");
+    let status = person(&desk, &["call", "desk_mount_status", "--passphrase-stdin", "--json"]).to_string();
+    assert!(status.contains("2026-07-28"), "{status}");
+    let mut sender = Client::start(&far, &["--toolset", "bridge", "--agent", "writer"]);
+    sender.initialize("2025-11-25");
+    // The stream that tells of it may be opened beside the answer: it is told again until both have heard.
+    let heard = |client: &mut Client| client.aside.iter().any(|message| message["method"] == UPDATED && message["params"]["uri"] == "deskmate://messages");
+    until("both are told", || {
+        sender.tool("send_message", json!({ "to": "reader", "content": "news" }));
+        std::thread::sleep(Duration::from_millis(200));
+        old.call("ping", json!({}));
+        new.call("server/discover", modern(json!({})));
+        (heard(&mut old) && heard(&mut new)).then_some(())
+    });
+}
+
+#[test]
+fn a_mount_that_is_changed_or_comes_back_loses_no_call() {
+    let (desk, folder, token) = desk();
+    let mut agent = agent(&desk, &token);
+    assert!(first(&agent.tool("read", json!({}))).starts_with("read"));
+    // What is under way while the mount is changed ends as it would have.
+    let call = agent.ask("tools/call", json!({ "name": "slow", "arguments": { "seconds": 3 } }));
+    until("it is handed on", || (done(&folder).len() == 2).then_some(()));
+    mount(&desk, &folder, "notes", &["--env", "KEY=secret:notes", "--timeout", "50"]);
+    assert!(first(&agent.tool("read", json!({}))).starts_with("read"), "another call goes over the new connection meanwhile");
+    assert_eq!(first(&agent.answer(call)["result"]), "at last");
+    // A mount that was taken away and is back at once: whenever the settings are looked at, the call that came first is let be.
+    for _ in 0..2 {
+        person(&desk, &["gateway", "remove", "notes", "--passphrase-stdin", "--json"]);
+        mount(&desk, &folder, "notes", &["--env", "KEY=secret:notes"]);
+        let answer = agent.tool("slow", json!({ "seconds": 2 }));
+        assert_eq!(first(&answer), "at last", "{answer}");
+    }
+    until("what came of them is told", || calls(&desk).iter().all(|call| call["state"] != "passed").then_some(()));
+    assert!(calls(&desk).iter().all(|call| call["state"] == "done"), "{:?}", calls(&desk));
+}
+
+#[test]
+fn a_call_that_its_caller_takes_back_is_taken_back_at_the_server() {
+    let (desk, folder, token) = desk();
+    let mut agent = agent(&desk, &token);
+    let call = agent.ask("tools/call", json!({ "name": "slow", "arguments": { "seconds": 1 } }));
+    until("it is handed on", || (!done(&folder).is_empty()).then_some(()));
+    agent.notify("notifications/cancelled", json!({ "requestId": call, "reason": "not any more" }));
+    until("its server hears of it", || done(&folder).iter().any(|line| line["tool"] == "cancelled").then_some(()));
+    until("nobody knows what came of it", || (calls(&desk)[0]["state"] == "ambiguous").then_some(()));
+    assert!(first(&agent.tool("read", json!({}))).starts_with("read"), "the connection goes on");
+}
+
+#[test]
+fn servers_of_a_client_are_brought_in_with_their_secrets() {
+    const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let (desk, folder, token) = desk();
+    let child = json!([path(&folder, "child.py"), path(&folder, "more")]);
+    let file = folder.path().join(".mcp.json");
+    let servers = json!({ "mcpServers": {
+        "desk": { "type": "stdio", "command": env!("CARGO_BIN_EXE_deskmate"), "args": ["mcp", "--agent", "code"] },
+        "More Notes": { "command": "python3", "args": child, "env": { "KEY": KEY } },
+        "leaky": { "command": "python3", "args": [format!("--key={KEY}")] },
+    } });
+    std::fs::write(&file, servers.to_string()).unwrap();
+    let import = |more: &[&str]| person(&desk, &[&["gateway", "import", file.to_str().unwrap(), "--passphrase-stdin", "--json"], more].concat());
+    let refused = desk.run(&["gateway", "import", file.to_str().unwrap(), "--dry-run"]);
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("leaky: an argument is a secret"));
+    let named = ["--only", "desk", "--only", "More Notes"];
+    let planned = import(&[&named[..], &["--dry-run"]].concat());
+    assert_eq!((&planned["would_add"][0]["mount"]["name"], &planned["left_out"]), (&json!("more-notes"), &json!(["desk is a desk itself"])), "{planned}");
+    let mounts = || person(&desk, &["gateway", "list", "--passphrase-stdin", "--json"])["mounts"].as_array().unwrap().len();
+    assert_eq!(mounts(), 1, "a dry run does nothing");
+    let added = import(&named);
+    assert!(added["added"][0]["tools"] == 11 && !added.to_string().contains(KEY) && !planned.to_string().contains(KEY), "{added}");
+    assert_eq!(mounts(), 2);
+    let mut agent = client(&desk, &token, "more-notes", "2025-11-25");
+    let listed = agent.call("tools/list", json!({})).to_string();
+    assert!(listed.contains("\"read\"") && !listed.contains(KEY), "{listed}");
+    // The same as a service descriptor, with the secret from the environment.
+    let service = folder.path().join("vault.service.json");
+    let text = json!({ "schemaVersion": 1, "name": "vault", "kind": "bridge", "stdio": ["python3", path(&folder, "child.py"), path(&folder, "vault")], "secrets": ["KEY"] });
+    std::fs::write(&service, text.to_string()).unwrap();
+    let mut command = desk.command(&["gateway", "import", service.to_str().unwrap(), "--passphrase-stdin", "--json"]);
+    let mut running = command.env("KEY", KEY).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut running.stdin.take().unwrap(), b"correct horse\n").unwrap();
+    let output = running.wait_with_output().unwrap();
+    assert!(output.status.success() && !String::from_utf8_lossy(&output.stdout).contains(KEY));
+    let secrets = person(&desk, &["secret", "list", "--passphrase-stdin", "--json"]).to_string();
+    assert!(secrets.contains("vault-server-key") && secrets.contains("more-notes-key"), "{secrets}");
+}
