@@ -1,9 +1,14 @@
 //! Links the binary so that less of it is in memory.
 
+use std::path::Path;
 use std::process::Command;
+
+/// Names of functions that run when a desk starts and when it answers the usual calls. Made by scripts/order-functions.
+const FIRST: &str = "functions.txt";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed={FIRST}");
     #[expect(clippy::disallowed_methods, reason = "this is how cargo tells a build script what it builds for")]
     let told = |name: &str| std::env::var(name).unwrap_or_default();
     if told("CARGO_CFG_TARGET_ENV") == "gnu" && told("HOST") == told("TARGET") && knows_packed_relocations() {
@@ -13,7 +18,20 @@ fn main() {
     if told("TARGET") == "x86_64-unknown-linux-gnu" && told("PROFILE") == "release" {
         // Functions that are the same become one. Here the toolchain links with its own lld, which knows how.
         println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
+        // The system brings a program into memory in pieces of 64 kB: what runs first stands side by side.
+        let script = Path::new(&told("OUT_DIR")).join("functions.ld");
+        if let Err(error) = std::fs::read_to_string(FIRST).and_then(|names| std::fs::write(&script, linker_script(&names))) {
+            println!("cargo:warning=functions are linked in any order, and the program takes more memory: {FIRST}: {error}");
+            return;
+        }
+        println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", script.display());
     }
+}
+
+/// Puts these functions before all others, in this order.
+fn linker_script(names: &str) -> String {
+    let section = |name: &str| format!("*(.text.{name})\n*(.text.unlikely.{name})\n");
+    format!("SECTIONS\n{{\n.text.first :\n{{\n{}}}\n}} INSERT BEFORE .text;\n", names.lines().map(section).collect::<String>())
 }
 
 /// The loader has read them since glibc 2.36, and a linker that comes with such a system writes them.
