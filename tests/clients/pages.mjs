@@ -1,5 +1,6 @@
 // Every page in a real browser, on a desk with SQLite and on one with PostgreSQL. Each file in `pages` is a part: a
-// function that gets a claimed desk of its own and a page that is signed in. Arguments name the parts to run.
+// function that gets a claimed desk of its own and a page that is signed in. Arguments name the parts to run, `ENGINE` the
+// only engine.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
@@ -11,8 +12,9 @@ const folder = new URL("pages/", import.meta.url);
 const wanted = process.argv.slice(2);
 const parts = readdirSync(folder).map((file) => file.replace(".mjs", "")).filter((part) => !wanted.length || wanted.includes(part)).sort();
 const server = process.env.DESKMATE_TEST_PG;
-const engines = server && server !== "skip" ? ["sqlite", "postgres"] : ["sqlite"];
-if (engines.length === 1) console.log("  SKIPPED on PostgreSQL: DESKMATE_TEST_PG names no server");
+const known = server && server !== "skip" ? ["sqlite", "postgres"] : ["sqlite"];
+const engines = known.filter((engine) => (process.env.ENGINE ?? engine) === engine);
+if (known.length === 1) console.log("  SKIPPED on PostgreSQL: DESKMATE_TEST_PG names no server");
 mkdirSync(SCREENS, { recursive: true });
 
 function database(name) {
