@@ -66,7 +66,7 @@ pub(super) fn export(cx: &mut Cx<'_, '_>, input: ExportAudit) -> Result<Exported
     let entries = page.events.into_iter().map(|event| audit::entry(cx, event)).collect::<Result<Vec<_>>>()?;
     let (ending, media_type, content) = match format {
         Form::Csv => ("csv", "text/csv; charset=utf-8", entries.iter().map(|entry| line(&agent, entry)).fold(COLUMNS.to_owned(), |text, line| text + &line)),
-        Form::JsonLines => ("jsonl", "application/jsonl", entries.iter().map(|entry| format!("{}\n", json!(entry))).collect()),
+        Form::JsonLines => ("jsonl", "application/jsonl", entries.iter().map(|entry| json!(entry).to_string() + "\n").collect()),
     };
     let day: String = format_time(cx.now()).chars().take(10).collect();
     let name: String = agent.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();

@@ -108,7 +108,7 @@ pub struct Question {
 pub fn question(input: &Map<String, Value>, read: &Value) -> Option<Question> {
     let description = input.get("description").and_then(Value::as_str)?;
     let is_said = |field: &&str| input.get(*field).is_some_and(|value| !value.is_null());
-    if ["suggested", "steps", "runner", "language", "template", "idempotency_key"].iter().any(|field| is_said(field)) {
+    if ["suggested", "steps", "runner", "language", "template", "idempotency_key"].iter().any(is_said) {
         return None;
     }
     let policies: Vec<&str> = template::policies().iter().map(|template| template.id.as_str()).collect();

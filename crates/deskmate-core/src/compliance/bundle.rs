@@ -105,8 +105,8 @@ pub fn verify_bundle(lines: impl Iterator<Item = std::io::Result<String>>, keys:
     // What was signed is what was written, also where a later reader knows more fields.
     match signature {
         None => find(None, "the report is not signed".to_owned()),
-        Some((note, digest)) => {
-            if let Err(error) = keys.check_vouched(&note, FORMAT, &digest) {
+        Some(signed) => {
+            if let Err(error) = keys.check_vouched(&signed.note, FORMAT, &signed.digest) {
                 find(None, format!("the report was changed, or another desk made it: its {error}"));
             }
         }
@@ -143,14 +143,20 @@ pub fn verify_bundle(lines: impl Iterator<Item = std::io::Result<String>>, keys:
     Ok(EvidenceReport { sound: findings.is_empty(), agent: header.report.agent, framework: header.report.framework, events: proved.len(), findings })
 }
 
-/// The first line, and its signature with the digest that has to be signed.
-fn read_first(line: &str) -> Result<(Header, Option<(String, [u8; 32])>)> {
+/// A signature, and the digest that it has to be of.
+struct Signed {
+    note: String,
+    digest: [u8; 32],
+}
+
+/// The first line, and its signature if it has one.
+fn read_first(line: &str) -> Result<(Header, Option<Signed>)> {
     let bad = |error: serde_json::Error| Error::invalid("bundle", format!("line 1: {error}"));
     let mut first: Value = serde_json::from_str(line).map_err(bad)?;
     let signature = first.as_object_mut().and_then(|fields| fields.remove(SIGNATURE));
     let signed = match signature {
         None => None,
-        Some(Value::String(note)) => Some((note, digest(&first)?)),
+        Some(Value::String(note)) => Some(Signed { note, digest: digest(&first)? }),
         Some(_) => return Err(Error::invalid("bundle", "line 1: the signature is no text")),
     };
     Ok((serde_json::from_value(first).map_err(bad)?, signed))
