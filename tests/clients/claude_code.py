@@ -8,7 +8,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from desk import BINARY, Desk, check
+from desk import BINARY, PASSPHRASE, Desk, check
 
 CLAUDE = Path(os.environ["CLIENTS"], "node_modules/@anthropic-ai/claude-code-linux-x64/claude")
 
@@ -101,6 +101,23 @@ def ask(desk, port, server, tool, arguments):
     return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
 
 
+def narrowed(desk, port, token):
+    """Claude Code names the folder that it was started in as its root: its tools for files reach that, and nothing besides."""
+    (desk.root / "other").mkdir()
+    draft = desk.root / "draft.yaml"
+    folders = ", ".join(f"{{ name: {name}, path: {desk.root / name} }}" for name in ("work", "other"))
+    draft.write_text(f"workspace: {{ roots: [{folders}] }}\n")
+    desk.cli("policy", "apply", str(draft), "--passphrase-stdin", stdin=PASSPHRASE + "\n")
+    stdio = ["mcp", "--toolset", "workspace", "--home", str(desk.home)]
+    servers = {
+        "stdio": {"type": "stdio", "command": BINARY, "args": stdio, "env": {"DESKMATE_TOKEN": token}},
+        "http": {"type": "http", "url": f"{desk.url}/mcp/workspace", "headers": {"Authorization": f"Bearer {token}"}},
+    }
+    for way, server in servers.items():
+        said = ask(desk, port, server, "list_roots", {})
+        check('"work"' in said and '"other"' not in said, f"{way}: the roots of Claude Code narrow what it reaches" if '"work"' in said else said)
+
+
 def main():
     if not CLAUDE.exists():
         print("SKIPPED: @anthropic-ai/claude-code-linux-x64 could not be installed from the npm registry (an optional package of tests/clients/package.json)")
@@ -142,6 +159,7 @@ def main():
         ask(desk, model.server_port, server, "send_message", {"to": "code", "content": "to myself"})
         got = json.loads(desk.cli("call", "bridge_read_messages", "--json", token=token))["messages"]
         check([(m["sender"], m["verified"]) for m in got] == [("code", True)], "closed desk: what the model sends is proved to be from code")
+        narrowed(desk, model.server_port, token)
     model.shutdown()
 
 

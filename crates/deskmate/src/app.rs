@@ -92,6 +92,7 @@ impl App {
             frameworks: deskmate_core::compliance::Library::default(),
             templates: deskmate_core::agents::template::Library::default(),
             hands: Arc::new(hands.clone()),
+            within: None,
         };
         Ok(Self {
             desk,
@@ -114,6 +115,11 @@ impl App {
     /// The same desk, watched.
     pub(crate) fn watched(self, telemetry: Telemetry) -> Self {
         Self { telemetry, ..self }
+    }
+
+    /// The same desk for a client that narrows its calls to folders.
+    pub(crate) fn within(&self, folders: Arc<[String]>) -> Self {
+        Self { desk: self.desk.within(folders), ..self.clone() }
     }
 
     /// Says where people reach this desk's pages.

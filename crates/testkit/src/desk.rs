@@ -133,6 +133,7 @@ impl TestDesk {
             frameworks: deskmate_core::compliance::Library::default(),
             templates: deskmate_core::agents::template::Library::default(),
             hands: Arc::clone(&hands) as Arc<dyn Hands>,
+            within: None,
         };
         Self { desk, world, key, hands, _schema: schema, _directory: directory }
     }

@@ -32,6 +32,8 @@ pub struct Cx<'t, 'c> {
     pub(crate) rulebooks: Cache,
     /// The rulebook in force, once this call asked for it.
     pub(crate) rulebook: Option<Arc<Rulebook>>,
+    /// The folders on the desk's machine that the caller's client narrows itself to, if it does.
+    pub(crate) within: Option<Arc<[String]>>,
     /// What the caller's browser signed. Every event of the call keeps it.
     pub(crate) signed: Option<Signed>,
     /// What the desk answered to the act that this call intends, if it intends one; of several the most restrictive.
@@ -54,6 +56,7 @@ impl<'t, 'c> Cx<'t, 'c> {
             frameworks: Library::default(),
             templates: template::Library::default(),
             rulebook: None,
+            within: None,
             signed: None,
             decision: None,
             world,

@@ -106,9 +106,18 @@ pub struct Desk {
     pub templates: crate::agents::template::Library,
     /// Who looks at what is outside.
     pub hands: Arc<dyn Hands>,
+    /// The folders that a client narrows its calls to; see [`Desk::within`].
+    pub within: Option<Arc<[String]>>,
 }
 
 impl Desk {
+    /// The same desk for a client that narrows its calls to what lies in these folders, named by whole paths. What is open
+    /// becomes less by it, and never more.
+    #[must_use]
+    pub fn within(&self, folders: Arc<[String]>) -> Self {
+        Self { within: Some(folders), ..self.clone() }
+    }
+
     /// Does what a call asks, in one transaction.
     pub async fn call(&self, call: Call) -> Result<Answer> {
         let Some(op) = self.registry.get(&call.operation).cloned() else {
@@ -184,6 +193,7 @@ impl Desk {
         let mut cx = Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.safe.clone(), self.rulebooks.clone());
         cx.frameworks = self.frameworks.clone();
         cx.templates = self.templates.clone();
+        cx.within.clone_from(&self.within);
         cx
     }
 

@@ -253,11 +253,13 @@ pub struct WorkspaceSettings {
     pub audit_file: bool,
     /// Whether agents may read pages of the public web.
     pub web: bool,
+    /// Whether the roots that an MCP client names narrow what its workspace tools reach.
+    pub client_roots: bool,
 }
 
 impl Default for WorkspaceSettings {
     fn default() -> Self {
-        Self { roots: Vec::new(), trash_days: None, audit_file: true, web: false }
+        Self { roots: Vec::new(), trash_days: None, audit_file: true, web: false, client_roots: true }
     }
 }
 
@@ -431,7 +433,7 @@ const GOVERNANCE: &[(&str, Allowed)] = &[
     ("rubber_stamp_seconds", Count(1, SECONDS_MAX)),
 ];
 
-const WORKSPACE: &[(&str, Allowed)] = &[("roots", Roots), ("trash_days", MaybeCount(1, 36_600)), ("audit_file", Flag), ("web", Flag)];
+const WORKSPACE: &[(&str, Allowed)] = &[("roots", Roots), ("trash_days", MaybeCount(1, 36_600)), ("audit_file", Flag), ("web", Flag), ("client_roots", Flag)];
 
 const HOOKS: &[(&str, Allowed)] = &[("mode", Word(&["enforce", "observe"])), ("wake", Flag)];
 const GATEWAY: &[(&str, Allowed)] = &[("mounts", Mounts)];

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{JOB, kinds, roots};
 use crate::call::Cx;
-use crate::workspace::plan;
+use crate::workspace::{self, plan};
 use crate::{Code, Error, Result, job};
 
 /// What a program asked for, as the job keeps it.
@@ -59,6 +59,8 @@ pub struct Work {
     pub params: BTreeMap<String, String>,
     /// The plan to do, where it does one.
     pub plan: Option<String>,
+    /// The folders that it is narrowed to, by whole paths; none if it is not.
+    pub within: Vec<String>,
 }
 
 /// What a job has to do, under today's roots.
@@ -67,7 +69,8 @@ pub fn begin(cx: &mut Cx<'_, '_>, input: &Value) -> Result<Work> {
     let kind = kinds::find(asked.number)?;
     let params = roots::narrowed(cx, kind, &asked.allowed_roots, &asked.params)?;
     let plan = if asked.number == kinds::EXECUTE_PLAN { Some(plan_of(cx, &asked)?) } else { None };
-    Ok(Work { credential: asked.session, number: asked.number, params, plan })
+    let within = asked.allowed_roots.iter().map(|named| workspace::whole_path(cx, "allowed_roots", named)).collect::<Result<_>>()?;
+    Ok(Work { credential: asked.session, number: asked.number, params, plan, within })
 }
 
 /// The plan that an earlier job of the same pairing made.

@@ -1,7 +1,7 @@
 //! Work on files: agents look around beneath roots, and what changes anything is a plan that people approve.
 //!
 //! - [`root`]: the folders that are open, as settings in force name them; [`open`]: changing that; [`trash`]: when things
-//!   leave their trash by themselves; [`place`]: how callers name what is beneath.
+//!   leave their trash by themselves; [`place`]: how callers name what is beneath; [`reach`]: what of it a client leaves itself.
 //! - [`look`]: listing, reading and searching. Who has hands looks; see [`crate::call::Hands`].
 //! - [`scan`]: looks at trees of any size, by a job.
 //! - [`web`]: pages; [`past`]: what was done before.
@@ -15,6 +15,7 @@ mod open;
 mod past;
 mod place;
 pub mod plan;
+mod reach;
 mod root;
 pub mod scan;
 mod trash;
@@ -28,7 +29,8 @@ pub(crate) use judge::foresee;
 pub use look::{
     FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashAsk, TrashEntry, What, page,
 };
-pub(crate) use place::within;
+pub(crate) use place::{whole_path, within};
+pub use reach::heeds_client_roots;
 pub use root::{Root, RootAccess};
 pub(crate) use root::{problem as root_problem, tightens as roots_tighten};
 pub use trash::{Expiring, TRASH_JOB, expire, expired, expiring, schedule_trash};

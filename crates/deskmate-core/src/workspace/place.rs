@@ -2,6 +2,7 @@
 //! The whole path of something beneath a root is understood as well, because clients of earlier servers send those; it is
 //! only compared with the roots' paths as text, and what is opened is always found by handle beneath the root.
 
+use super::reach::Reach;
 use super::root::{self, Root};
 use crate::call::Cx;
 use crate::limits::{PATH_BYTES_MAX, PATH_PARTS_MAX};
@@ -13,6 +14,8 @@ pub(super) struct Place {
     pub(super) root: Root,
     /// Relative to the root with `/` between its parts; empty for the root itself.
     pub(super) path: String,
+    /// The folders beneath the root that the caller's client narrows itself to; all of it if none is named.
+    pub(super) within: Vec<String>,
 }
 
 impl Place {
@@ -31,30 +34,69 @@ pub(super) fn join(before: &str, path: &str) -> String {
     }
 }
 
-/// Finds what a caller named. `None` is the only root there is.
+/// Finds what a caller named. `None` is the only root there is, or the only folder that the caller's client reaches.
 pub(super) fn find(cx: &mut Cx<'_, '_>, field: &str, named: Option<&str>) -> Result<Place> {
     let Some(named) = named else {
-        return Ok(Place { root: root::find(cx, None)?, path: String::new() });
+        let root = root::find(cx, None)?;
+        let Reach::Parts(within) = Reach::of(cx, &root) else { return Ok(Place { root, path: String::new(), within: Vec::new() }) };
+        return match within.as_slice() {
+            [only] => Ok(Place { path: only.clone(), root, within }),
+            _ => Err(outside(cx)?),
+        };
     };
     check_text(field, named, PATH_BYTES_MAX)?;
-    if named.starts_with('/') || named.get(1..2) == Some(":") {
-        return beneath(cx, field, named);
+    let (root, path) = if named.starts_with('/') || named.get(1..2) == Some(":") {
+        beneath(cx, field, named)?
+    } else {
+        let named = named.trim_end_matches('/');
+        let (name, path) = named.split_once('/').unwrap_or((named, ""));
+        let path = relative(field, path)?;
+        (root::find(cx, Some(name))?, path)
+    };
+    match Reach::of(cx, &root) {
+        Reach::Whole => Ok(Place { root, path, within: Vec::new() }),
+        Reach::Parts(within) if within.iter().any(|folder| lies_in(&path, folder)) => Ok(Place { root, path, within }),
+        Reach::Parts(_) => Err(outside(cx)?),
     }
-    let named = named.trim_end_matches('/');
-    let (name, path) = named.split_once('/').unwrap_or((named, ""));
-    let path = relative(field, path)?;
-    Ok(Place { root: root::find(cx, Some(name))?, path })
+}
+
+/// Finds a root as a whole, for what belongs to all of it, such as its trash.
+pub(super) fn whole(cx: &mut Cx<'_, '_>, field: &str, named: Option<&str>) -> Result<Place> {
+    let place = find(cx, field, named)?;
+    if place.within.is_empty() { Ok(place) } else { Err(outside(cx)?) }
+}
+
+/// What is not within the folders that the caller's client names.
+fn outside(cx: &mut Cx<'_, '_>) -> Result<Error> {
+    let reached = super::reach::names(cx)?;
+    let hint = match reached.as_slice() {
+        [] => "none of the folders that are open lies in them: start the client elsewhere, add a folder to its roots, or ask an owner for \
+               `client_roots: false` under `workspace`"
+            .to_owned(),
+        names => format!("they leave: {}", names.join(", ")),
+    };
+    Ok(Error::forbidden("this is outside of the roots that your client names").hint(hint))
+}
+
+/// Whether a path is a folder or lies in it.
+pub(super) fn lies_in(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| folder.is_empty() || rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Whether something lies in a folder or is that folder.
 pub(crate) fn within(cx: &mut Cx<'_, '_>, field: &str, folder: &str, named: &str) -> Result<bool> {
     let (folder, place) = (find(cx, "allowed_roots", Some(folder))?, find(cx, field, Some(named))?);
-    let inside = place.path.strip_prefix(&folder.path).is_some_and(|rest| folder.path.is_empty() || rest.is_empty() || rest.starts_with('/'));
-    Ok(folder.root.name == place.root.name && inside)
+    Ok(folder.root.name == place.root.name && lies_in(&place.path, &folder.path))
+}
+
+/// Where on the desk's machine something lies that a caller named.
+pub(crate) fn whole_path(cx: &mut Cx<'_, '_>, field: &str, named: &str) -> Result<String> {
+    let place = find(cx, field, Some(named))?;
+    Ok(join(place.root.path.trim_end_matches('/'), &place.path))
 }
 
 /// The place of a whole path. The innermost root counts, because it may be the more guarded one.
-fn beneath(cx: &mut Cx<'_, '_>, field: &str, named: &str) -> Result<Place> {
+fn beneath(cx: &mut Cx<'_, '_>, field: &str, named: &str) -> Result<(Root, String)> {
     let rest = |root: &Root| {
         let rest = named.strip_prefix(root.path.trim_end_matches('/'))?;
         if rest.is_empty() { Some(String::new()) } else { rest.strip_prefix('/').map(str::to_owned) }
@@ -63,7 +105,7 @@ fn beneath(cx: &mut Cx<'_, '_>, field: &str, named: &str) -> Result<Place> {
     let Some((root, rest)) = found else {
         return Err(Error::not_found("this is not beneath a folder that is open to agents").hint("workspace_list_roots names those that are"));
     };
-    Ok(Place { root, path: relative(field, rest.trim_end_matches('/'))? })
+    Ok((root, relative(field, rest.trim_end_matches('/'))?))
 }
 
 /// The one spelling of a relative path.

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::reach::Reach;
 use crate::call::Cx;
 use crate::limits::{NAME_CHARS_MAX, PATH_BYTES_MAX, ROOT_DENY_MAX, ROOTS_MAX};
 use crate::{Error, Result, policy};
@@ -101,9 +102,13 @@ pub(super) fn all(cx: &mut Cx<'_, '_>) -> Result<Vec<Root>> {
     Ok(policy::current(cx)?.settings("").workspace.roots.clone())
 }
 
-/// A root by its name. A caller that names none means the only one.
+/// A root by its name. A caller that names none means the only one, of those that its client leaves.
 pub(super) fn find(cx: &mut Cx<'_, '_>, name: Option<&str>) -> Result<Root> {
-    let roots = all(cx)?;
+    let mut roots = all(cx)?;
+    if name.is_none() && roots.len() > 1 {
+        let left: Vec<Root> = roots.iter().filter(|root| Reach::of(cx, root) != Reach::Parts(Vec::new())).cloned().collect();
+        roots = if left.is_empty() { roots } else { left };
+    }
     let names = || roots.iter().map(|root| root.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, roots.as_slice()) {
         (_, []) => {

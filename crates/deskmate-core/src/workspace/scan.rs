@@ -26,6 +26,9 @@ pub struct Survey {
     pub root: String,
     /// The folder, relative to it.
     pub path: String,
+    /// Only what lies in these folders, relative to the root, also behind links; all of it if none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<String>,
     /// For what.
     pub what: Surveyed,
 }
@@ -209,7 +212,7 @@ pub(super) struct Scan<T> {
 
 /// Puts a look into the queue and answers with its job. The same one that is under way is not begun twice.
 pub(super) fn queue(cx: &mut Cx<'_, '_>, operation: &'static str, place: &Place, what: Surveyed) -> Result<String> {
-    let survey = Survey { root: place.root.name.clone(), path: place.path.clone(), what };
+    let survey = Survey { root: place.root.name.clone(), path: place.path.clone(), within: place.within.clone(), what };
     let key = hex(&crate::digest(&json!([cx.actor.kind.name(), cx.actor.id, survey]))?);
     let new = NewJob { priority: job::Priority::Urgent, unique_key: Some(key), ..NewJob::new(SCAN_JOB, json!(survey)) };
     if cx.actor.is_agent() && job::under_way(cx, SCAN_JOB)? >= SCANS_MAX {

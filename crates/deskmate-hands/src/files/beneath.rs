@@ -27,7 +27,8 @@ impl Root {
 
     /// Opens a folder for looking; also where it really lies.
     pub(super) fn look_into(&self, path: RelPath) -> Result<(OwnedFd, RelPath), Fault> {
-        self.follow(path, sys::FOLDER)
+        let (handle, place) = self.follow(path, sys::FOLDER)?;
+        if self.reaches(place.as_str()) { Ok((handle, place)) } else { Err(self.not_found(place.as_str())) }
     }
 
     /// Opens the file for reading; also where it really lies, and what it is. Nothing but a regular file is opened.
@@ -39,6 +40,9 @@ impl Root {
             if seen.kind == Kind::Link {
                 path = self.resolve(&place)?;
                 continue;
+            }
+            if !self.reaches(place.as_str()) {
+                return Err(self.not_found(place.as_str()));
             }
             self.must_be_file(place.as_str(), seen.kind)?;
             match sys::open_beneath(self.folder(), place.as_str(), sys::FILE) {
@@ -126,9 +130,9 @@ impl Root {
         let Some((folder, name)) = path.split() else {
             return sys::look_at(self.folder()).map_err(|errno| self.errno("", errno));
         };
-        let (handle, folder) = self.look_into(RelPath::parse(folder).map_err(|why| self.fault(Code::Invalid, folder, why))?)?;
+        let (handle, folder) = self.follow(RelPath::parse(folder).map_err(|why| self.fault(Code::Invalid, folder, why))?, sys::FOLDER)?;
         let real = path::join(folder.as_str(), name);
-        if path::is_ours(&real) || self.withheld().covers(&real) {
+        if path::is_ours(&real) || self.withheld().covers(&real) || !self.reaches(&real) {
             return Err(self.not_found(path.as_str()));
         }
         sys::look(handle.as_fd(), name).map_err(|errno| self.errno(path.as_str(), errno))

@@ -63,6 +63,8 @@ struct Inner {
 pub struct Root {
     inner: Arc<Inner>,
     syncs: bool,
+    /// Only what lies in these folders is looked at; all of it if there is none.
+    reach: Arc<[String]>,
 }
 
 impl Root {
@@ -88,7 +90,7 @@ impl Root {
         let withheld = Withheld::new(&spec.deny, own).map_err(|why| wrong(&why))?;
         let folder = sys::open_root(&spec.path).map_err(|errno| Fault::errno(&spec.name, "", errno))?;
         let inner = Inner { name: spec.name.clone(), folder, access: spec.access, withheld };
-        Ok(Self { inner: Arc::new(inner), syncs: true })
+        Ok(Self { inner: Arc::new(inner), syncs: true, reach: Arc::default() })
     }
 
     /// Its name.
@@ -104,12 +106,23 @@ impl Root {
     /// The same root for many steps at once: they are not brought to the disk one by one, but all together by
     /// [`Root::settle`], and count as done only after it.
     pub fn in_bulk(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), syncs: false }
+        Self { syncs: false, ..self.clone() }
     }
 
     /// The same root for one step at a time, also where it is used in bulk.
     pub(super) fn one_by_one(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), syncs: true }
+        Self { syncs: true, ..self.clone() }
+    }
+
+    /// The same root for whoever may look only at what lies in some folders beneath it, also where a link leads elsewhere.
+    #[must_use]
+    pub fn within(&self, folders: &[String]) -> Self {
+        Self { reach: folders.into(), ..self.clone() }
+    }
+
+    /// Whether a place, which holds no link any more, may be looked at.
+    pub(super) fn reaches(&self, place: &str) -> bool {
+        self.reach.is_empty() || self.reach.iter().any(|folder| path::lies_in(place, folder))
     }
 
     /// Brings to the disk what was changed in bulk. A file system mounted beneath the root is not covered: steps there are
@@ -145,7 +158,7 @@ impl Root {
     /// Reads a path; what is withheld or ours is not found, before anything is looked at.
     pub(super) fn path(&self, text: &str) -> Result<RelPath, Fault> {
         let path = RelPath::parse(text).map_err(|why| self.fault(Code::Invalid, text, why))?;
-        if path::is_ours(path.as_str()) || self.withheld().covers(path.as_str()) {
+        if path::is_ours(path.as_str()) || self.withheld().covers(path.as_str()) || !self.reaches(path.as_str()) {
             return Err(self.not_found(path.as_str()));
         }
         Ok(path)

@@ -166,7 +166,7 @@ impl Machine {
         let looked = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let watch = Watch { cancel: Some(&*stopped), progress: None };
-            look::run(&self.root(&look.root)?, &look.path, &look.what, &watch)
+            look::run(&self.root(&look.root)?.within(&look.within), &look.path, &look.what, &watch)
         });
         let Ok(looked) = tokio::time::timeout(time, looked).await else {
             stop.store(true, Ordering::Relaxed);

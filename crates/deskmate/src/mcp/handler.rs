@@ -1,8 +1,9 @@
 //! The MCP server of one connection or request: every method, handed on to where it is done.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use deskmate_core::call::{Call, Credential, Surface};
+use deskmate_core::call::{Call, Credential, Surface, Toolset};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestMethod, CompleteRequestParams, CompleteResult, DiscoverResult,
     GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
@@ -19,10 +20,12 @@ use super::mount::{Mount, Servers};
 use super::passage;
 use super::prompts::Prompts;
 use super::resources::{Resources, fault};
+use super::roots::{self, Reach};
 use super::subscriptions::{FOLLOWED_MAX, Followed, Sink, follow};
 use super::tasks;
-use super::tools::Tools;
+use super::tools::{Tools, refused};
 use crate::app::App;
+use crate::runs::Runs;
 use crate::streams::Place;
 use crate::telemetry;
 
@@ -85,12 +88,14 @@ pub(crate) struct Server {
     pub(super) lasting: bool,
     /// What the calls of one connection have in common.
     pub(super) session: Option<Arc<str>>,
+    /// The folders that its client narrows itself to.
+    pub(super) roots: roots::Known,
 }
 
 impl Server {
     pub(crate) fn new(endpoint: Arc<Endpoint>, caller: Caller, lasting: bool) -> Self {
         let session = lasting.then(|| endpoint.app.desk.world.opaque_id().into());
-        Self { endpoint, caller, followed: Followed::default(), lasting, session }
+        Self { endpoint, caller, followed: Followed::default(), lasting, session, roots: roots::Known::default() }
     }
 
     /// Whether the caller is anybody to this desk. Following waits quietly, so a bad credential must show at the start.
@@ -141,6 +146,10 @@ impl ServerHandler for Server {
         Ok(answer)
     }
 
+    async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
+        self.roots.forget();
+    }
+
     /// A client over a connection that lasts is told when the tools behind the desk change that are there for it.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if let (Caller::Connection(credential), true) = (&self.caller, self.lasting && self.endpoint.servers != Servers::None) {
@@ -182,7 +191,17 @@ impl ServerHandler for Server {
             return passage::call_tool(self, request, &context).await;
         }
         let credential = self.caller.credential(&context);
-        let call = self.endpoint.tools.call(&self.endpoint.app, credential, request, &context);
+        let mut app = Cow::Borrowed(&self.endpoint.app);
+        // Where a run's own client starts is the desk's choice, and says nothing of what it is for.
+        if self.endpoint.tools.works_on_files(&request.name) && !Runs::are_of(&credential) {
+            match roots::reach(self, &request, &context).await {
+                Ok(Reach::All) => {}
+                Ok(Reach::Within(folders)) => app = Cow::Owned(app.within(folders)),
+                Ok(Reach::Ask(question)) => return Ok(CallToolResponse::InputRequired(*question)),
+                Err(error) => return Ok(CallToolResponse::Complete(refused(Toolset::Workspace, &error, matches!(credential, Credential::Named(_))))),
+            }
+        }
+        let call = self.endpoint.tools.call(&app, credential, request, &context);
         let parent = self.endpoint.app.telemetry.spans.as_ref().and_then(|_| super::caller::parent(&context));
         telemetry::within(parent, call).await
     }

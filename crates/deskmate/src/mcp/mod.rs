@@ -14,6 +14,7 @@ mod mount;
 mod passage;
 mod prompts;
 mod resources;
+mod roots;
 mod standin;
 mod subscriptions;
 mod tasks;

@@ -67,6 +67,11 @@ impl Tools {
         self.by_name.contains_key(tool)
     }
 
+    /// Whether a tool reaches files beneath roots.
+    pub(super) fn works_on_files(&self, tool: &str) -> bool {
+        self.by_name.get(tool).is_some_and(|entry| entry.toolset == Toolset::Workspace)
+    }
+
     /// What an operation is called here, by its full name, if it is among them.
     pub(super) fn name_of(&self, operation: &str) -> Option<&str> {
         self.ops.iter().find(|(_, op)| op.full_name() == operation).map(|(name, _)| name.as_str())
@@ -208,7 +213,7 @@ fn cowork_texts(operation: &str, value: &Value) -> Vec<String> {
 
 /// A refusal that the model can read and repair. It is text and metadata but not structured content: clients check
 /// that against the tool's output schema even when the call failed, and would show their own complaint instead.
-fn refused(toolset: Toolset, error: &Error, named: bool) -> CallToolResult {
+pub(super) fn refused(toolset: Toolset, error: &Error, named: bool) -> CallToolResult {
     let mut value = json!(error);
     let mut meta = if named { unverified() } else { MetaObject::new() };
     meta.insert(ERROR.to_owned(), value.clone());

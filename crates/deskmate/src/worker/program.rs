@@ -78,7 +78,11 @@ fn with_own(running: &Running, work: &Work, op: &Op, mut fields: Value) -> Value
 
 async fn call(running: &Running, work: &Work, operation: String, input: Value) -> Result<Value> {
     let call = Call { credential: Credential::Kept(work.credential.clone()), surface: Surface::Rest, operation, input };
-    let answer = running.app.call(call).await?;
+    // What it is narrowed to holds for what is found behind a link, too.
+    let answer = match work.within.as_slice() {
+        [] => running.app.call(call).await?,
+        folders => running.app.within(folders.into()).call(call).await?,
+    };
     Ok(match answer.outcome {
         Answered::Done(value) | Answered::NotYet(value) => value,
     })

@@ -31,7 +31,7 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
             counted.0.store(progress.entries, Ordering::Relaxed);
             counted.1.store(progress.bytes, Ordering::Relaxed);
         };
-        survey::run(&hands.root(&root)?, &survey, &Watch { cancel: Some(&*stop), progress: Some(&tell) })
+        survey::run(&hands.root(&root)?.within(&survey.within), &survey, &Watch { cancel: Some(&*stop), progress: Some(&tell) })
     });
     loop {
         tokio::select! {

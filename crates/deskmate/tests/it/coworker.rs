@@ -136,6 +136,13 @@ fn a_job_stays_within_the_roots_in_force() {
     assert!(!result.to_string().contains("root:x"), "{result}");
     let (job, result) = program.run(&read(json!([folder.path()]), folder.path().join("a.txt").to_str().unwrap()));
     assert_eq!((&job["status"], &result["data_base64"]), (&json!(3), &json!(BASE64.encode(b"one"))), "{job} {result}");
+    std::os::unix::fs::symlink("../a.txt", folder.path().join("sub/up")).unwrap();
+    let (job, result) = program.run(&read(json!(["notes/sub"]), "notes/sub/up"));
+    assert_eq!(job["status"], 4, "a link leads out of what a job is narrowed to: {job} {result}");
+    std::fs::remove_file(folder.path().join("sub/up")).unwrap();
+    let (_, scanned) = program.run(&json!({ "dedupe_key": "s", "type": 1, "allowed_roots": [], "params": { "root": "notes", "hash_files": "true" } }));
+    assert_eq!((&scanned["truncated"], &scanned["files"][1]["path"]), (&json!(false), &json!("notes/a.txt")), "{scanned}");
+    assert_eq!(scanned["files"][1]["sha256"].as_str().unwrap().len(), 64);
     let (_, listed) = program.run(&json!({ "dedupe_key": "l", "type": 2, "allowed_roots": ["notes/sub"], "params": {} }));
     assert_eq!(listed["items"][0]["path"], "notes/sub/d.txt", "{listed}");
 }

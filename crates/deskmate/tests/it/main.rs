@@ -79,6 +79,8 @@ mod workspace_python;
 #[cfg(test)]
 mod workspace_random;
 #[cfg(test)]
+mod workspace_roots;
+#[cfg(test)]
 mod workspace_scan;
 #[cfg(test)]
 mod workspace_web;

@@ -296,7 +296,9 @@ fn value_tightens(section: &str, name: &str, was: &Value, is: &Value) -> bool {
         ("protection", "keep") => is == "none",
         ("workspace", "roots") => workspace::roots_tighten(was, is),
         ("gateway", "mounts") => gateway::mounts_tighten(was, is),
-        ("feedback", "override_requires_reason") | ("handoff", "include_reasoning" | "include_confidence" | "include_attempted") => *is == true,
+        ("feedback", "override_requires_reason")
+        | ("handoff", "include_reasoning" | "include_confidence" | "include_attempted")
+        | ("workspace", "client_roots") => *is == true,
         _ => false,
     }
 }

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::place::{self, Place, join};
-use super::root::{self, RootAccess};
+use super::reach::Reach;
+use super::root::{self, Root, RootAccess};
 use super::scan::Surveyed;
 use super::{LOOKED, judge};
 use crate::call::{Cx, Errand};
@@ -33,7 +34,7 @@ pub(super) use search::{Matches, queue_matches, search_files, wants_matches};
 pub(super) use trash::{Trash, list_trash, queue_trash, wants_trash};
 
 fn errand(place: &Place, what: What) -> Errand {
-    Errand::Look(Box::new(Look { root: place.root.clone(), path: place.path.clone(), what }))
+    Errand::Look(Box::new(Look { root: place.root.clone(), path: place.path.clone(), within: place.within.clone(), what }))
 }
 
 /// Tells that an agent looked.
@@ -47,7 +48,7 @@ pub(super) fn told(cx: &mut Cx<'_, '_>, operation: &'static str, place: &Place, 
     cx.emit(event.payload(json!({ "path": place.name() })).audience([audience.as_str()]))
 }
 
-/// The folders that are open to you, and what may be done in them.
+/// The folders that are open to you, and what may be done in them. Of a root that your client narrows, the folders that are left.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListRoots {}
@@ -75,9 +76,20 @@ pub(super) struct RootOut {
 
 pub(super) fn list_roots(cx: &mut Cx<'_, '_>, _: ListRoots) -> Result<Roots> {
     let for_people = !cx.actor.is_agent();
-    let roots = root::all(cx)?.into_iter();
-    let roots = roots.map(|root| RootOut { name: root.name, access: root.access, deny: root.deny, path: for_people.then_some(root.path) });
-    Ok(Roots { roots: roots.collect() })
+    let mut roots = Vec::new();
+    for root in root::all(cx)? {
+        let Root { name, access, deny, path } = root.clone();
+        match Reach::of(cx, &root) {
+            Reach::Whole => roots.push(RootOut { name, access, deny, path: for_people.then_some(path) }),
+            Reach::Parts(parts) => roots.extend(parts.iter().map(|part| RootOut {
+                name: join(&name, part),
+                access,
+                deny: deny.clone(),
+                path: for_people.then(|| join(path.trim_end_matches('/'), part)),
+            })),
+        }
+    }
+    Ok(Roots { roots })
 }
 
 /// List what is in a folder and beneath it, in a stable order and in pages. What ignore files leave out, and names that

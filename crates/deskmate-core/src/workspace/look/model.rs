@@ -11,6 +11,8 @@ pub struct Look {
     pub root: Root,
     /// From here, relative to it.
     pub path: String,
+    /// Only what lies in these folders, relative to it, also behind links; all of it if none is named.
+    pub within: Vec<String>,
     /// For what.
     pub what: What,
 }

@@ -86,7 +86,7 @@ pub(in crate::workspace) struct TrashOut {
 }
 
 fn trash_ask(cx: &mut Cx<'_, '_>, input: &ListTrash) -> Result<(Place, TrashAsk)> {
-    let place = place::find(cx, "root", input.root.as_deref())?;
+    let place = place::whole(cx, "root", input.root.as_deref())?;
     judge::may_look(cx, "list_trash", &place)?;
     let limit = bounded("limit", input.limit, TRASH_PAGE_MAX, TRASH_PAGE_MAX)?;
     let after = input.cursor.as_deref().map(numbered).transpose()?.map(|(at, id)| (at, id.to_owned()));

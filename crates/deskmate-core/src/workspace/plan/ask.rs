@@ -301,7 +301,7 @@ pub(in crate::workspace) fn restore(cx: &mut Cx<'_, '_>, input: Restore) -> Resu
         (None, Some(path), root) => item(cx, &path, root)?,
         _ => return Err(Error::invalid("trash_id", "give either `trash_id` or `trash_item_path`")),
     };
-    let place = place::find(cx, "root", root.as_deref())?;
+    let place = place::whole(cx, "root", root.as_deref())?;
     let to = input.restore_to.as_deref().map(|to| place::find(cx, "restore_to", Some(to))).transpose()?;
     if to.as_ref().is_some_and(|to| to.root.name != place.root.name || to.path.is_empty()) {
         return Err(Error::invalid("restore_to", "must be beneath the same root"));
@@ -355,7 +355,7 @@ pub(in crate::workspace) struct PurgeTrash {
 }
 
 pub(in crate::workspace) fn purge_trash(cx: &mut Cx<'_, '_>, input: PurgeTrash) -> Result<PlanOut> {
-    let place = place::find(cx, "root", input.root.as_deref())?;
+    let place = place::whole(cx, "root", input.root.as_deref())?;
     let steps = input.trash_ids.iter().map(|id| Ok(Wanted { action: Action::Purge, from: Some(trash_id(id)?), to: None, text: None, edits: Vec::new() }));
     let steps = counted(steps.collect::<Result<Vec<_>>>()?)?;
     start(cx, &place, PURGE, &Ask::Steps { steps }, None, None)
@@ -389,7 +389,7 @@ pub(in crate::workspace) fn undo_plan(cx: &mut Cx<'_, '_>, input: UndoPlan) -> R
     if let Some(why) = why {
         return Err(Error::conflict(why));
     }
-    let place = place::find(cx, "root", Some(&plan.root))?;
+    let place = place::whole(cx, "root", Some(&plan.root))?;
     start(cx, &place, UNDO, &Ask::Undo { plan: plan.id.clone() }, input.reasoning.as_deref(), Some(plan.id))
 }
 

@@ -1,0 +1,137 @@
+//! The roots of an MCP client: folders that it narrows itself to, for the tools that work on files. A client of the older era is
+//! asked once for each connection, and again when it says that they changed; one of the newer era with each call, since nothing
+//! there says so.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use deskmate_core::call::{Actor, Surface};
+use deskmate_core::{Code, Error, workspace};
+use rmcp::model::{CallToolRequestParams, InputRequests, InputRequiredResult, ProtocolVersion};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Value, json};
+use url::Url;
+
+use super::handler::Server;
+
+/// How long a client may take to name them.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// More than this nobody names.
+const ROOTS_MAX: usize = 200;
+/// The question's name among those of a call.
+const QUESTION: &str = "roots";
+
+/// What the client of a connection named, until it says that it changed.
+#[derive(Clone, Default)]
+pub(super) struct Known(Arc<Mutex<Named>>);
+
+/// How often they changed, and what was named since, if anything was.
+type Named = (u64, Option<Arc<[String]>>);
+
+impl Known {
+    fn lock(&self) -> MutexGuard<'_, Named> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// They changed: what was named before does not count, and neither does an answer that is on its way.
+    pub(super) fn forget(&self) {
+        let mut known = self.lock();
+        *known = (known.0 + 1, None);
+    }
+}
+
+/// How far the tools of a call reach.
+pub(super) enum Reach {
+    /// As far as the desk lets them.
+    All,
+    /// Into these folders, by whole paths.
+    Within(Arc<[String]>),
+    /// The client has to be asked first.
+    Ask(Box<InputRequiredResult>),
+}
+
+/// How far a call reaches by what its client says. A client that has roots and does not name them reaches nothing.
+pub(super) async fn reach(server: &Server, request: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> Result<Reach, Error> {
+    if context.client_capabilities().is_none_or(|client| client.roots.is_none()) || !heeded(server).await? {
+        return Ok(Reach::All);
+    }
+    if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
+        return match request.input_responses.as_ref().and_then(|answers| answers.get(QUESTION)) {
+            Some(answer) => folders(answer.get("roots").cloned()).await.map(Reach::Within),
+            None => Ok(Reach::Ask(Box::new(InputRequiredResult::from_input_requests(question().map_err(|error| silent(&error.message))?)))),
+        };
+    }
+    let (round, known) = server.roots.lock().clone();
+    if let Some(known) = known {
+        return Ok(Reach::Within(known));
+    }
+    let folders = folders(ask(context).await?.get("roots").cloned()).await?;
+    let mut known = server.roots.lock();
+    if server.lasting && known.0 == round {
+        known.1 = Some(Arc::clone(&folders));
+    }
+    Ok(Reach::Within(folders))
+}
+
+/// Asks a client of the older era.
+#[expect(deprecated, reason = "the protocol drops roots; clients of the older era still have them")]
+async fn ask(context: &RequestContext<RoleServer>) -> Result<Value, Error> {
+    let named = tokio::time::timeout(ANSWER_MAX, context.peer.list_roots()).await;
+    let named = named.map_err(|_| silent("it did not answer"))?.map_err(|error| silent(&error.to_string()))?;
+    serde_json::to_value(named).map_err(|error| silent(&error.to_string()))
+}
+
+/// Whether the settings in force heed the roots of clients.
+async fn heeded(server: &Server) -> Result<bool, Error> {
+    let desk = server.endpoint.app.desk.clone();
+    server.endpoint.app.desk.db.read(move |tx| workspace::heeds_client_roots(&mut desk.cx(tx, Actor::system(), Surface::System))).await
+}
+
+fn question() -> Result<InputRequests, ErrorData> {
+    serde_json::from_value(json!({ QUESTION: { "method": "roots/list" } })).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+fn silent(why: &str) -> Error {
+    let error = Error::new(Code::Unavailable, format!("your client has roots and does not name them: {why}"));
+    error.hint("its roots narrow what these tools reach; an owner can turn that off with `client_roots: false` under `workspace`")
+}
+
+/// The folders of roots, as they are named and as they really lie. What is no folder of this machine narrows to nothing.
+async fn folders(roots: Option<Value>) -> Result<Arc<[String]>, Error> {
+    let Some(Value::Array(roots)) = roots else { return Err(silent("its answer is no list")) };
+    if roots.len() > ROOTS_MAX {
+        return Err(silent(&format!("{} are too many", roots.len())));
+    }
+    let named: Vec<String> = roots.iter().filter_map(|root| folder(root.get("uri")?.as_str()?)).collect();
+    let found = tokio::task::spawn_blocking(move || {
+        let real: Vec<String> = named.iter().filter_map(|folder| std::fs::canonicalize(folder).ok()?.to_str().map(str::to_owned)).collect();
+        let mut all: Vec<String> = named.into_iter().chain(real).collect();
+        all.sort();
+        all.dedup();
+        all.into()
+    });
+    found.await.map_err(|_| Error::new(Code::Internal, "looking for folders ended unexpectedly"))
+}
+
+/// The whole path that a root names.
+fn folder(uri: &str) -> Option<String> {
+    let address = Url::parse(uri).ok().filter(|address| address.scheme() == "file")?;
+    let path = address.to_file_path().ok()?;
+    path.is_absolute().then(|| path.to_str().map(str::to_owned)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_folders_of_this_machine() {
+        assert_eq!(folder("file:///home/me/notes").as_deref(), Some("/home/me/notes"));
+        assert_eq!(folder("file:///home/me/a%20b/").as_deref(), Some("/home/me/a b/"));
+        assert_eq!(folder("file:///home/me/x/../../you").as_deref(), Some("/home/you"), "as it leads, not as it is written");
+        for other in ["https://example.org/home", "file://elsewhere/home", "home/me", "", "file:///a%00b"] {
+            assert!(folder(other).is_none_or(|path| path.contains('\0')), "{other}");
+        }
+    }
+}
