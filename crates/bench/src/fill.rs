@@ -60,6 +60,7 @@ pub fn open(home: &Path) -> Desk {
         frameworks: deskmate_core::compliance::Library::default(),
         templates: deskmate_core::agents::template::Library::default(),
         hands: Arc::new(deskmate_core::call::NoHands),
+        within: None,
     }
 }
 

@@ -72,13 +72,15 @@ impl Runs {
         Counted { runs: self.clone(), hash, meter }
     }
 
+    /// Whether a credential is that of a run's program.
+    pub(crate) fn are_of(credential: &Credential) -> bool {
+        secret_of(credential).is_some()
+    }
+
     /// Counts a call, if it is of a run's program. One that runs elsewhere, or no more, is refused: nobody would count it.
     pub(crate) fn count(&self, credential: &Credential) -> Result<()> {
-        let (Credential::Secret { secret, .. } | Credential::Signed { secret, .. }) = credential else { return Ok(()) };
-        if !secret.trim().starts_with(PREFIX) {
-            return Ok(());
-        }
-        let hash: [u8; 32] = Sha256::digest(secret.trim().as_bytes()).into();
+        let Some(secret) = secret_of(credential) else { return Ok(()) };
+        let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
         let meter = self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned();
         let Some(meter) = meter else {
             return Err(Error::new(Code::Unauthenticated, "this run has ended, or is under way on another server"));
@@ -88,6 +90,12 @@ impl Runs {
         }
         Ok(())
     }
+}
+
+/// The token of a run.
+fn secret_of(credential: &Credential) -> Option<&str> {
+    let (Credential::Secret { secret, .. } | Credential::Signed { secret, .. }) = credential else { return None };
+    Some(secret.trim()).filter(|secret| secret.starts_with(PREFIX))
 }
 
 #[cfg(test)]
@@ -111,6 +119,7 @@ mod tests {
     fn calls_are_counted_until_they_are_used_up_and_only_while_the_run_is_here() {
         let runs = Runs::default();
         assert!(runs.count(&secret("dma_x")).is_ok(), "others are not counted");
+        assert!(Runs::are_of(&secret("dmr_x")) && !Runs::are_of(&secret("dma_dmr_x")) && !Runs::are_of(&Credential::Nobody));
         assert_eq!(runs.count(&secret("dmr_x")).unwrap_err().code, Code::Unauthenticated);
         let counted = runs.begin("dmr_x", 1, 2);
         assert!(runs.count(&secret("dmr_x")).is_ok() && !counted.meter.is_used_up());

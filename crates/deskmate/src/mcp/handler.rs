@@ -28,6 +28,7 @@ use super::tools::{Tools, refused};
 use crate::app::App;
 use crate::front::Sink;
 use crate::places::Place;
+use crate::runs::Runs;
 use crate::telemetry;
 
 /// How long a client may keep a list. Lists change only with the version of the server.
@@ -207,7 +208,8 @@ impl ServerHandler for Server {
         }
         let credential = self.caller.credential(&context);
         let mut app = Cow::Borrowed(&self.endpoint.app);
-        if self.endpoint.tools.works_on_files(&request.name) {
+        // Where a run's own client starts is the desk's choice, and says nothing of what it is for.
+        if self.endpoint.tools.works_on_files(&request.name) && !Runs::are_of(&credential) {
             match roots::reach(self, &request, &context).await {
                 Ok(Reach::All) => {}
                 Ok(Reach::Within(folders)) => app = Cow::Owned(app.within(folders)),

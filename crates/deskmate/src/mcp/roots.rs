@@ -24,10 +24,13 @@ const QUESTION: &str = "roots";
 
 /// What the client of a connection named, until it says that it changed.
 #[derive(Clone, Default)]
-pub(super) struct Known(Arc<Mutex<(u64, Option<Arc<[String]>>)>>);
+pub(super) struct Known(Arc<Mutex<Named>>);
+
+/// How often they changed, and what was named since, if anything was.
+type Named = (u64, Option<Arc<[String]>>);
 
 impl Known {
-    fn lock(&self) -> MutexGuard<'_, (u64, Option<Arc<[String]>>)> {
+    fn lock(&self) -> MutexGuard<'_, Named> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
