@@ -84,7 +84,7 @@ pub(crate) async fn serve(app: App, listener: UnixListener, path: PathBuf, stop:
             match place {
                 Ok(_place) => {
                     let _held = shelf.app().activity.hold();
-                    attend(shelf, BufReader::new(read), write, stop).await;
+                    Box::pin(attend(shelf, BufReader::new(read), write, stop)).await;
                 }
                 Err(_) => refuse(&mut write, &Error::limited("too many callers are connected", 1_000)).await,
             }

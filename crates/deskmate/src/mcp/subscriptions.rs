@@ -113,12 +113,12 @@ impl Followed {
 
     /// Starts to follow a resource. `false` when the connection follows too much already.
     pub(super) fn start(&self, uri: String, follower: impl Future<Output = ()> + Send + 'static) -> bool {
-        let followed = &mut self.following().by_uri;
-        followed.retain(|_, task| !task.is_finished());
-        if followed.len() >= FOLLOWED_MAX && !followed.contains_key(&uri) {
+        let by_uri = &mut self.following().by_uri;
+        by_uri.retain(|_, task| !task.is_finished());
+        if by_uri.len() >= FOLLOWED_MAX && !by_uri.contains_key(&uri) {
             return false;
         }
-        followed.insert(uri, AbortOnDropHandle::new(tokio::spawn(follower)));
+        by_uri.insert(uri, AbortOnDropHandle::new(tokio::spawn(follower)));
         true
     }
 

@@ -46,7 +46,7 @@ pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
     let Servers { found, left_out } =
         servers(&text, &args.only, &|name| config::env(name)).map_err(|why| Failure::Other(format!("{}: {why}", args.file.display())))?;
     if found.is_empty() {
-        let why: String = left_out.iter().map(|left| format!("; {left}")).collect();
+        let why = if left_out.is_empty() { String::new() } else { format!(": {}", left_out.join("; ")) };
         return Err(Failure::Other(format!("{} names no server that could be brought in{why}", args.file.display())));
     }
     let missing: Vec<String> = found.iter().flat_map(|found| found.missing.iter().cloned()).collect();
