@@ -152,7 +152,9 @@ fn a_node_that_dies_loses_its_runs_to_another_as_each_agent_says() {
     assert_eq!(people.node("west")["here"], true);
     let waits = people.run(&far);
     assert!(waits["state"] == "queued" && waits["waitsFor"].as_str().is_some_and(|what| what.contains("there are west (gpu)")), "{waits}");
-    assert!(people.page("/agents").contains(">gone<") && people.page(&format!("/runs/{far}")).contains("It waits for a node with the labels gpu, moon"));
+    assert!(people.page("/agents").contains(">gone<"), "the page shows who is gone");
+    let page = people.page(&format!("/runs/{far}"));
+    assert!(page.contains("It waits for ") && page.contains("a node with the labels gpu, moon"), "{page}");
     assert_eq!(people.call("agents_stop_run", json!({ "runId": far }))["state"], "stopped");
     drop(west);
     verify_on(&home("one"), &cluster.url);
