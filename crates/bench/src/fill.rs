@@ -59,6 +59,7 @@ pub fn open(home: &Path) -> Desk {
         rulebooks: deskmate_core::policy::Cache::default(),
         frameworks: deskmate_core::compliance::Library::default(),
         templates: deskmate_core::agents::template::Library::default(),
+        server: Arc::default(),
         hands: Arc::new(deskmate_core::call::NoHands),
         within: None,
     }

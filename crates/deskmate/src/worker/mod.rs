@@ -106,16 +106,16 @@ async fn lane(app: App, outlets: Outlets, kinds: &'static [&'static str], at_onc
 
 async fn claim(app: &App, worker: &str, kinds: &'static [&'static str], limit: u32) -> Vec<Claimed> {
     // Whether runs are for a node is a question of their place; anything else is done by any server.
-    let placed = kinds == [RUN_JOB] && app.desk.server.name().is_some();
+    let for_nodes = kinds == [RUN_JOB] && app.desk.server.name().is_some();
     let fence = app.holding.get();
-    if placed && fence.is_none() {
+    if for_nodes && fence.is_none() {
         return Vec::new();
     }
     // A look is a read; only something due costs a write.
     let (look, now) = (app.desk.clone(), app.desk.world.now());
     let due = move |tx: &mut Tx<'_>| {
         let mut cx = look.cx(tx, Actor::system(), Surface::System);
-        let places = if placed { node::places(&mut cx)? } else { vec![ANYWHERE.to_owned()] };
+        let places = if for_nodes { node::places(&mut cx)? } else { vec![ANYWHERE.to_owned()] };
         Ok::<_, Error>((job::next_due(&mut cx, kinds, &places)?, places))
     };
     let places = match app.desk.db.read(due).await {
@@ -125,7 +125,7 @@ async fn claim(app: &App, worker: &str, kinds: &'static [&'static str], limit: u
     let worker = worker.to_owned();
     let ttl = i64::try_from(LEASE.as_micros()).unwrap_or(i64::MAX);
     let claimed = app.desk.act(Surface::System, move |cx| match fence {
-        Some(fence) if placed => node::claim_runs(cx, fence, &worker, &places, ttl, limit),
+        Some(fence) if for_nodes => node::claim_runs(cx, fence, &worker, &places, ttl, limit),
         _ => job::claim_at(cx, &worker, kinds, &places, ttl, limit),
     });
     claimed.await.unwrap_or_else(|error| {

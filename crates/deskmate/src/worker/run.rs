@@ -80,11 +80,11 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
     let desk = &running.app.desk;
     let id = running.claimed.input.get("run").and_then(Value::as_str).ok_or_else(|| Error::invalid("run", "is not named"))?.to_owned();
     let (asked, own) = (id.clone(), running.clone());
-    let begin = move |cx: &mut Cx<'_, '_>| {
+    let first = move |cx: &mut Cx<'_, '_>| {
         own.held(cx)?;
         agents::begin(cx, &asked)
     };
-    let Some(begun) = desk.act(Surface::System, begin).await? else {
+    let Some(begun) = desk.act(Surface::System, first).await? else {
         return Ok(Outcome::Done(json!({ "run": id })));
     };
     if begun.definition.runner.is_program() {
