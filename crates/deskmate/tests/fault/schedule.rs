@@ -166,9 +166,10 @@ fn no_run_is_lost_or_doubled_however_often_servers_of_one_desk_are_killed() {
     let ask = |sql: &str| cluster.ask(sql);
     let begun = Instant::now();
     let count = check(&members[0].desk, 4, &ask);
-    let placed = ask("select count(*) from agent_run where agent in ('c', 'd') and node like 'east-%'");
-    let of_the_cloud = ask("select count(*) from agent_run where agent in ('c', 'd')");
-    assert_eq!(placed, of_the_cloud, "what is for nodes was done elsewhere");
+    // The schedules go on: what has not begun has no node yet.
+    let elsewhere = ask("select count(*) from agent_run where agent in ('c', 'd') and started_at is not null and (node is null or node not like 'east-%')");
+    assert_eq!(elsewhere, ["0"], "what is for nodes was done elsewhere");
+    assert_ne!(ask("select count(*) from agent_run where agent in ('c', 'd') and node like 'east-%'"), ["0"]);
     assert_eq!(ask("select count(*) from agent_run where agent in ('a', 'b') and node is not null"), ["0"], "what is local was done elsewhere");
     println!("{} kills, {count} runs, settled after {:?}", rounds(), begun.elapsed());
     drop(members);
