@@ -34,7 +34,7 @@ async function templates({ desk, page }) {
   await page.getByLabel("Search templates").fill("");
   await page.keyboard.press("Enter");
   await page.getByLabel("Category").selectOption("infrastructure");
-  await until("one category", async () => (await page.locator("#agent-templates > li").count()) === 2);
+  await until("one category", async () => (await page.locator("#agent-templates > li").count()) === 3);
   check((await page.locator("#template-backup-agent").isVisible()) && (await page.locator("#policy-templates").count()) === 0, "and narrowed by category");
   await page.goto(`${desk.url}/templates?search=${encodeURIComponent(HOSTILE.slice(0, 60))}`);
   await page.getByText("No template fits").waitFor();
