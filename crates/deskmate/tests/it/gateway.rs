@@ -410,14 +410,16 @@ fn calls_that_were_never_decided_about_are_on_the_record_too() {
     let unknown = told.iter().find(|event| event["payload"]["tool"] == "nothing").unwrap_or_else(|| panic!("{told:?}"));
     assert_eq!((&unknown["facts"]["code"], &unknown["payload"]["mount"]), (&json!("not_found"), &json!("notes")));
     assert_eq!(unknown["facts"]["digest"].as_str().map(str::len), Some(64));
-    assert!(done(&folder).iter().all(|call| call["tool"] == "read"), "nothing of it was handed on: {:?}", done(&folder));
+    // Of two calls under one id the later one can end the waiting for the first, and the server is told.
+    let handed_on = || done(&folder).into_iter().filter(|call| call["tool"] != "cancelled").collect::<Vec<_>>();
+    assert!(handed_on().iter().all(|call| call["tool"] == "read"), "nothing of it was handed on: {:?}", handed_on());
     // Whatever was handed on is among the calls, each for itself.
     until("both calls under one id are there, and every call has its outcome", || {
         let calls = calls(&desk);
         let twice = calls.iter().filter(|call| call["arguments"]["twice"].is_number()).count();
         (twice == 2 && calls.iter().all(|call| call["state"] != "passed")).then_some(())
     });
-    assert!(calls(&desk).iter().filter(|call| call["state"] == "done").count() >= done(&folder).len());
+    assert!(calls(&desk).len() >= handed_on().len());
 }
 
 #[test]
