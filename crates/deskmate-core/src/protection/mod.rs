@@ -51,17 +51,16 @@ pub(crate) fn trace(cx: &mut Cx<'_, '_>, event: Event) -> Event {
     event.cleaned(|payload| clean(&redactor, payload))
 }
 
-fn clean(redactor: &Redactor, payload: &Value) -> redact::RedactedValue {
-    let mut clean = redactor.value(payload);
-    if let (Some(fields), Some(given)) = (clean.value.as_object_mut(), payload.as_object()) {
-        for mark in MARKS {
-            let (Some(now), Some(was)) = (fields.get_mut(*mark), given.get(*mark).and_then(Value::as_str)) else { continue };
-            // Under such a name anything random looks like a secret; its own form still tells one.
-            let own = redactor.text(was);
-            if own.found.is_empty() && *now != *was {
-                *now = Value::from(was);
-                clean.found.take(redact::Kind::SecretField);
-            }
+fn clean(redactor: &Redactor, payload: Value) -> redact::RedactedValue {
+    let given = |mark: &&'static str| payload.get(*mark).and_then(Value::as_str).map(|given| (*mark, given.to_owned()));
+    let marks: Vec<(&str, String)> = MARKS.iter().filter_map(given).collect();
+    let mut clean = redactor.own_value(payload);
+    for (mark, was) in marks {
+        let Some(now) = clean.value.get_mut(mark) else { continue };
+        // Under such a name anything random looks like a secret; its own form still tells one.
+        if *now != *was && redactor.text(&was).found.is_empty() {
+            *now = Value::from(was);
+            clean.found.take(redact::Kind::SecretField);
         }
     }
     clean

@@ -84,8 +84,8 @@ impl Event {
 
     /// The same with its payload cleaned, and how much was taken out as a fact.
     #[must_use]
-    pub(crate) fn cleaned(mut self, clean: impl FnOnce(&Value) -> RedactedValue) -> Self {
-        let Some(clean) = self.payload.as_ref().map(clean) else { return self };
+    pub(crate) fn cleaned(mut self, clean: impl FnOnce(Value) -> RedactedValue) -> Self {
+        let Some(clean) = self.payload.take().map(clean) else { return self };
         self.payload = Some(clean.value);
         self.taken_out(&clean.found)
     }

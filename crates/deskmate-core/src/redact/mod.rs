@@ -19,6 +19,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub use known::Known;
 
 /// How often what is left between two findings is looked at again.
 const ROUNDS_MAX: usize = 8;
+/// So long is a word that needs no look. No form of a token is as short.
+const WORD_BYTES_MAX: usize = 16;
 /// How every replacement begins.
 const MARK: &str = "[redacted:";
 
@@ -122,21 +125,28 @@ impl Redactor {
     /// Takes out of a text what this redactor is for.
     pub fn text(&self, text: &str) -> Redacted {
         let mut found = Found::default();
-        let text = self.clean(text, &mut found);
+        let text = self.clean(text, &mut found).into_owned();
         Redacted { text, found }
     }
 
     /// Takes out of JSON what this redactor is for.
     pub fn value(&self, value: &Value) -> RedactedValue {
         let mut found = Found::default();
-        let value = value::clean(self, value, &mut found);
+        let value = value::clean(self, value, &mut found).unwrap_or_else(|| value.clone());
         RedactedValue { value, found }
     }
 
-    fn clean(&self, text: &str, found: &mut Found) -> String {
+    /// The same of JSON that nobody else needs: hardly any has something in it, and then it is not copied.
+    pub fn own_value(&self, value: Value) -> RedactedValue {
+        let mut found = Found::default();
+        let value = value::clean(self, &value, &mut found).unwrap_or(value);
+        RedactedValue { value, found }
+    }
+
+    fn clean<'t>(&self, text: &'t str, found: &mut Found) -> Cow<'t, str> {
         // Hardly any text has something in it.
-        if !text.contains(MARK) && self.scan(text).is_empty() {
-            return text.to_owned();
+        if (self.known.is_none() && is_plain_word(text)) || (!text.contains(MARK) && self.scan(text).is_empty()) {
+            return Cow::Borrowed(text);
         }
         let mut pieces = split_at_marks(text);
         for round in 0..=ROUNDS_MAX {
@@ -172,7 +182,7 @@ impl Redactor {
                 break;
             }
         }
-        put_together(text, &pieces, found)
+        Cow::Owned(put_together(text, &pieces, found))
     }
 
     /// What is found in a piece of text that has no replacement in it: in order, and apart from each other.
@@ -190,6 +200,12 @@ impl Redactor {
     fn has(&self, kind: Kind) -> bool {
         self.personal.contains(&kind)
     }
+}
+
+/// Whether a text is one short word in small letters, as nearly all keys are: everything that is looked for is longer, or has
+/// a digit or a sign in it.
+fn is_plain_word(text: &str) -> bool {
+    text.len() <= WORD_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 /// A part of a text on its way.

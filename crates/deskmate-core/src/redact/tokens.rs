@@ -97,6 +97,12 @@ fn automaton() -> Option<&'static AhoCorasick> {
     built.as_ref()
 }
 
+/// How long the shortest token of any form is.
+#[cfg(test)]
+pub(super) fn shortest() -> usize {
+    FORMS.iter().map(|form| form.begins.len() + form.least).min().unwrap_or_default()
+}
+
 /// Finds secrets by their form and by what announces them.
 pub(super) fn find(scan: &Scan<'_>, spans: &mut Vec<Span>) {
     let Some(automaton) = automaton() else {

@@ -1,6 +1,7 @@
 //! JSON: every string, key and number, as deep as any input may be. What lies deeper is taken out unseen.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -48,34 +49,64 @@ fn without_marks(key: &str) -> Cow<'_, str> {
     Kind::ALL.iter().fold(Cow::Borrowed(key), |key, kind| Cow::Owned(key.replace(&kind.mark(), " ")))
 }
 
-pub(super) fn clean(redactor: &Redactor, value: &Value, found: &mut Found) -> Value {
-    walk(redactor, value, Above::default(), 0, found)
+/// The key above a value. What it says is worked out when a text or a number stands under it.
+struct Named<'k> {
+    key: &'k str,
+    clean: &'k str,
+    says: OnceCell<Above>,
 }
 
-fn walk(redactor: &Redactor, value: &Value, above: Above, depth: usize, found: &mut Found) -> Value {
+impl<'k> Named<'k> {
+    fn new(key: &'k str, clean: &'k str) -> Self {
+        Self { key, clean, says: OnceCell::new() }
+    }
+
+    fn says(&self, redactor: &Redactor) -> Above {
+        *self.says.get_or_init(|| Above::of(redactor, self.key, self.clean))
+    }
+}
+
+/// What is left of a value; nothing where it stays as it is, which is so of nearly all.
+pub(super) fn clean(redactor: &Redactor, value: &Value, found: &mut Found) -> Option<Value> {
+    walk(redactor, value, &Named::new("", ""), 0, found)
+}
+
+fn walk(redactor: &Redactor, value: &Value, above: &Named<'_>, depth: usize, found: &mut Found) -> Option<Value> {
     match value {
-        Value::Null | Value::Bool(_) => value.clone(),
-        Value::String(text) => Value::String(leaf(redactor, text, above, found)),
-        Value::Number(number) => {
-            let text = number.to_string();
-            let clean = leaf(redactor, &text, above, found);
-            if clean == text { value.clone() } else { Value::String(clean) }
-        }
+        Value::Null | Value::Bool(_) => None,
+        Value::String(text) => leaf(redactor, text, above, found).map(Value::String),
+        Value::Number(number) => leaf(redactor, &number.to_string(), above, found).map(Value::String),
         Value::Array(_) | Value::Object(_) if depth >= INPUT_DEPTH_MAX => {
             found.add(Kind::TooDeep);
-            Value::String(Kind::TooDeep.mark())
+            Some(Value::String(Kind::TooDeep.mark()))
         }
-        Value::Array(items) => items.iter().map(|item| walk(redactor, item, above, depth + 1, found)).collect(),
-        Value::Object(fields) => {
-            let (mut clean, mut taken) = (Map::new(), BTreeMap::new());
-            for (name, value) in fields {
-                let key = redactor.clean(name, found);
-                let above = Above::of(redactor, name, &key);
-                let value = walk(redactor, value, above, depth + 1, found);
-                let key = unused(key, &clean, &mut taken);
-                clean.insert(key, value);
+        Value::Array(items) => {
+            let mut clean: Option<Vec<Value>> = None;
+            for (at, item) in items.iter().enumerate() {
+                let left = walk(redactor, item, above, depth + 1, found);
+                if left.is_some() && clean.is_none() {
+                    clean = Some(items.iter().take(at).cloned().collect());
+                }
+                if let Some(clean) = &mut clean {
+                    clean.push(left.unwrap_or_else(|| item.clone()));
+                }
             }
-            Value::Object(clean)
+            clean.map(Value::Array)
+        }
+        Value::Object(fields) => {
+            let (mut clean, mut taken): (Option<Map<String, Value>>, _) = (None, BTreeMap::new());
+            for (at, (name, value)) in fields.iter().enumerate() {
+                let key = redactor.clean(name, found);
+                let left = walk(redactor, value, &Named::new(name, &key), depth + 1, found);
+                if clean.is_none() && (left.is_some() || *key != **name) {
+                    clean = Some(fields.iter().take(at).map(|(name, value)| (name.clone(), value.clone())).collect());
+                }
+                if let Some(clean) = &mut clean {
+                    let key = unused(key.into_owned(), clean, &mut taken);
+                    clean.insert(key, left.unwrap_or_else(|| value.clone()));
+                }
+            }
+            clean.map(Value::Object)
         }
     }
 }
@@ -95,20 +126,22 @@ fn unused(key: String, clean: &Map<String, Value>, taken: &mut BTreeMap<String, 
     }
 }
 
-fn leaf(redactor: &Redactor, text: &str, above: Above, found: &mut Found) -> String {
+/// What is left of a text or a number; nothing where it stays as it is.
+fn leaf(redactor: &Redactor, text: &str, above: &Named<'_>, found: &mut Found) -> Option<String> {
     let mut within = Found::default();
     let clean = redactor.clean(text, &mut within);
-    let is_mark = || Kind::ALL.iter().any(|kind| clean == kind.mark());
+    let above = above.says(redactor);
+    let is_mark = || Kind::ALL.iter().any(|kind| *clean == *kind.mark());
     let kind = if above.is_secret(text) { Some(Kind::SecretField) } else { above.personal.into_iter().flatten().find(|kind| personal::fits(*kind, text)) };
     match kind {
         // What its form tells says more than its key.
         Some(kind) if !is_mark() => {
             found.add(kind);
-            kind.mark()
+            Some(kind.mark())
         }
         _ => {
             found.extend(&within);
-            clean
+            (*clean != *text).then(|| clean.into_owned())
         }
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn taken(call: &str, mount: &Mount, spec: &Spec, cleaner: &Cleaner, a
     };
     ended.bytes = i64::try_from(result.to_string().len()).unwrap_or(i64::MAX);
     ended.digest = digest(&result).ok();
-    result = cleaner.value(&result).unwrap_or_else(|| json!({ "content": [{ "type": "text", "text": "[withheld: it may hold a secret]" }], "isError": true }));
+    result = cleaner.value(result).unwrap_or_else(|| json!({ "content": [{ "type": "text", "text": "[withheld: it may hold a secret]" }], "isError": true }));
     mark(&mut result, call, &mount.name);
     ended.result = Some(result.to_string());
     Taken { ended, result }

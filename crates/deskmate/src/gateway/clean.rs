@@ -40,14 +40,14 @@ impl Cleaner {
     }
 
     /// Without secrets. `None`: what cannot even be looked through cannot be passed on.
-    pub(super) fn value(&self, said: &Value) -> Option<Value> {
-        self.redactor.as_ref().map(|redactor| redactor.value(said).value)
+    pub(super) fn value(&self, said: Value) -> Option<Value> {
+        self.redactor.as_ref().map(|redactor| redactor.own_value(said).value)
     }
 
     /// The same of whatever the protocol knows.
     pub(crate) fn clean<T: Serialize + DeserializeOwned>(&self, said: T) -> Result<T, ErrorData> {
         let withheld = || ErrorData::internal_error("withheld: it may hold a secret", None);
-        let cleaned = serde_json::to_value(said).ok().and_then(|said| self.value(&said)).ok_or_else(withheld)?;
+        let cleaned = serde_json::to_value(said).ok().and_then(|said| self.value(said)).ok_or_else(withheld)?;
         serde_json::from_value(cleaned).map_err(|_| withheld())
     }
 

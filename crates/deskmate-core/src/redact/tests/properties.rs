@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::labelled::filled;
 use super::positives::POSITIVES;
-use crate::redact::{Kind, Known, Redactor};
+use crate::redact::{Kind, Known, Redactor, WORD_BYTES_MAX, is_plain_word, tokens};
 
 /// Pieces of what is looked for, of what stands around it, and of what is put in its place.
 fn piece() -> impl Strategy<Value = String> {
@@ -99,6 +99,16 @@ proptest! {
     }
 
     #[test]
+    fn a_short_word_in_small_letters_needs_no_look(word in "[a-z_]{0,16}") {
+        prop_assert!(is_plain_word(&word) && Redactor::all().scan(&word).is_empty());
+    }
+
+    #[test]
+    fn json_that_is_given_away_becomes_the_same(value in any_value()) {
+        prop_assert_eq!(Redactor::all().own_value(value.clone()), Redactor::all().value(&value));
+    }
+
+    #[test]
     fn json_keeps_its_shape_and_twice_is_the_same_as_once(value in any_value()) {
         for redactor in [Redactor::all(), knowing()] {
             let once = redactor.value(&value);
@@ -122,6 +132,12 @@ proptest! {
         let part = encoded.get(8..16).unwrap_or_default();
         prop_assert!(!clean.contains(part), "{} in {}", encoded, clean);
     }
+}
+
+#[test]
+fn a_word_that_needs_no_look_is_shorter_than_every_token() {
+    assert!(tokens::shortest() > WORD_BYTES_MAX);
+    assert!(!is_plain_word("Word") && !is_plain_word("pin 1234") && !is_plain_word(&"a".repeat(WORD_BYTES_MAX + 1)));
 }
 
 /// How many values there are, and how they nest.
