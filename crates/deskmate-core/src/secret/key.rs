@@ -15,12 +15,15 @@ const PREFIX: &str = "DESKMATE-SECRET-KEY-1-";
 #[derive(Clone)]
 pub struct Key {
     bytes: Zeroizing<[u8; 32]>,
+    /// What every request is encrypted with, and what is compared then; worked out once.
+    wrapping: Zeroizing<[u8; 32]>,
+    check: String,
 }
 
 impl Key {
     /// Makes the text of a new key from 32 unguessable bytes.
     pub fn generate(seed: &[u8; 32]) -> Zeroizing<String> {
-        let sum = hex(&*Self::of(seed).derived("checksum"));
+        let sum = hex(&*derived(seed, "checksum"));
         Zeroizing::new(format!("{PREFIX}{}-{}", BASE64.encode(seed), sum.get(..8).unwrap_or_default()))
     }
 
@@ -38,12 +41,19 @@ impl Key {
     }
 
     fn of(bytes: &[u8; 32]) -> Self {
-        Self { bytes: Zeroizing::new(*bytes) }
+        let bytes = Zeroizing::new(*bytes);
+        let (wrapping, check) = (derived(&bytes, "wrapping"), hex(&*derived(&bytes, "check")));
+        Self { bytes, wrapping, check }
     }
 
     /// What the store keeps to know this key again. It tells nothing of the key.
-    pub(super) fn check(&self) -> String {
-        hex(&*self.derived("check"))
+    pub(super) fn check(&self) -> &str {
+        &self.check
+    }
+
+    /// The key with which keys of single texts are encrypted.
+    pub(super) fn wrapping(&self) -> &[u8; 32] {
+        &self.wrapping
     }
 
     /// Whether the store's secrets were encrypted with this key.
@@ -53,8 +63,12 @@ impl Key {
 
     /// The key for one use.
     pub(super) fn derived(&self, purpose: &str) -> Zeroizing<[u8; 32]> {
-        Zeroizing::new(mac(&self.bytes, &[b"deskmate secrets 1: ", purpose.as_bytes()]))
+        derived(&self.bytes, purpose)
     }
+}
+
+fn derived(bytes: &[u8; 32], purpose: &str) -> Zeroizing<[u8; 32]> {
+    Zeroizing::new(mac(bytes, &[b"deskmate secrets 1: ", purpose.as_bytes()]))
 }
 
 /// HMAC-SHA256 over some parts. The key is padded to a whole block here, as the algorithm does it, because a block's key cannot
@@ -90,7 +104,7 @@ mod tests {
     #[test]
     fn a_key_knows_its_own_check_only() {
         let (one, other) = (Key::of(&[1; 32]), Key::of(&[2; 32]));
-        assert!(one.fits(&one.check()) && !one.fits(&other.check()) && !one.fits(""));
+        assert!(one.fits(one.check()) && !one.fits(other.check()) && !one.fits(""));
     }
 
     #[test]

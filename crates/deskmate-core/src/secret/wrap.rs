@@ -34,7 +34,7 @@ pub(crate) fn wrap(cx: &mut Cx<'_, '_>, of: &str, text: &str) -> Result<Wrapped>
     let outer = key_for_new(cx)?;
     let own = Zeroizing::new(cx.secret());
     let text = encrypt(&own, &bound_to("text", of), text.as_bytes(), cx.secret())?;
-    let key = encrypt(&outer.derived("wrapping"), &bound_to("key", of), &*own, cx.secret())?;
+    let key = encrypt(outer.wrapping(), &bound_to("key", of), &*own, cx.secret())?;
     Ok(Wrapped { text, key })
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn unwrap(safe: &Safe, of: &str, wrapped: &Wrapped) -> Result<Zeroizi
 }
 
 fn open(key: &Key, of: &str, wrapped: &Wrapped) -> Option<Zeroizing<String>> {
-    let own = Zeroizing::new(decrypt(&key.derived("wrapping"), &bound_to("key", of), &wrapped.key)?);
+    let own = Zeroizing::new(decrypt(key.wrapping(), &bound_to("key", of), &wrapped.key)?);
     let own: Zeroizing<[u8; 32]> = Zeroizing::new(own.as_slice().try_into().ok()?);
     let text = decrypt(&own, &bound_to("text", of), &wrapped.text)?;
     String::from_utf8(text).ok().map(Zeroizing::new)
@@ -77,7 +77,7 @@ mod tests {
     fn a_text_opens_only_as_its_own_with_both_keys() {
         let (key, other) = (Key::parse(&Key::generate(&[1; 32])).unwrap(), Key::parse(&Key::generate(&[2; 32])).unwrap());
         let text = encrypt(&[7; 32], &bound_to("text", "request:a"), b"{}", [3; 32]).unwrap();
-        let own = encrypt(&key.derived("wrapping"), &bound_to("key", "request:a"), &[7; 32], [4; 32]).unwrap();
+        let own = encrypt(key.wrapping(), &bound_to("key", "request:a"), &[7; 32], [4; 32]).unwrap();
         let wrapped = Wrapped { text, key: own };
         assert_eq!(open(&key, "request:a", &wrapped).unwrap().as_str(), "{}");
         assert!(open(&key, "request:b", &wrapped).is_none() && open(&other, "request:a", &wrapped).is_none());
