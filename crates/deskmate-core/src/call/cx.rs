@@ -5,6 +5,7 @@ use std::sync::Arc;
 use deskmate_db::Tx;
 
 use super::actor::{Actor, Signed, Surface};
+use super::pipeline::Desk;
 use crate::agents::{Server, template};
 use crate::compliance::Library;
 use crate::policy::{self, Cache, Rulebook};
@@ -45,25 +46,24 @@ pub struct Cx<'t, 'c> {
 }
 
 impl<'t, 'c> Cx<'t, 'c> {
-    /// A context over an open transaction. The whole call happens at one moment.
-    pub fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, world: Arc<dyn World>, keys: Arc<Keyring>, safe: Safe, rulebooks: Cache) -> Self {
-        let now = world.now();
+    /// A context of a desk over an open transaction. The whole call happens at one moment.
+    pub(super) fn new(tx: &'t mut Tx<'c>, actor: Actor, surface: Surface, desk: &Desk) -> Self {
         Self {
             tx,
             actor,
             surface,
-            keys,
-            safe,
-            rulebooks,
-            frameworks: Library::default(),
-            templates: template::Library::default(),
-            server: Arc::default(),
+            keys: Arc::clone(&desk.keys),
+            safe: desk.safe.clone(),
+            rulebooks: desk.rulebooks.clone(),
+            frameworks: desk.frameworks.clone(),
+            templates: desk.templates.clone(),
+            server: Arc::clone(&desk.server),
             rulebook: None,
-            within: None,
+            within: desk.within.clone(),
             signed: None,
             decision: None,
-            world,
-            now,
+            now: desk.world.now(),
+            world: Arc::clone(&desk.world),
         }
     }
 

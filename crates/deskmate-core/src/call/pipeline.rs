@@ -192,12 +192,7 @@ impl Desk {
 
     /// A context in an open transaction.
     pub fn cx<'t, 'c>(&self, tx: &'t mut Tx<'c>, actor: Actor, surface: Surface) -> Cx<'t, 'c> {
-        let mut cx = Cx::new(tx, actor, surface, Arc::clone(&self.world), Arc::clone(&self.keys), self.safe.clone(), self.rulebooks.clone());
-        cx.frameworks = self.frameworks.clone();
-        cx.templates = self.templates.clone();
-        cx.server = Arc::clone(&self.server);
-        cx.within.clone_from(&self.within);
-        cx
+        Cx::new(tx, actor, surface, self)
     }
 
     /// Who calls, and the input without what only says who calls.
