@@ -1,5 +1,6 @@
 //! The machine's clock and randomness, as the core is given them.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -41,11 +42,45 @@ impl World for Machine {
     }
 
     fn fill(&self, bytes: &mut [u8]) {
-        // Without the system's randomness no secret could be made, so nothing must go on.
-        if let Err(error) = getrandom::fill(bytes) {
-            tracing::error!(%error, "the system gives no randomness");
-            std::process::abort();
+        DRAWN.with_borrow_mut(|drawn| drawn.fill(bytes));
+    }
+}
+
+thread_local! {
+    static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn { bytes: [0; DRAWN_BYTES], left: 0 }) };
+}
+
+/// So many bytes are drawn at once: a proposal needs some two hundred, in eight or nine pieces.
+const DRAWN_BYTES: usize = 1_024;
+
+/// Bytes of the system's randomness that nobody has used yet. What is given away is wiped here.
+struct Drawn {
+    bytes: [u8; DRAWN_BYTES],
+    left: usize,
+}
+
+impl Drawn {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        if bytes.len() > self.left {
+            if bytes.len() > DRAWN_BYTES {
+                return draw(bytes);
+            }
+            draw(&mut self.bytes);
+            self.left = DRAWN_BYTES;
         }
+        let rest = self.left - bytes.len();
+        for (given, drawn) in bytes.iter_mut().zip(self.bytes.iter_mut().skip(rest)) {
+            *given = std::mem::take(drawn);
+        }
+        self.left = rest;
+    }
+}
+
+fn draw(bytes: &mut [u8]) {
+    // Without the system's randomness no secret could be made, so nothing must go on.
+    if let Err(error) = getrandom::fill(bytes) {
+        tracing::error!(%error, "the system gives no randomness");
+        std::process::abort();
     }
 }
 
@@ -63,6 +98,18 @@ mod tests {
         assert_eq!(machine.at(3 * SECOND, 2_000 * SECOND), 2_000 * SECOND, "set forward: it is followed");
         assert_eq!(machine.at(4 * SECOND, 1_004 * SECOND), 2_001 * SECOND, "and back again: it is not");
         assert_eq!(machine.at(5 * SECOND, i64::MIN), 2_002 * SECOND, "a clock that is out of its mind");
+    }
+
+    #[test]
+    fn nothing_that_was_drawn_is_given_twice_or_stays() {
+        let mut drawn = Drawn { bytes: [0; DRAWN_BYTES], left: 0 };
+        let mut seen = std::collections::BTreeSet::new();
+        for length in [16, 32, 10, 24, 32, DRAWN_BYTES, 1, 2 * DRAWN_BYTES].into_iter().cycle().take(400) {
+            let mut bytes = vec![0; length];
+            drawn.fill(&mut bytes);
+            assert!(length < 10 || (bytes.iter().any(|byte| *byte != 0) && seen.insert(bytes)), "{length} bytes that were there before");
+            assert!(drawn.bytes.iter().skip(drawn.left).all(|byte| *byte == 0), "what was given away is still here");
+        }
     }
 
     #[test]
