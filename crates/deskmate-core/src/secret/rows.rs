@@ -47,7 +47,9 @@ pub fn is_kept(tx: &mut Tx<'_>) -> Result<bool> {
 
 fn is_sealed(tx: &mut Tx<'_>) -> Result<bool> {
     let secret = tx.optional("select name from secret where sealed is not null order by name limit 1", &[])?;
-    Ok(secret.is_some() || tx.optional("select id from request where sealed is not null order by id limit 1", &[])?.is_some())
+    let waits = "select id from request where state = 'pending' and sealed is not null order by place, id limit 1";
+    let waited = "select id from request where state <> 'pending' and sealed is not null order by id limit 1";
+    Ok(secret.is_some() || tx.optional(waits, &[])?.is_some() || tx.optional(waited, &[])?.is_some())
 }
 
 /// Whether a key is the one of this desk's secrets; any key is, while there are none.
