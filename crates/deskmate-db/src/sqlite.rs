@@ -81,7 +81,7 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection> {
 
 pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
     let connection = open_connection(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.execute_batch("pragma query_only = on; pragma cache_size = -2000; pragma cell_size_check = on;")?;
+    connection.execute_batch("pragma query_only = on; pragma cache_size = -1000; pragma cell_size_check = on;")?;
     Ok(connection)
 }
 
