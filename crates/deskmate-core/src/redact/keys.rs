@@ -1,5 +1,9 @@
 //! What a name says about its value, and whether a value looks as if it had been drawn by chance.
 
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
 /// What something is called that holds a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
@@ -257,8 +261,10 @@ fn words(name: &str) -> Vec<String> {
 const STEMS: &[&str] = &["cookie", "pass", "pwd", "pin", "token", "secret", "key", "credential", "auth", "jwt", "bearer", "otp", "sess", "sid"];
 
 fn has_stem(name: &str) -> bool {
-    let begins = |rest: &[u8], stem: &str| rest.get(..stem.len()).is_some_and(|head| head.eq_ignore_ascii_case(stem.as_bytes()));
-    (0..name.len()).any(|at| name.as_bytes().get(at..).is_some_and(|rest| STEMS.iter().any(|stem| begins(rest, stem))))
+    static AUTOMATON: OnceLock<Option<AhoCorasick>> = OnceLock::new();
+    let built = AUTOMATON.get_or_init(|| AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(STEMS).ok());
+    // It is built from constants, and tests find names by it; without it every name is taken apart.
+    built.as_ref().is_none_or(|automaton| automaton.is_match(name))
 }
 
 /// Which kind of secret something with this name holds, if any.
