@@ -1,0 +1,93 @@
+//! Deciding many proposals at once.
+
+use deskmate_core::Code;
+use serde_json::{Value, json};
+use testkit::{TestDesk, assert_code, both};
+
+use super::{SALES, SUPPORT, in_force, is, no, ok, proposal, proposed, sound, text, told};
+
+fn sure(desk: &TestDesk, confidence: f64) -> String {
+    let mut input = proposal("crm", json!({ "name": "x" }));
+    input["confidence"] = json!(confidence);
+    text(&ok(desk, &SALES, "propose", input), "proposal_id")
+}
+
+fn ids(answer: &Value) -> Vec<String> {
+    answer["proposals"].as_array().into_iter().flatten().map(|proposal| text(proposal, "proposal_id")).collect()
+}
+
+both! {
+    fn a_preview_lists_exactly_the_set_and_holds_the_deciding_call_to_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        let (low, high) = (sure(desk, 0.4), sure(desk, 0.8));
+        let other = proposed(desk, &SUPPORT, "crm");
+        let preview = |input: Value| {
+            let mut input = input;
+            input["preview"] = json!(true);
+            input["feedback"] = json!("f");
+            ok(desk, &owner, "bulk_approve", input)
+        };
+        assert_eq!(ids(&preview(json!({}))), [low.clone(), high.clone(), other.clone()]);
+        assert_eq!(ids(&preview(json!({ "filter_agent_id": "support" }))), std::slice::from_ref(&other));
+        assert_eq!(ids(&preview(json!({ "filter_min_confidence": 0.8 }))), [high.clone(), other.clone()]);
+        assert_eq!(ids(&preview(json!({ "filter_min_trust_score": 0.31 }))), Vec::<String>::new());
+        assert_eq!(ids(&preview(json!({ "filter_domain": "elsewhere" }))), Vec::<String>::new());
+        let seen = preview(json!({ "filter_min_confidence": 0.8 }));
+        assert!(seen.get("batch_id").is_none() && seen["preview"] == true && seen["count"] == 2, "{seen}");
+        // One more came: what was seen is not what would be decided.
+        let newer = sure(desk, 0.9);
+        let decide = |digest: &Value| json!({ "filter_min_confidence": 0.8, "feedback": "f", "expected_set": digest });
+        assert_code(&no(desk, &owner, "bulk_approve", decide(&seen["set_digest"])), Code::Conflict);
+        let seen = preview(json!({ "filter_min_confidence": 0.8 }));
+        assert_eq!(ids(&seen), [high.clone(), other, newer]);
+        let batch = ok(desk, &owner, "bulk_approve", decide(&seen["set_digest"]));
+        assert_eq!((&batch["approved"], &batch["count"]), (&json!(3), &json!(3)));
+        assert_eq!(ok(desk, &owner, "get_request", json!({ "request_id": low }))["request"]["state"], "pending");
+        assert!(is(&ok(desk, &SALES, "check_trust", json!({ "domain": "crm" }))["trust_score"], 0.34));
+        assert!(is(&ok(desk, &SUPPORT, "check_trust", json!({ "domain": "crm" }))["trust_score"], 0.32));
+        assert_eq!(ok(desk, &owner, "get_request", json!({ "request_id": high }))["request"]["batch_id"], batch["batch_id"]);
+        // Nothing fits: nothing happened.
+        let none = ok(desk, &owner, "bulk_approve", json!({ "filter_domain": "elsewhere", "feedback": "f" }));
+        assert_eq!((&none["count"], none.get("batch_id")), (&json!(0), None));
+        assert_eq!(told(desk, &owner, "batch.decided").len(), 1);
+        sound(desk);
+    }
+
+    fn all_or_nothing_and_errors_one_by_one(desk: &TestDesk) {
+        let owner = desk.claim();
+        let (a, b) = (proposed(desk, &SALES, "crm"), text(&super::propose(desk, &SALES, "crm", json!({ "owner": "me" })), "proposal_id"));
+        in_force(desk, "
+policies:
+  - id: closed
+    rules: [{ field: owner, constraint: readonly, reason: owners are set by people }]
+mappings: [{ agent_id: '*', domain: '*', policy_id: closed }]
+");
+        let refusal = no(desk, &owner, "bulk_approve", json!({ "feedback": "f", "all_or_nothing": true }));
+        assert!(refusal.code == Code::Conflict && refusal.message.contains(&b), "{refusal}");
+        let state = |id: &str| ok(desk, &owner, "get_request", json!({ "request_id": id }))["request"]["state"].clone();
+        assert_eq!((state(&a), state(&b)), (json!("pending"), json!("pending")));
+        assert!(is(&ok(desk, &SALES, "check_trust", json!({ "domain": "crm" }))["trust_score"], 0.3));
+        let batch = ok(desk, &owner, "bulk_approve", json!({ "feedback": "f" }));
+        assert_eq!((&batch["approved"], &batch["error_count"], &batch["errors"][0]["proposal_id"]), (&json!(1), &json!(1), &json!(b)), "{batch}");
+        assert_eq!((state(&a), state(&b)), (json!("approved"), json!("pending")));
+        let rejected = ok(desk, &owner, "bulk_reject", json!({ "filter_agent_id": "sales", "override_type": "policy_change", "description": "the rule is new" }));
+        assert_eq!((&rejected["rejected"], &rejected["error_count"]), (&json!(1), &json!(0)), "{rejected}");
+        assert_eq!(state(&b), json!("rejected"));
+        assert!(is(&ok(desk, &SALES, "check_trust", json!({ "domain": "crm" }))["trust_score"], 0.32));
+        sound(desk);
+    }
+
+    fn a_batch_is_within_the_persons_own_domains(desk: &TestDesk) {
+        let owner = desk.claim();
+        let invitation = desk.call(&owner, "desk_person_invite", json!({ "name": "Ann", "role": "approver", "domains": ["crm"] })).unwrap();
+        let accepted = desk.call(&testkit::Caller::Nobody, "desk_accept_invitation", json!({ "code": invitation["code"], "passphrase": "battery staple" })).unwrap();
+        let ann = testkit::Caller::Secret(text(&accepted, "session"));
+        let (mine, others) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "tickets"));
+        let preview = ok(desk, &ann, "bulk_approve", json!({ "feedback": "f", "preview": true }));
+        assert_eq!(ids(&preview), [mine]);
+        let batch = ok(desk, &ann, "bulk_approve", json!({ "feedback": "f" }));
+        assert_eq!(batch["approved"], 1);
+        assert_eq!(ok(desk, &owner, "get_request", json!({ "request_id": others }))["request"]["state"], "pending");
+        assert_code(&no(desk, &ann, "approve", json!({ "proposal_id": others })), Code::Forbidden);
+    }
+}

@@ -1,0 +1,123 @@
+//! What must hold from outside, met through the tools: caps, whole changes, unmapped pairs.
+
+use std::sync::Barrier;
+
+use deskmate_core::call::{Call, Credential, Outcome, Surface};
+use serde_json::{Value, json};
+use testkit::{both, wait};
+
+use super::{SALES, approve, in_force, is, ok, pass, proposal, propose, proposed, sound, told};
+
+const CRM: &str = "
+policies:
+  - id: crm
+    rules: [{ field: amount, constraint: value_range, min: 0, max: 500000, reason: at most half a million }]
+mappings: [{ agent_id: sales, domain: crm, policy_id: crm }]
+";
+
+both! {
+    fn fifty_proposals_pass_and_the_next_is_refused(desk: &TestDesk) {
+        let owner = desk.claim();
+        for left in (0..50).rev() {
+            assert_eq!(propose(desk, &SALES, "crm", json!({ "name": "x" }))["volume_remaining"], left);
+        }
+        let full = propose(desk, &SALES, "crm", json!({ "name": "x" }));
+        assert_eq!((&full["error"], &full["volume_cap_error"], &full["volume_cap"], &full["proposals_this_hour"]), (&json!(true), &json!(true), &json!(50), &json!(50)));
+        assert!(full.get("proposal_id").is_none() && !full["message"].as_str().unwrap().is_empty());
+        // Neither another domain nor a correction has to do with it.
+        assert_eq!(propose(desk, &SALES, "tickets", json!({ "name": "x" }))["volume_remaining"], 49);
+        ok(desk, &owner, "override", json!({ "agent_id": "sales", "domain": "tickets", "action_description": "a", "override_type": "edge_case", "description": "d" }));
+        assert_eq!(propose(desk, &SALES, "tickets", json!({ "name": "x" }))["volume_remaining"], 48);
+        pass(desk, 61 * 60);
+        assert_eq!(propose(desk, &SALES, "crm", json!({ "name": "x" }))["volume_remaining"], 49);
+    }
+
+    fn clients_at_once_never_exceed_the_cap_together(desk: &TestDesk) {
+        in_force(desk, "authority: { volume_cap: 10 }");
+        let barrier = Barrier::new(4);
+        let passed: usize = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        let one = || {
+                            let call = Call {
+                                credential: Credential::Named(Some("sales".to_owned())),
+                                surface: Surface::Mcp,
+                                operation: "cowork_propose".to_owned(),
+                                input: proposal("crm", json!({ "name": "x" })),
+                            };
+                            match wait(desk.desk.call(call)).unwrap().outcome {
+                                Outcome::Done(answer) | Outcome::NotYet(answer) => answer["proposal_id"].is_string(),
+                            }
+                        };
+                        (0..5).filter(|_| one()).count()
+                    })
+                })
+                .collect();
+            clients.into_iter().map(|client| client.join().unwrap()).sum()
+        });
+        assert_eq!(passed, 10);
+        desk.seal();
+        assert_eq!(ok(desk, &SALES, "status", json!({}))["pending_proposals"], 10);
+        sound(desk);
+    }
+
+    fn a_change_is_looked_at_whole_however_it_is_written(desk: &TestDesk) {
+        in_force(desk, CRM);
+        let with_field = |change: Value, field: Option<&str>| {
+            let mut input = proposal("crm", change);
+            if let Some(field) = field {
+                input["field"] = json!(field);
+            }
+            ok(desk, &SALES, "propose", input)
+        };
+        for (change, field) in [
+            (json!({ "amount": 750_000 }), None),
+            (json!({ "amount": 750_000 }), Some("amount")),
+            (json!({ "amount": "750000" }), None),
+            (json!({ "amount": 750_000 }), Some("name")),
+            (json!({ "value": 750_000 }), Some("amount")),
+            (json!({ "deal": { "amount": 750_000 } }), None),
+        ] {
+            let answer = with_field(change.clone(), field);
+            assert_eq!((&answer["error"], &answer["policy_error"]), (&json!(true), &json!(true)), "{change} {field:?}: {answer}");
+            assert_eq!(answer["violations"][0]["reason"], "at most half a million", "{answer}");
+        }
+        assert_eq!(with_field(json!({ "amount": 500_000 }), None)["mapping_found"], true);
+    }
+
+    fn an_unmapped_pair_is_held_and_recorded(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        super::trusted(desk, &owner, &sales, "tickets");
+        assert_eq!(propose(desk, &sales, "tickets", json!({ "name": "x" }))["mode"], "act");
+        in_force(desk, CRM);
+        let held = propose(desk, &sales, "tickets", json!({ "name": "x" }));
+        assert_eq!((&held["mode"], &held["mapping_found"], held.get("policy_id")), (&json!("escalate"), &json!(false), None), "{held}");
+        let created = told(desk, &owner, "request.created");
+        assert_eq!((&created[0]["facts"]["request"], &created[0]["facts"]["mode"]), (&held["proposal_id"], &json!("escalate")));
+        assert_eq!(ok(desk, &owner, "list_requests", json!({ "state": "pending" }))["requests"][0]["request_id"], held["proposal_id"]);
+    }
+
+    fn an_approval_between_two_corrections_ends_the_streak(desk: &TestDesk) {
+        let owner = desk.claim();
+        let correct = |kind: &str| {
+            let id = proposed(desk, &SALES, "crm");
+            ok(desk, &owner, "override", json!({ "proposal_id": id, "action_description": "a", "override_type": kind, "description": "d" }))
+        };
+        correct("agent_wrong");
+        let id = proposed(desk, &SALES, "crm");
+        approve(desk, &owner, &id);
+        assert_eq!(correct("agent_wrong")["demoted"], false);
+        assert_eq!(ok(desk, &SALES, "check_trust", json!({ "domain": "crm" }))["consecutive_overrides"], 1);
+        // The rules changed three times: no demotion, no loss.
+        for _ in 0..3 {
+            let answer = correct("policy_change");
+            assert!(answer["demoted"] == false && is(&answer["trust_impact"], 0.0), "{answer}");
+        }
+        correct("agent_wrong");
+        let third = correct("agent_wrong");
+        assert!(third["demoted"] == true && is(&third["trust_impact"], -0.18), "{third}");
+    }
+}

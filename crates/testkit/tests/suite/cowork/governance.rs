@@ -1,0 +1,191 @@
+//! What does not fit, and how good proposals are.
+
+use deskmate_core::Code;
+use serde_json::{Value, json};
+use testkit::{Caller, TestDesk, assert_code, both};
+
+use super::{SALES, SUPPORT, approve, in_force, is, log, no, ok, pass, proposed, signed_in, text};
+
+fn report(desk: &TestDesk, caller: &Caller, input: Value) -> Value {
+    ok(desk, caller, "governance_report", input)
+}
+
+fn of_type(report: &Value, kind: &str) -> Vec<Value> {
+    report["governance_issues"].as_array().unwrap().iter().filter(|issue| issue["type"] == kind).cloned().collect()
+}
+
+both! {
+    fn acts_that_do_not_fit_their_approval_are_found(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "governance: { rubber_stamp_count: 100 }");
+        // Done for a proposal that is not there, or is another's.
+        let others = proposed(desk, &SUPPORT, "crm");
+        let orphan = log(desk, &SALES, "nonsense", json!({}));
+        assert_eq!(orphan["findings"], json!(["orphaned_execution"]));
+        let stolen = log(desk, &SALES, &others, json!({}));
+        assert_eq!((&stolen["findings"], &stolen["proposal_id"]), (&json!(["orphaned_execution"]), &Value::Null));
+        // Done while people decide, after they said no, beyond what they said.
+        let early = proposed(desk, &SALES, "crm");
+        log(desk, &SALES, &early, json!({ "name": "x" }));
+        approve(desk, &owner, &early);
+        let refused = proposed(desk, &SALES, "crm");
+        ok(desk, &owner, "override", json!({ "proposal_id": refused, "action_description": "a", "override_type": "edge_case", "description": "d" }));
+        log(desk, &SALES, &refused, json!({ "name": "x" }));
+        let beyond = proposed(desk, &SALES, "crm");
+        approve(desk, &owner, &beyond);
+        log(desk, &SALES, &beyond, json!({ "name": "y" }));
+        // Done for no proposal, with a reason and without one; a person's own act is nobody's business here.
+        let told = ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "reasoning": "it had to be done" }));
+        assert_eq!(told["findings"], json!(["orphaned_execution"]));
+        let silent = ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent" }));
+        assert_eq!(silent["findings"], json!(["orphaned_execution", "missing_intent"]));
+        let own = ok(desk, &owner, "log", json!({ "domain": "crm", "action": "a", "actor": "human" }));
+        assert_eq!(own.get("findings"), None, "{own}");
+        let report_ = report(desk, &owner, json!({}));
+        let proposal = |kind: &str| of_type(&report_, kind)[0]["proposal_id"].clone();
+        let orphans: Vec<Value> = of_type(&report_, "orphaned_execution").iter().map(|issue| issue["action_id"].clone()).collect();
+        assert_eq!(orphans.len(), 4, "{report_}");
+        assert!([&orphan, &stolen, &told, &silent].iter().all(|log| orphans.contains(&log["action_id"])), "{report_}");
+        assert_eq!(proposal("execution_before_approval"), json!(early));
+        assert_eq!(proposal("execution_without_approval"), json!(refused));
+        assert_eq!(proposal("execution_beyond_approval"), json!(beyond));
+        assert_eq!(of_type(&report_, "missing_intent").len(), 1);
+        assert_eq!((&report_["issue_count"], &report_["audit_report"]["orphaned"]), (&json!(8), &json!(5)));
+        assert_eq!(report_["governance_issues"][0]["severity"], "high");
+        // Filters filter issues too; pages hold all of them once.
+        assert_eq!(report(desk, &owner, json!({ "agent_id_filter": "support" }))["issue_count"], 0);
+        assert_eq!(report(desk, &owner, json!({ "domain_filter": "elsewhere" }))["issue_count"], 0);
+        assert_eq!(report(desk, &owner, json!({ "type_filter": "missing_intent" }))["issue_count"], 1);
+        let (mut seen, mut input) = (Vec::new(), json!({ "limit": 4 }));
+        loop {
+            let page = report(desk, &owner, input.clone());
+            seen.extend(page["governance_issues"].as_array().unwrap().clone());
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            input["cursor"] = json!(next);
+        }
+        assert_eq!(json!(seen), report_["governance_issues"]);
+        assert_code(&no(desk, &owner, "governance_report", json!({ "start_time": "yesterday" })), Code::Invalid);
+        assert_code(&no(desk, &owner, "governance_report", json!({ "start_time": "2026-01-02T00:00:00Z", "end_time": "2026-01-01T00:00:00Z" })), Code::Invalid);
+        assert_eq!(report(desk, &owner, json!({ "end_time": "2025-12-31T00:00:00Z" }))["audit_report"]["total"], 0);
+    }
+
+    fn slow_open_and_forgotten_things_are_found(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "governance: { slow_decision_seconds: 60, open_outcome_seconds: 30 }\nauthority: { request_seconds: 600 }");
+        let (ambiguous, begun) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"));
+        approve(desk, &owner, &ambiguous);
+        approve(desk, &owner, &begun);
+        ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "proposal_id": ambiguous, "outcome": "ambiguous" }));
+        ok(desk, &SALES, "begin", json!({ "proposal_id": begun }));
+        let (slow, late, forgotten) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"));
+        assert_eq!(report(desk, &owner, json!({}))["issue_count"], 0);
+        pass(desk, 61);
+        approve(desk, &owner, &late);
+        let now = report(desk, &owner, json!({}));
+        let ids = |kind: &str| {
+            let mut ids: Vec<String> = of_type(&now, kind).iter().map(|issue| text(issue, "proposal_id")).collect();
+            ids.sort();
+            ids
+        };
+        let sorted = |mut ids: Vec<String>| {
+            ids.sort();
+            ids
+        };
+        assert_eq!(ids("ambiguous_open"), sorted(vec![ambiguous, begun]));
+        assert_eq!(ids("slow_decision"), sorted(vec![slow.clone(), late, forgotten.clone()]));
+        pass(desk, 3_600);
+        let owner = signed_in(desk);
+        let later = report(desk, &owner, json!({ "type_filter": "proposal_never_approved" }));
+        assert_eq!(later["issue_count"], 2, "{later}");
+        assert_eq!(report(desk, &SUPPORT, json!({}))["issue_count"], 0);
+    }
+
+    fn a_person_settles_what_an_agent_left_open(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "governance: { open_outcome_seconds: 30 }");
+        let link = desk.call(&owner, "desk_person_invite", json!({ "name": "Ann", "role": "approver", "domains": ["elsewhere"] })).unwrap();
+        let joined = desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": link["code"], "passphrase": "correct horse" })).unwrap();
+        let ann = Caller::Secret(text(&joined, "session"));
+        let (ambiguous, begun, granted) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"));
+        for id in [&ambiguous, &begun, &granted] {
+            approve(desk, &owner, id);
+        }
+        ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "proposal_id": ambiguous, "outcome": "ambiguous" }));
+        ok(desk, &SALES, "begin", json!({ "proposal_id": begun }));
+        pass(desk, 31);
+        let open = of_type(&report(desk, &owner, json!({})), "ambiguous_open");
+        assert_eq!(open.len(), 2, "{open:?}");
+        assert!(open.iter().all(|issue| text(issue, "recommendation").contains("report it with cowork_log, its proposal_id and the outcome")), "{open:?}");
+        let say = |id: &str, outcome: Value| json!({ "domain": "crm", "action": "looked", "actor": "human", "proposal_id": id, "outcome": outcome });
+        // Whoever does not decide there settles nothing; a report without an outcome is a report only.
+        assert_code(&no(desk, &ann, "log", say(&begun, json!("done"))), Code::Forbidden);
+        assert_eq!(ok(desk, &owner, "log", say(&begun, Value::Null))["state"], "executing");
+        assert_eq!(ok(desk, &owner, "log", say(&ambiguous, json!("ambiguous")))["state"], "ambiguous");
+        assert_eq!(ok(desk, &owner, "log", say(&ambiguous, json!("failed")))["state"], "failed");
+        let mut done = say(&begun, json!("done"));
+        done["executed_change"] = json!("{\"name\": \"x\"}");
+        let settled = ok(desk, &owner, "log", done);
+        assert_eq!((&settled["state"], &settled["actor"], &settled["matches"]), (&json!("done"), &json!("human"), &json!("exact")), "{settled}");
+        assert!(of_type(&report(desk, &owner, json!({})), "ambiguous_open").is_empty());
+        // A grant that is not used stays the agent's, and what is settled stays as it is.
+        assert_eq!(ok(desk, &owner, "log", say(&granted, json!("done")))["state"], "approved");
+        assert_eq!(ok(desk, &owner, "log", say(&ambiguous, json!("done")))["state"], "failed");
+        super::sound(desk);
+    }
+
+    fn rubber_stamping_and_missing_approvals_are_found(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "governance: { rubber_stamp_count: 3, rubber_stamp_seconds: 10 }");
+        let ids: Vec<String> = (0..7).map(|_| proposed(desk, &SALES, "crm")).collect();
+        approve(desk, &owner, &ids[0]);
+        pass(desk, 30);
+        approve(desk, &owner, &ids[1]);
+        approve(desk, &owner, &ids[2]);
+        assert_eq!(report(desk, &owner, json!({}))["issue_count"], 0);
+        approve(desk, &owner, &ids[3]);
+        let found = of_type(&report(desk, &owner, json!({})), "rubber_stamping");
+        let me = text(&desk.call(&owner, "desk_whoami", json!({})).unwrap(), "id");
+        assert_eq!((found.len(), &found[0]["person_id"]), (1, &json!(me)), "{found:?}");
+        // It is about people, so an agent is not told.
+        assert_eq!(report(desk, &SALES, json!({}))["issue_count"], 0);
+        // A batch whose list was shown is one decision.
+        pass(desk, 60);
+        let preview = ok(desk, &owner, "bulk_approve", json!({ "feedback": "f", "preview": true }));
+        ok(desk, &owner, "bulk_approve", json!({ "feedback": "f", "expected_set": preview["set_digest"] }));
+        assert_eq!(of_type(&report(desk, &owner, json!({})), "rubber_stamping").len(), 1);
+        // Of one whose list nobody saw, each member is.
+        for _ in 0..3 {
+            proposed(desk, &SALES, "crm");
+        }
+        pass(desk, 60);
+        ok(desk, &owner, "bulk_approve", json!({ "feedback": "f" }));
+        assert_eq!(of_type(&report(desk, &owner, json!({})), "rubber_stamping").len(), 2);
+        let seen: Vec<Value> = super::told(desk, &owner, "batch.decided").iter().map(|event| event["facts"]["seen"].clone()).collect();
+        assert_eq!(seen, [json!(false), json!(true)]);
+        // An approval whose vote somebody deleted.
+        desk.tamper("delete from vote");
+        let missing = of_type(&report(desk, &owner, json!({})), "missing_approval");
+        assert_eq!(missing.len(), 10);
+    }
+
+    fn quality_is_told_by_agent_and_domain(desk: &TestDesk) {
+        let owner = desk.claim();
+        let (a, b) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"));
+        pass(desk, 10);
+        approve(desk, &owner, &a);
+        pass(desk, 20);
+        ok(desk, &owner, "override", json!({ "proposal_id": b, "action_description": "a", "override_type": "edge_case", "description": "d" }));
+        let mut again = super::proposal("crm", json!({ "name": "z" }));
+        again["supersedes"] = json!(proposed(desk, &SALES, "crm"));
+        ok(desk, &SALES, "propose", again);
+        ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "proposal_id": a, "quality": 0.8, "cost": 2.5, "outcome": "done" }));
+        let quality = report(desk, &owner, json!({}))["quality"][0].clone();
+        assert_eq!((&quality["agent_id"], &quality["domain"], &quality["proposals"], &quality["decided"]), (&json!("sales"), &json!("crm"), &json!(4), &json!(2)));
+        assert!(is(&quality["accuracy"], 0.5) && is(&quality["retry_rate"], 0.25) && is(&quality["mean_confidence"], 0.9), "{quality}");
+        assert!(is(&quality["mean_quality"], 0.8) && is(&quality["success_rate"], 1.0) && is(&quality["cost"], 2.5), "{quality}");
+        let (p50, p95) = (quality["latency_p50_seconds"].as_f64().unwrap(), quality["latency_p95_seconds"].as_f64().unwrap());
+        assert!((p50 - 10.0).abs() < 0.01 && (p95 - 30.0).abs() < 0.01, "{quality}");
+        let narrow = report(desk, &owner, json!({ "end_time": "2026-01-01T00:00:05Z" }))["quality"][0].clone();
+        assert_eq!(narrow["proposals"], 2);
+    }
+}
