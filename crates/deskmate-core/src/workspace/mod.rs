@@ -3,7 +3,7 @@
 //! - [`root`]: the folders that are open, as settings in force name them; [`open`]: changing that; [`trash`]: when things
 //!   leave their trash by themselves; [`place`]: how callers name what is beneath; [`reach`]: what of it a client leaves itself.
 //! - [`look`]: listing, reading and searching. Who has hands looks; see [`crate::call::Hands`].
-//! - [`scan`]: looks at trees of any size, by a job.
+//! - [`scan`]: looks at trees of any size, by a job, in pages.
 //! - [`web`]: pages; [`past`]: what was done before.
 //! - [`plan`]: what changes something, from the asking to the undoing.
 //! - [`judge`]: what policy says to it; [`audit`]: the copy of what was done that lies in the root.

@@ -20,7 +20,7 @@ use super::scan::Surveyed;
 use super::{LOOKED, judge};
 use crate::call::{Cx, Errand};
 use crate::job::Progress;
-use crate::limits::{FILE_READ_BYTES_MAX, FILES_PAGE_MAX, PATH_BYTES_MAX};
+use crate::limits::{FILE_READ_BYTES_MAX, FILES_PAGE_MAX, PATH_CURSOR_BYTES_MAX};
 use crate::record::Event;
 use crate::{Error, Result, check_text, format_time};
 
@@ -187,7 +187,7 @@ fn list_ask(cx: &mut Cx<'_, '_>, input: &ListFiles) -> Result<(Place, ListAsk)> 
     let place = place::find(cx, "root", input.root.as_deref())?;
     judge::may_look(cx, "list_files", &place)?;
     let depth = bounded("depth", input.depth, 20, 100)?;
-    let after = input.cursor.as_deref().map(|cursor| place::relative("cursor", cursor)).transpose()?;
+    let after = input.cursor.as_deref().map(place::behind).transpose()?;
     let what = ListAsk {
         depth: if input.recursive == Some(false) { 1 } else { depth },
         hidden: input.hidden,
@@ -317,8 +317,7 @@ pub(super) fn read_file(cx: &mut Cx<'_, '_>, input: ReadFile, found: FoundText) 
 
 /// A cursor that is a number and a text.
 fn numbered<N: std::str::FromStr>(cursor: &str) -> Result<(N, &str)> {
-    let wrong = || Error::invalid("cursor", "is not one that the previous page gave");
-    let (number, text) = cursor.split_once(':').ok_or_else(wrong)?;
-    check_text("cursor", text, PATH_BYTES_MAX)?;
-    Ok((number.parse().map_err(|_| wrong())?, text))
+    check_text("cursor", cursor, PATH_CURSOR_BYTES_MAX)?;
+    let (number, text) = cursor.split_once(':').ok_or_else(place::no_cursor)?;
+    Ok((number.parse().map_err(|_| place::no_cursor())?, text))
 }

@@ -100,7 +100,7 @@ fn search_ask(cx: &mut Cx<'_, '_>, input: &SearchFiles) -> Result<(Place, Search
     let (name, text) = (input.name.clone(), input.text.clone());
     let limit = bounded("limit", input.limit, 100, 1_000)?;
     let after = input.cursor.as_deref().map(numbered).transpose()?;
-    let after = after.map(|(line, path)| Ok::<_, Error>((place::relative("cursor", path)?, line))).transpose()?;
+    let after = after.map(|(line, path)| Ok::<_, Error>((place::behind(path)?, line))).transpose()?;
     Ok((place, SearchAsk { name, text, hidden: input.hidden, ignored: input.ignored, limit, after }))
 }
 
