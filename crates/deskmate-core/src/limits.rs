@@ -98,8 +98,12 @@ pub const PATH_PARTS_MAX: usize = 100;
 pub const FILES_PAGE_MAX: u32 = 2_000;
 /// How much of a file one answer holds.
 pub const FILE_READ_BYTES_MAX: u64 = 400_000;
-/// Lines of a tree of names.
+/// Lines in one page of a tree of names.
 pub const TREE_LINES_MAX: u32 = 5_000;
+/// Folders in one page of sizes; groups of files with the same content, or paths of one, in one page of those.
+pub const SCAN_PAGE_MAX: u32 = 1_000;
+/// A cursor that holds a path. Looks go by handles, so they come to longer paths than callers may write.
+pub const PATH_CURSOR_BYTES_MAX: usize = 64 * 1024;
 /// What a page of a look holds that was too long for a call and became a job, as JSON.
 pub const LATE_PAGE_BYTES_MAX: usize = 900 * 1024;
 /// Looks at whole trees of one agent that are under way at once.

@@ -3,7 +3,7 @@
 //! - [`root`]: the folders that are open, as settings in force name them; [`open`]: changing that; [`trash`]: when things
 //!   leave their trash by themselves; [`place`]: how callers name what is beneath; [`reach`]: what of it a client leaves itself.
 //! - [`look`]: listing, reading and searching. Who has hands looks; see [`crate::call::Hands`].
-//! - [`scan`]: looks at trees of any size, by a job.
+//! - [`scan`]: looks at trees of any size, by a job, in pages.
 //! - [`web`]: pages; [`past`]: what was done before.
 //! - [`plan`]: what changes something, from the asking to the undoing.
 //! - [`judge`]: what policy says to it; [`audit`]: the copy of what was done that lies in the root.
@@ -21,13 +21,16 @@ pub mod scan;
 mod trash;
 mod web;
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
 use crate::call::{Access, Errand, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub use audit::{AUDIT_JOB, AuditCheck, AuditFound, AuditNext, BadLine, audit_next, audited_roots, mended, schedule_audit};
 pub(crate) use judge::foresee;
 pub use look::{
-    FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashAsk, TrashEntry, What, page,
+    Found, FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashAsk, TrashEntry, What, page,
 };
 pub(crate) use place::{whole_path, within};
 pub use reach::heeds_client_roots;
@@ -59,6 +62,15 @@ pub const EVENTS: &[Kind] = &[
     plan::PRUNED,
 ];
 
+/// A look that comes in pages, and goes on as a job where it takes long.
+fn paged<P>() -> Op
+where
+    P: look::Paged + DeserializeOwned + JsonSchema + 'static,
+    P::Page: JsonSchema + 'static,
+{
+    Op::look(Toolset::Workspace, P::OPERATION, look::wants::<P>, look::tells::<P>).queued(look::queues::<P>).followed_if(look::goes_on, look::followed::<P>)
+}
+
 /// What can be done.
 pub(crate) fn operations() -> Vec<Op> {
     let workspace = Toolset::Workspace;
@@ -66,17 +78,11 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::read(workspace, "list_roots", look::list_roots),
         Op::write(workspace, "open_root", open::open_root).access(Access::Present(Role::Owner)).idempotent(),
         Op::write(workspace, "close_root", open::close_root).access(Access::Present(Role::Owner)).destructive(),
-        Op::look(workspace, "list_files", look::wants_files, look::list_files)
-            .queued(look::queue_files)
-            .followed_if(look::goes_on, look::followed::<look::Files>),
+        paged::<look::ListFiles>(),
         Op::look(workspace, "file_info", look::wants_info, look::file_info),
         Op::look(workspace, "read_file", look::wants_text, look::read_file),
-        Op::look(workspace, "search_files", look::wants_matches, look::search_files)
-            .queued(look::queue_matches)
-            .followed_if(look::goes_on, look::followed::<look::Matches>),
-        Op::look(workspace, "list_trash", look::wants_trash, look::list_trash)
-            .queued(look::queue_trash)
-            .followed_if(look::goes_on, look::followed::<look::Trash>),
+        paged::<look::SearchFiles>(),
+        paged::<look::ListTrash>(),
         Op::write(workspace, "scan_index", scan::scan_index).idempotent().followed(scan::followed::<scan::IndexFound>),
         Op::write(workspace, "tree", scan::tree).idempotent().followed(scan::followed::<scan::TreeFound>),
         Op::write(workspace, "sizes", scan::sizes).idempotent().followed(scan::followed::<scan::SizesFound>),

@@ -5,8 +5,11 @@
 use super::reach::Reach;
 use super::root::{self, Root};
 use crate::call::Cx;
-use crate::limits::{PATH_BYTES_MAX, PATH_PARTS_MAX};
+use crate::limits::{PATH_BYTES_MAX, PATH_CURSOR_BYTES_MAX, PATH_PARTS_MAX};
 use crate::{Error, Result, check_text};
+
+/// The longest name that file systems have.
+const NAME_BYTES_MAX: usize = 255;
 
 /// A file or a folder beneath a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,17 +111,34 @@ fn beneath(cx: &mut Cx<'_, '_>, field: &str, named: &str) -> Result<(Root, Strin
     Ok((root, relative(field, rest.trim_end_matches('/'))?))
 }
 
+/// The path behind which a page begins. It comes from a page before, so it may hold what no caller would write: a name with control
+/// characters, and more folders.
+pub(super) fn behind(cursor: &str) -> Result<String> {
+    check_text("cursor", cursor, PATH_CURSOR_BYTES_MAX)?;
+    let parts = parts(cursor);
+    if parts.contains(&"..") || parts.iter().any(|part| part.len() > NAME_BYTES_MAX) { Err(no_cursor()) } else { Ok(parts.join("/")) }
+}
+
+/// What is no cursor.
+pub(super) fn no_cursor() -> Error {
+    Error::invalid("cursor", "is not one that the previous page gave")
+}
+
+fn parts(path: &str) -> Vec<&str> {
+    path.split('/').filter(|part| !matches!(*part, "" | ".")).collect()
+}
+
 /// The one spelling of a relative path.
 pub(super) fn relative(field: &str, path: &str) -> Result<String> {
     let bad = |why: &str| Error::invalid(field, format!("{why}; write the parts of the path with `/` between them"));
     if path.chars().any(char::is_control) {
         return Err(bad("it holds control characters"));
     }
-    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let parts = parts(path);
     if parts.contains(&"..") {
         return Err(bad("`..` leads up"));
     }
-    if parts.len() > PATH_PARTS_MAX || parts.iter().any(|part| part.len() > 255) {
+    if parts.len() > PATH_PARTS_MAX || parts.iter().any(|part| part.len() > NAME_BYTES_MAX) {
         return Err(bad("it is too deep, or a part of it too long"));
     }
     Ok(parts.join("/"))

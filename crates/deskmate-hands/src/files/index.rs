@@ -89,7 +89,7 @@ pub fn index(root: &Root, spec: &IndexSpec, watch: &Watch<'_>) -> Result<Index, 
         // Beyond the bound what is new is counted with those that have none.
         let name = if extensions.len() < EXTENSIONS_MAX || extensions.contains_key(&name) { name } else { String::new() };
         let sum = extensions.entry(name).or_default();
-        *sum = (sum.0 + 1, sum.1 + identity.size);
+        *sum = (sum.0 + 1, sum.1.saturating_add(identity.size));
         ControlFlow::Continue(())
     })?;
     let mut by_size = Top::new(spec.top);

@@ -8,7 +8,7 @@ use super::fault::{Code, Fault};
 use super::identity::Entry;
 use super::path::DEPTH_MAX;
 use super::root::Root;
-use super::walk::{Choice, walk};
+use super::walk::{Choice, Gaps, walk};
 use super::watch::Watch;
 use super::withheld;
 
@@ -63,14 +63,20 @@ pub fn list(root: &Root, spec: &ListSpec, watch: &Watch<'_>) -> Result<Listing, 
     let limit = spec.limit.clamp(1, PAGE_MAX);
     let choice = choice(root, spec.depth, spec.hidden, spec.ignored, &spec.include)?;
     let mut listing = Listing::default();
-    let gaps = walk(root, &spec.path, spec.after.as_deref(), &choice, watch, &mut |visit| {
+    let mut before = Gaps::default();
+    let mut gaps = walk(root, &spec.path, spec.after.as_deref(), &choice, watch, &mut |visit| {
         if listing.entries.len() == limit {
             listing.next = listing.entries.last().map(|entry| entry.path.clone());
             return ControlFlow::Break(());
         }
         listing.entries.push(Entry { path: visit.path.to_owned(), identity: visit.identity });
+        before = visit.gaps;
         ControlFlow::Continue(())
     })?;
+    // What could not be shown behind the last entry is counted by the next page.
+    if listing.next.is_some() {
+        gaps = before;
+    }
     listing.unnamed = gaps.unnamed;
     listing.unreadable = gaps.unreadable;
     listing.too_deep = gaps.too_deep;

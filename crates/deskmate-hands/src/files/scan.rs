@@ -126,7 +126,7 @@ impl Summary {
         self.entries += other.entries;
         self.files += other.files;
         self.folders += other.folders;
-        self.bytes += other.bytes;
+        self.bytes = self.bytes.saturating_add(other.bytes);
         self.unnamed += other.unnamed;
         self.unreadable += other.unreadable;
         self.too_deep += other.too_deep;
@@ -332,7 +332,7 @@ impl<'a> Worker<'a> {
         match identity.kind {
             Kind::File => {
                 self.summary.files += 1;
-                self.summary.bytes += identity.size;
+                self.summary.bytes = self.summary.bytes.saturating_add(identity.size);
                 if self.shared.spec.digest {
                     match digest_name(level.folder.as_fd(), name, &mut self.block, self.shared.watch) {
                         Ok(whole) => identity = whole,

@@ -31,6 +31,11 @@ impl<K: Ord, V> Top<K, V> {
         }
     }
 
+    /// The least key that is kept, once there are as many as may be.
+    pub(super) fn least(&self) -> Option<&K> {
+        self.kept.peek().filter(|_| self.kept.len() >= self.most).map(|Reverse(kept)| &kept.key)
+    }
+
     /// What was kept, the greatest first.
     pub(super) fn into_vec(self) -> Vec<V> {
         self.kept.into_sorted_vec().into_iter().map(|Reverse(kept)| kept.value).collect()
@@ -66,7 +71,9 @@ mod tests {
         let mut top = Top::new(3);
         for key in [4, 9, 1, 7, 8, 2] {
             top.offer(key, key * 10);
+            assert_eq!(top.least().is_some(), ![4, 9].contains(&key));
         }
+        assert_eq!(top.least(), Some(&7));
         assert_eq!(top.into_vec(), [90, 80, 70]);
         let mut none = Top::new(0);
         none.offer(1, 1);

@@ -41,6 +41,8 @@ pub(super) struct Visit<'a> {
     pub(super) identity: Identity,
     pub(super) folder: BorrowedFd<'a>,
     pub(super) name: &'a CStr,
+    /// What could not be shown before it.
+    pub(super) gaps: Gaps,
 }
 
 /// What a walk could not show.
@@ -49,6 +51,13 @@ pub(super) struct Gaps {
     pub(super) unnamed: u64,
     pub(super) unreadable: u64,
     pub(super) too_deep: u64,
+}
+
+impl Gaps {
+    /// All together.
+    pub(super) fn count(self) -> u64 {
+        self.unnamed + self.unreadable + self.too_deep
+    }
 }
 
 type Flow = ControlFlow<Stop>;
@@ -93,12 +102,12 @@ pub(super) fn walk(
 /// The names from the folder down to where the last page ended.
 fn cursor(root: &Root, place: &RelPath, after: &str) -> Result<Vec<CString>, Fault> {
     let wrong = || root.fault(Code::Invalid, after, "the cursor does not belong to this folder");
-    let after = RelPath::parse(after).map_err(|_| wrong())?;
-    if !path::lies_in(after.as_str(), place.as_str()) {
+    if !path::lies_in(after, place.as_str()) {
         return Err(wrong());
     }
-    let rest = after.as_str().get(place.as_str().len()..).unwrap_or_default();
-    rest.split('/').filter(|part| !part.is_empty()).map(|part| CString::new(part).map_err(|_| wrong())).collect()
+    // A walk by handles comes deeper than a path may be long, so only what would lead elsewhere is refused.
+    let parts = after.get(place.as_str().len()..).unwrap_or_default().split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.map(|part| if part == ".." { Err(wrong()) } else { CString::new(part).map_err(|_| wrong()) }).collect()
 }
 
 impl Walk<'_> {
@@ -179,7 +188,7 @@ impl Walk<'_> {
             self.watch.tell(self.progress);
         }
         let chosen = self.choice.include.as_ref().is_none_or(|include| include.is_match(place.as_str()));
-        if within.is_none() && chosen && (self.visit)(Visit { path: place, identity, folder, name }).is_break() {
+        if within.is_none() && chosen && (self.visit)(Visit { path: place, identity, folder, name, gaps: self.gaps }).is_break() {
             return ControlFlow::Break(Stop::Enough);
         }
         if identity.kind != Kind::Folder || depth >= self.choice.depth {

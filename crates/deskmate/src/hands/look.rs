@@ -63,8 +63,8 @@ fn search(root: &files::Root, ask: &SearchAsk, spec: SearchSpec, watch: &Watch<'
     let Some(text) = ask.text.as_deref().filter(|text| !text.is_empty()) else {
         let spec = SearchSpec { include: if is_glob { vec![name.to_owned()] } else { Vec::new() }, any_case: true, ..spec };
         let found = files::search_names(root, if is_glob { "" } else { name }, &spec, watch).map_err(fault)?;
-        let matches = found.entries.into_iter().map(|entry| FoundMatch { path: entry.path, line: None, text: None }).collect();
-        return Ok(FoundMatches { matches, truncated: found.truncated });
+        let entries = found.entries.into_iter().map(|entry| FoundMatch { path: entry.path, line: None, text: None }).collect();
+        return Ok(FoundMatches { entries, more: found.truncated });
     };
     let include = match name {
         "" => Vec::new(),
@@ -72,8 +72,8 @@ fn search(root: &files::Root, ask: &SearchAsk, spec: SearchSpec, watch: &Watch<'
         part => vec![format!("*{part}*")],
     };
     let found = files::search_content(root, text, &SearchSpec { include, ..spec }, watch).map_err(fault)?;
-    let matches = found.hits.into_iter().map(|hit| FoundMatch { path: hit.path, line: Some(hit.line), text: Some(hit.text) }).collect();
-    Ok(FoundMatches { matches, truncated: found.truncated })
+    let entries = found.hits.into_iter().map(|hit| FoundMatch { path: hit.path, line: Some(hit.line), text: Some(hit.text) }).collect();
+    Ok(FoundMatches { entries, more: found.truncated })
 }
 
 pub(super) fn value<T: Serialize>(found: &T) -> Result<Value> {

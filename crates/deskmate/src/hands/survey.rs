@@ -1,24 +1,26 @@
 //! Looks at trees of any size, with results that stay within bounds.
 
 use deskmate_core::workspace::scan::{
-    DuplicatesFound, IndexFound, SameFiles, ScannedExtension, ScannedFile, ScannedFolder, ScannedTotal, SizesFound, Survey, Surveyed, TreeFound,
+    DuplicatesFound, IndexFound, SameAfter, SameFiles, ScannedExtension, ScannedFile, ScannedFolder, ScannedTotal, SizesAfter, SizesFound, Survey, Surveyed,
+    TreeFound,
 };
 use deskmate_core::workspace::{What, page};
-use deskmate_core::{Result, format_time};
-use deskmate_hands::files::{self, DuplicatesSpec, Entry, IndexSpec, Kind, ListSpec, Node, SizesSpec, Summary, Watch};
+use deskmate_core::{Error, Result, format_time};
+use deskmate_hands::files::{self, Digest, DuplicatesSpec, Entry, IndexSpec, Same, SameSpec, SizesSpec, Summary, TreeSpec, Watch};
 use serde_json::Value;
 
 use super::fault;
 use super::look::{self, value};
 
-/// How many bytes of paths and names a result holds: a job keeps at most a mebibyte.
-const ROOM: usize = 400 * 1024;
-/// Files, and folders, that are told one by one.
+/// How many bytes of names a page of a tree holds: a job keeps at most a mebibyte, and JSON may write two bytes for one.
+const TREE_ROOM: usize = 400 * 1024;
+/// How many bytes of paths any other result holds, as JSON: always more than one path has.
+const ROOM: usize = 800 * 1024;
+/// Files that are told one by one.
 const FILES: usize = 200;
 /// Files in each list of the largest and the newest, and extensions.
 const TOP: usize = 20;
-/// Groups of files with the same content, and paths of one.
-const GROUPS: usize = 100;
+/// Paths that are told of files with the same content, with their group.
 const PATHS: usize = 20;
 
 /// Looks. Blocks for as long as the tree takes, or until the watch says stop.
@@ -44,34 +46,40 @@ pub(crate) fn run(root: &files::Root, survey: &Survey, watch: &Watch<'_>) -> Res
                 newest,
             })
         }
-        Surveyed::Tree { depth, hidden, ignored, limit } => {
-            let spec = ListSpec { path, depth: depth as usize, hidden, ignored, limit: limit as usize, ..ListSpec::default() };
+        Surveyed::Tree { depth, hidden, ignored, limit, ref after } => {
+            let spec = TreeSpec { path, depth: depth as usize, hidden, ignored, after: after.clone(), limit: limit as usize, bytes: TREE_ROOM };
             let found = files::tree(root, &spec, watch).map_err(fault)?;
-            let mut text = String::new();
-            let whole = draw(&found.children, 0, &mut text);
-            value(&TreeFound { tree: text, truncated: found.truncated || !whole, left_out: found.left_out })
+            let begins_in = found.begins_in.filter(|_| after.is_some()).map(|folder| told.name(&folder));
+            value(&TreeFound { tree: found.text, truncated: found.next.is_some(), next_cursor: found.next, begins_in, left_out: found.left_out })
         }
-        Surveyed::Sizes { depth } => {
-            let spec = SizesSpec { path, depth: depth as usize, limit: FILES };
-            let found = files::sizes(root, &spec, watch).map_err(fault)?;
-            let largest = told.files(found.largest);
-            let count = found.folders.len();
-            let folders = found.folders.into_iter().map_while(|one| Some(ScannedFolder { path: told.path(&one.path)?, bytes: one.bytes, count: one.files }));
-            let folders: Vec<_> = folders.collect();
-            value(&SizesFound { total: total(&found.total), truncated: found.truncated || folders.len() < count, folders, largest })
+        Surveyed::Sizes { depth, limit, ref after } => {
+            let is_first = after.is_none();
+            let after = after.as_ref().map(|after| (after.bytes, after.path.clone()));
+            let found = files::sizes(root, &SizesSpec { path, depth: depth as usize, limit: limit as usize, after }, watch).map_err(fault)?;
+            value(&told.sizes(found, is_first))
         }
-        Surveyed::Duplicates { min_bytes } => {
-            let spec = DuplicatesSpec { path, hidden: true, size_min: min_bytes.max(1), limit: GROUPS };
+        Surveyed::Duplicates { min_bytes, limit, ref after } => {
+            let limit = limit as usize;
+            if let Some(SameAfter::Path { size, sha256, count, path: after }) = after {
+                let spec = SameSpec { path, hidden: true, size: *size, sha256: digest(sha256)?, after: after.clone(), limit };
+                let (paths, more) = files::same(root, &spec, watch).map_err(fault)?;
+                let group = told.group(Same { size: *size, sha256: spec.sha256, count: *count, paths }, Some(more));
+                let (wasted, next_cursor) = (size.saturating_mul(count.saturating_sub(1)), group.next_cursor.clone());
+                return value(&DuplicatesFound { truncated: next_cursor.is_some(), next_cursor, wasted, groups: vec![group] });
+            }
+            let (after, wasted) = match after {
+                Some(SameAfter::Group { bytes, sha256, wasted }) => (Some((*bytes, digest(sha256)?)), *wasted),
+                _ => (None, 0),
+            };
+            let spec = DuplicatesSpec { path, hidden: true, size_min: min_bytes.max(1), limit, paths: PATHS, after };
             let found = files::duplicates(root, &spec, watch).map_err(fault)?;
-            let count = found.groups.len();
-            let groups = found.groups.into_iter().map_while(|one| {
-                let paths: Option<Vec<String>> = one.paths.iter().take(PATHS).map(|path| told.path(path)).collect();
-                Some(SameFiles { size: one.size, sha256: one.sha256.to_string(), count: one.paths.len() as u64, paths: paths? })
-            });
-            let groups: Vec<_> = groups.collect();
-            value(&DuplicatesFound { wasted: found.wasted, truncated: found.truncated || groups.len() < count, groups })
+            value(&told.duplicates(found, wasted))
         }
     }
+}
+
+fn digest(text: &str) -> Result<Digest> {
+    text.parse().map_err(|why| Error::invalid("cursor", why))
 }
 
 /// A page that was too long for the call that wanted it.
@@ -86,10 +94,63 @@ struct Told<'t> {
 }
 
 impl Told<'_> {
+    fn name(&self, path: &str) -> String {
+        if path.is_empty() { self.root.to_owned() } else { format!("{}/{path}", self.root) }
+    }
+
     fn path(&mut self, path: &str) -> Option<String> {
-        let path = format!("{}/{path}", self.root);
-        self.room = self.room.checked_sub(path.len() + 200)?;
+        let path = self.name(path);
+        self.room = self.room.checked_sub(written(&path) + 200)?;
         Some(path)
+    }
+
+    /// A page of folders; the largest files go with the first one.
+    fn sizes(&mut self, found: files::Sizes, is_first: bool) -> SizesFound {
+        let (count, mut last) = (found.folders.len(), None);
+        let folder = |one: files::FolderSize| {
+            let told = ScannedFolder { path: self.path(&one.path)?, bytes: one.bytes, count: one.files };
+            last = Some(SizesAfter { bytes: one.bytes, path: one.path });
+            Some(told)
+        };
+        let folders: Vec<_> = found.folders.into_iter().map_while(folder).collect();
+        let next_cursor = last.filter(|_| found.more || folders.len() < count).map(|last| last.to_string());
+        let largest = if is_first { self.files(found.largest) } else { Vec::new() };
+        SizesFound { total: total(&found.total), truncated: next_cursor.is_some(), next_cursor, folders, largest }
+    }
+
+    /// A page of groups, each with all of its paths unless it is the only one. What all of them waste is counted with the first
+    /// page, and repeated with the others.
+    fn duplicates(&mut self, found: files::Duplicates, wasted: u64) -> DuplicatesFound {
+        let wasted = found.wasted.unwrap_or(wasted);
+        let (count, mut last) = (found.groups.len(), None);
+        let group = |one: Same| {
+            let after = SameAfter::Group { bytes: one.wasted(), sha256: one.sha256.to_string(), wasted };
+            let (wanted, told) = (one.paths.len(), self.group(one, None));
+            (told.paths.len() == wanted || last.is_none()).then(|| {
+                last = Some(after);
+                told
+            })
+        };
+        let groups: Vec<_> = found.groups.into_iter().map_while(group).collect();
+        let next_cursor = last.filter(|_| found.more || groups.len() < count).map(|last| last.to_string());
+        DuplicatesFound { truncated: found.cut || next_cursor.is_some(), wasted, next_cursor, groups }
+    }
+
+    /// Files with one content, and where the rest of their paths begins: there is one if the look says so, or else if there are
+    /// more files than paths.
+    fn group(&mut self, one: Same, more: Option<bool>) -> SameFiles {
+        let (wanted, mut last) = (one.paths.len(), None);
+        let (size, sha256, count) = (one.size, one.sha256.to_string(), one.count);
+        let path = |path: String| {
+            let told = self.path(&path)?;
+            last = Some(SameAfter::Path { size, sha256: sha256.clone(), count, path });
+            Some(told)
+        };
+        let paths: Vec<_> = one.paths.into_iter().map_while(path).collect();
+        let more = more.unwrap_or(wanted as u64 != count) || paths.len() < wanted;
+        let next_cursor = last.filter(|_| more).map(|last| last.to_string());
+        self.room = self.room.saturating_sub(next_cursor.as_deref().map_or(0, written));
+        SameFiles { size, sha256, count, paths, next_cursor }
     }
 
     fn files(&mut self, entries: Vec<Entry>) -> Vec<ScannedFile> {
@@ -106,25 +167,16 @@ impl Told<'_> {
     }
 }
 
-fn total(seen: &Summary) -> ScannedTotal {
-    ScannedTotal { files: seen.files, folders: seen.folders, bytes: seen.bytes, left_out: seen.unnamed + seen.unreadable + seen.too_deep + seen.unsettled }
+/// How many bytes a text takes as JSON, at most.
+fn written(text: &str) -> usize {
+    let bytes = |one: u8| match one {
+        ..b' ' => 6,
+        b'"' | b'\\' => 2,
+        _ => 1,
+    };
+    text.bytes().map(bytes).sum()
 }
 
-/// Writes names below each other; says whether all had room. A name with signs that steer a terminal is written with those
-/// in words, so that none looks like another line.
-fn draw(nodes: &[Node], depth: usize, text: &mut String) -> bool {
-    nodes.iter().all(|node| {
-        if text.len() > ROOM {
-            return false;
-        }
-        let name: String = node.name.chars().flat_map(|one| if one.is_control() { one.escape_default().collect() } else { vec![one] }).collect();
-        let end = match node.kind {
-            Kind::Folder => "/".to_owned(),
-            Kind::Link => "@".to_owned(),
-            Kind::File => format!("  {}", node.size),
-            Kind::Other => "?".to_owned(),
-        };
-        text.push_str(&format!("{}{name}{end}\n", "  ".repeat(depth)));
-        draw(&node.children, depth + 1, text)
-    })
+fn total(seen: &Summary) -> ScannedTotal {
+    ScannedTotal { files: seen.files, folders: seen.folders, bytes: seen.bytes, left_out: seen.unnamed + seen.unreadable + seen.too_deep + seen.unsettled }
 }

@@ -67,6 +67,79 @@ fn whole_trees_are_looked_at_and_what_must_not_be_opened_is_not() {
     assert!(past["events"].as_array().unwrap().len() >= 3, "{past}");
 }
 
+/// All pages of a look, each with so many.
+fn pages(client: &mut Client, tool: &str, limit: u32, cursor: Option<&Value>) -> Vec<Value> {
+    let mut pages: Vec<Value> = Vec::new();
+    let mut cursor = cursor.cloned();
+    loop {
+        let mut input = json!({ "root": "notes", "limit": limit, "cursor": cursor });
+        if tool != "duplicates" {
+            input["depth"] = json!(9);
+        }
+        let page = found(client, tool, input);
+        assert_eq!(page["truncated"], page["next_cursor"].is_string(), "{page}");
+        cursor = page.get("next_cursor").cloned();
+        pages.push(page);
+        if cursor.is_none() {
+            return pages;
+        }
+    }
+}
+
+/// The lists of all pages, one behind the other.
+fn joined(pages: &[Value], list: &str) -> Vec<Value> {
+    pages.iter().flat_map(|page| page[list].as_array().unwrap().clone()).collect()
+}
+
+#[test]
+fn whoever_wants_everything_gets_it_page_by_page() {
+    let (desk, folder, token) = desk();
+    for number in 0..30 {
+        let place = folder.path().join(format!("deep/{}in", "er/".repeat(number % 5)));
+        fs::create_dir_all(&place).unwrap();
+        fs::write(place.join(format!("f{number:02}\n")), "x".repeat(number / 2)).unwrap();
+        fs::write(place.join(format!("s{number:02}")), "the same").unwrap();
+    }
+    fs::write(folder.path().join(".gitignore"), "s2*\n").unwrap();
+    let mut client = agent(&desk, &token);
+    let whole = pages(&mut client, "tree", 5_000, None);
+    let text = whole[0]["tree"].as_str().unwrap();
+    assert!(whole.len() == 1 && text.contains("s19") && !text.contains("s20") && !text.contains("secret"), "{text}");
+    let parts = pages(&mut client, "tree", 7, None);
+    assert_eq!(parts.iter().map(|page| page["tree"].as_str().unwrap()).collect::<String>(), text);
+    assert!(parts[0]["begins_in"].is_null() && parts[1..].iter().any(|page| page["begins_in"] == "notes/deep/er/er/in"), "{parts:?}");
+    let whole = pages(&mut client, "sizes", 1_000, None);
+    let parts = pages(&mut client, "sizes", 2, None);
+    assert!(whole.len() == 1 && parts.len() > 4);
+    assert_eq!(joined(&parts, "folders"), joined(&whole, "folders"));
+    assert!(parts[0]["largest"] == whole[0]["largest"] && parts[1]["largest"] == json!([]) && parts[1]["total"] == whole[0]["total"], "{parts:?}");
+    let whole = pages(&mut client, "duplicates", 1_000, None);
+    let parts = pages(&mut client, "duplicates", 3, None);
+    assert!(whole.len() == 1 && parts.len() > 4 && parts.iter().all(|page| page["wasted"] == whole[0]["wasted"]));
+    assert_eq!(joined(&parts, "groups"), joined(&whole, "groups"));
+    // What is told of one content are the first paths; its own cursor brings the others.
+    let group = &whole[0]["groups"][0];
+    assert_eq!((&group["count"], group["paths"].as_array().unwrap().len()), (&json!(30), 20), "{group}");
+    let rest = pages(&mut client, "duplicates", 4, Some(&group["next_cursor"]));
+    let rest: Vec<Value> = joined(&rest, "groups");
+    assert!(rest.iter().all(|part| part["count"] == 30 && part["sha256"] == group["sha256"]), "{rest:?}");
+    let mut all: Vec<Value> = group["paths"].as_array().unwrap().clone();
+    all.extend(joined(&rest, "paths"));
+    let names: std::collections::BTreeSet<&str> = all.iter().map(|path| path.as_str().unwrap()).collect();
+    assert_eq!((all.len(), names.len(), whole[0]["groups"][1]["next_cursor"].is_null()), (30, 30, true));
+    // A listing ends a page at names that nobody would write, too.
+    let (mut cursor, mut listed) = (Value::Null, 0);
+    loop {
+        let page = ask(&mut client, "list_files", json!({ "root": "notes/deep", "limit": 1, "cursor": cursor }));
+        listed += page["items"].as_array().unwrap().len();
+        cursor = page["next_cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(listed, 30 + 20 + 5 + 4);
+}
+
 #[test]
 fn a_long_look_tells_how_far_it_is_is_stopped_and_is_taken_up_again() {
     let (desk, folder, token) = desk();

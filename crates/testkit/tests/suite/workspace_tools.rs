@@ -147,6 +147,73 @@ both! {
         assert_code(&desk.refused(&agent, "workspace_duplicates", json!({ "root": "manuals" })), Code::Forbidden);
     }
 
+    fn a_look_at_a_tree_goes_on_where_its_last_page_ended(desk: &TestDesk) {
+        let (_owner, agent) = people(desk);
+        let sha256 = "0f".repeat(32);
+        // With what is asked, what a job of an earlier server was told, and a cursor.
+        let looks = [
+            ("tree", json!({ "depth": 3, "hidden": false, "ignored": false, "limit": 500 }), "2026/odd\nname".to_owned()),
+            ("sizes", json!({ "depth": 1 }), "18446744073709551615:2026/a:b".to_owned()),
+            ("duplicates", json!({ "min_bytes": 1 }), format!("87:{sha256}:99")),
+            ("duplicates", json!({ "min_bytes": 1 }), format!("3:{sha256}:30:2026/a:b")),
+        ];
+        for (tool, earlier, cursor) in looks {
+            let look = |input: Value| desk.call(&agent, &format!("workspace_{tool}"), input).unwrap()["job"].as_str().unwrap().to_owned();
+            let first = look(json!({ "root": "notes/2026" }));
+            let next = || look(json!({ "root": "notes/2026", "limit": 999, "cursor": cursor }));
+            let job = next();
+            assert_ne!(job, first, "another page is another look");
+            assert_eq!(job, next(), "the same page is the same look");
+            let (last, given) = (job.clone(), cursor.clone());
+            desk.act(move |cx| {
+                let (_, before) = scan::surveyed(cx, &json!({ "root": "notes", "path": "2026", "what": { tool: earlier } }))?;
+                for claimed in job::claim(cx, "worker", &[SCAN_JOB], 30_000_000, 10)? {
+                    let (_, survey) = scan::surveyed(cx, &claimed.input)?;
+                    if claimed.job == first {
+                        assert_eq!(survey, before, "what is wanted if nobody says more is what it always was");
+                    } else {
+                        let wanted = &claimed.input["what"][tool];
+                        assert_eq!((&wanted["after"], &wanted["limit"]), (&json!(given), &json!(999)), "{wanted}");
+                    }
+                    let found = json!({ "truncated": true, "next_cursor": given });
+                    job::finish(cx, &claimed.job, "worker", claimed.fence, job::Outcome::Done(found))?;
+                }
+                Ok(())
+            })
+            .unwrap();
+            let done = desk.call(&agent, "workspace_wait_for_scan", json!({ "job": last })).unwrap();
+            assert_eq!((&done["ended"], &done["result"]["next_cursor"]), (&json!(true), &json!(cursor)), "{done}");
+        }
+    }
+
+    fn a_cursor_that_no_page_gave_is_refused(desk: &TestDesk) {
+        let (_owner, agent) = people(desk);
+        let sha256 = "0f".repeat(32);
+        let long = "x/".repeat(40_000);
+        let name = "x".repeat(256);
+        let nobodys = |tool: &str, cursors: &[&str]| {
+            for cursor in cursors {
+                let mut input = json!({ "root": "notes", "cursor": cursor });
+                if tool == "search_files" {
+                    input["name"] = json!("x");
+                }
+                let error = desk.refused(&agent, &format!("workspace_{tool}"), input);
+                assert_code(&error, Code::Invalid);
+                assert_eq!(error.field.as_deref(), Some("cursor"), "{tool} {cursor}: {error:?}");
+            }
+        };
+        for tool in ["tree", "list_files"] {
+            nobodys(tool, &["..", "a/../../b", "a/..", &name, &long]);
+        }
+        nobodys("search_files", &["a", "x:a", "1:../a", &format!("1:{long}")]);
+        nobodys("sizes", &["", "a", ":a", "-1:a", "1e3:a", "18446744073709551616:a", &format!("1:{long}")]);
+        nobodys("duplicates", &["", "1:2", "1:zz:3", &format!("1:{sha256}"), &format!("1:{sha256}:x"), &format!("1:{}:3:a", sha256.to_uppercase())]);
+        for (tool, input) in [("tree", json!({ "limit": 5_001 })), ("sizes", json!({ "limit": 1_001 })), ("sizes", json!({ "limit": 0 })), ("duplicates", json!({ "limit": 1_001 }))] {
+            assert_code(&desk.refused(&agent, &format!("workspace_{tool}"), input), Code::Invalid);
+        }
+        assert_eq!(told(desk, &agent, "workspace.looked").len(), 0, "and nobody looked");
+    }
+
     fn a_look_that_takes_long_goes_on_in_the_queue(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         desk.lend(Slow);

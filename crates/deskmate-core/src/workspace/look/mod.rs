@@ -2,10 +2,10 @@
 //! transaction is open; here is what may be looked at, and what is told of it.
 //!
 //! - [`model`]: what hands are asked for, and what they bring; [`search`], [`trash`]: the looks that are not here.
-//! - [`later`]: looks that take longer than a call should.
+//! - [`paged`]: what all looks that come in pages have in common, and those that take longer than a call should.
 
-mod later;
 mod model;
+mod paged;
 mod search;
 mod trash;
 
@@ -16,22 +16,22 @@ use serde_json::json;
 use super::place::{self, Place, join};
 use super::reach::Reach;
 use super::root::{self, Root, RootAccess};
-use super::scan::Surveyed;
 use super::{LOOKED, judge};
 use crate::call::{Cx, Errand};
-use crate::job::Progress;
-use crate::limits::{FILE_READ_BYTES_MAX, FILES_PAGE_MAX, PATH_BYTES_MAX};
+use crate::limits::{FILE_READ_BYTES_MAX, FILES_PAGE_MAX, PATH_CURSOR_BYTES_MAX};
 use crate::record::Event;
 use crate::{Error, Result, check_text, format_time};
 
-use later::Page;
-pub use later::page;
-pub(super) use later::{followed, goes_on};
 pub use model::{
-    FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashAsk, TrashEntry, What,
+    Found, FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashAsk, TrashEntry, What,
 };
-pub(super) use search::{Matches, queue_matches, search_files, wants_matches};
-pub(super) use trash::{Trash, list_trash, queue_trash, wants_trash};
+pub use paged::page;
+use paged::{End, Page};
+pub(super) use paged::{Paged, followed, goes_on, queues, tells, wants};
+use search::Matches;
+pub(super) use search::SearchFiles;
+pub(super) use trash::ListTrash;
+use trash::Trash;
 
 fn errand(place: &Place, what: What) -> Errand {
     Errand::Look(Box::new(Look { root: place.root.clone(), path: place.path.clone(), within: place.within.clone(), what }))
@@ -124,30 +124,36 @@ pub(super) struct ListFiles {
 pub(super) struct Files {
     /// The entries.
     items: Vec<EntryOut>,
-    /// Whether there are more; then `next_cursor` leads on.
-    truncated: bool,
-    /// Give this as `cursor` for the next page. Absent at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-    /// Given while a job still looks, which has the entries when it is done: wait with wait_for_scan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    job: Option<String>,
-    /// How far that job has come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    progress: Option<Progress>,
-}
-
-impl Files {
-    fn of(root: &str, found: FoundEntries) -> Self {
-        let next_cursor = found.entries.last().filter(|_| found.more).map(|entry| entry.path.clone());
-        let items = found.entries.into_iter().map(|entry| EntryOut::new(root, entry)).collect();
-        Self { items, truncated: found.more, next_cursor, job: None, progress: None }
-    }
+    #[serde(flatten)]
+    end: End,
 }
 
 impl Page for Files {
-    fn later(job: String, progress: Option<Progress>) -> Self {
-        Self { items: Vec::new(), truncated: true, next_cursor: None, job: Some(job), progress }
+    type Entry = FoundEntry;
+
+    fn new(root: &str, entries: Vec<FoundEntry>, end: End) -> Self {
+        Self { items: entries.into_iter().map(|entry| EntryOut::new(root, entry)).collect(), end }
+    }
+
+    fn cursor(last: &FoundEntry) -> String {
+        last.path.clone()
+    }
+}
+
+impl Paged for ListFiles {
+    const OPERATION: &'static str = "list_files";
+    type Ask = ListAsk;
+    type Page = Files;
+
+    fn place(&self, cx: &mut Cx<'_, '_>) -> Result<Place> {
+        place::find(cx, "root", self.root.as_deref())
+    }
+
+    fn ask(&self) -> Result<ListAsk> {
+        let depth = bounded("depth", self.depth, 20, 100)?;
+        let depth = if self.recursive == Some(false) { 1 } else { depth };
+        let (limit, after) = (bounded("limit", self.limit, 200, FILES_PAGE_MAX)?, self.cursor.as_deref().map(place::behind).transpose()?);
+        Ok(ListAsk { depth, hidden: self.hidden, ignored: self.ignored, limit, after })
     }
 }
 
@@ -181,37 +187,6 @@ pub(super) fn bounded(field: &str, given: Option<u32>, usual: u32, most: u32) ->
         count if (1..=most).contains(&count) => Ok(count),
         _ => Err(Error::invalid(field, format!("must be between 1 and {most}"))),
     }
-}
-
-fn list_ask(cx: &mut Cx<'_, '_>, input: &ListFiles) -> Result<(Place, ListAsk)> {
-    let place = place::find(cx, "root", input.root.as_deref())?;
-    judge::may_look(cx, "list_files", &place)?;
-    let depth = bounded("depth", input.depth, 20, 100)?;
-    let after = input.cursor.as_deref().map(|cursor| place::relative("cursor", cursor)).transpose()?;
-    let what = ListAsk {
-        depth: if input.recursive == Some(false) { 1 } else { depth },
-        hidden: input.hidden,
-        ignored: input.ignored,
-        limit: bounded("limit", input.limit, 200, FILES_PAGE_MAX)?,
-        after,
-    };
-    Ok((place, what))
-}
-
-pub(super) fn wants_files(cx: &mut Cx<'_, '_>, input: &ListFiles) -> Result<Errand> {
-    let (place, what) = list_ask(cx, input)?;
-    Ok(errand(&place, What::List(what)))
-}
-
-pub(super) fn queue_files(cx: &mut Cx<'_, '_>, input: ListFiles) -> Result<Files> {
-    let (place, what) = list_ask(cx, &input)?;
-    later::queue(cx, "list_files", &place, Surveyed::List(what))
-}
-
-pub(super) fn list_files(cx: &mut Cx<'_, '_>, input: ListFiles, found: FoundEntries) -> Result<Files> {
-    let place = place::find(cx, "root", input.root.as_deref())?;
-    told(cx, "list_files", &place, found.entries.len() as u64)?;
-    Ok(Files::of(&place.root.name, found))
 }
 
 /// Look at one file, folder or link itself: its kind, size and time.
@@ -317,8 +292,7 @@ pub(super) fn read_file(cx: &mut Cx<'_, '_>, input: ReadFile, found: FoundText) 
 
 /// A cursor that is a number and a text.
 fn numbered<N: std::str::FromStr>(cursor: &str) -> Result<(N, &str)> {
-    let wrong = || Error::invalid("cursor", "is not one that the previous page gave");
-    let (number, text) = cursor.split_once(':').ok_or_else(wrong)?;
-    check_text("cursor", text, PATH_BYTES_MAX)?;
-    Ok((number.parse().map_err(|_| wrong())?, text))
+    check_text("cursor", cursor, PATH_CURSOR_BYTES_MAX)?;
+    let (number, text) = cursor.split_once(':').ok_or_else(place::no_cursor)?;
+    Ok((number.parse().map_err(|_| place::no_cursor())?, text))
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::root::Root;
+use super::super::scan::Surveyed;
 
 /// What to look at, for whoever has hands.
 #[derive(Clone, Debug)]
@@ -31,6 +32,24 @@ pub enum What {
     /// What is in the trash.
     Trash(TrashAsk),
 }
+
+macro_rules! kinds_of_looks {
+    ($($ask:ident => $kind:ident),*) => {$(
+        impl From<$ask> for What {
+            fn from(ask: $ask) -> Self {
+                Self::$kind(ask)
+            }
+        }
+
+        impl From<$ask> for Surveyed {
+            fn from(ask: $ask) -> Self {
+                Self::$kind(ask)
+            }
+        }
+    )*};
+}
+
+kinds_of_looks!(ListAsk => List, SearchAsk => Search, TrashAsk => Trash);
 
 /// Which entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,14 +127,27 @@ pub struct FoundEntry {
     pub mtime: i64,
 }
 
-/// A page of entries.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct FoundEntries {
-    /// The entries.
-    pub entries: Vec<FoundEntry>,
+/// A page of what was found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Found<T> {
+    /// The things, in the order of the look.
+    pub entries: Vec<T>,
     /// Whether there are more.
     pub more: bool,
 }
+
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), more: false }
+    }
+}
+
+/// Entries of a folder.
+pub type FoundEntries = Found<FoundEntry>;
+/// Places where something sought is.
+pub type FoundMatches = Found<FoundMatch>;
+/// Things in the trash, the newest first.
+pub type FoundTrash = Found<TrashEntry>;
 
 /// A part of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -143,15 +175,6 @@ pub struct FoundMatch {
     pub text: Option<String>,
 }
 
-/// What a search found.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct FoundMatches {
-    /// The places.
-    pub matches: Vec<FoundMatch>,
-    /// Whether it stopped before the end.
-    pub truncated: bool,
-}
-
 /// Something in the trash.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrashEntry {
@@ -165,13 +188,4 @@ pub struct TrashEntry {
     pub kind: String,
     /// Bytes.
     pub size: u64,
-}
-
-/// What is in the trash.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct FoundTrash {
-    /// The newest first.
-    pub entries: Vec<TrashEntry>,
-    /// Whether there is more.
-    pub more: bool,
 }

@@ -3,14 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::judge;
 use super::super::place::{self, Place, join};
-use super::super::scan::Surveyed;
-use super::later::{self, Page};
-use super::model::{FoundMatch, FoundMatches, SearchAsk, What};
-use super::{bounded, errand, numbered, told};
-use crate::call::{Cx, Errand};
-use crate::job::Progress;
+use super::model::{FoundMatch, SearchAsk};
+use super::paged::{End, Page, Paged};
+use super::{bounded, numbered};
+use crate::call::Cx;
 use crate::limits::{PATH_BYTES_MAX, SEARCH_TEXT_BYTES_MAX};
 use crate::{Error, Result, check_text};
 
@@ -45,31 +42,20 @@ pub(in crate::workspace) struct SearchFiles {
 pub(in crate::workspace) struct Matches {
     /// The places.
     matches: Vec<MatchOut>,
-    /// Whether it stopped before the end; then `next_cursor` leads on.
-    truncated: bool,
-    /// Give this as `cursor` for the next page. Absent at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-    /// Given while a job still looks, which has the places when it is done: wait with wait_for_scan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    job: Option<String>,
-    /// How far that job has come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    progress: Option<Progress>,
-}
-
-impl Matches {
-    pub(super) fn of(root: &str, found: FoundMatches) -> Self {
-        let last = found.matches.last().filter(|_| found.truncated);
-        let next_cursor = last.map(|last| format!("{}:{}", last.line.unwrap_or(0), last.path));
-        let out = |one: FoundMatch| MatchOut { path: join(root, &one.path), line: one.line, text: one.text };
-        Self { matches: found.matches.into_iter().map(out).collect(), truncated: found.truncated, next_cursor, job: None, progress: None }
-    }
+    #[serde(flatten)]
+    end: End,
 }
 
 impl Page for Matches {
-    fn later(job: String, progress: Option<Progress>) -> Self {
-        Self { matches: Vec::new(), truncated: true, next_cursor: None, job: Some(job), progress }
+    type Entry = FoundMatch;
+
+    fn new(root: &str, entries: Vec<FoundMatch>, end: End) -> Self {
+        let out = |one: FoundMatch| MatchOut { path: join(root, &one.path), line: one.line, text: one.text };
+        Self { matches: entries.into_iter().map(out).collect(), end }
+    }
+
+    fn cursor(last: &FoundMatch) -> String {
+        format!("{}:{}", last.line.unwrap_or(0), last.path)
     }
 }
 
@@ -86,36 +72,28 @@ pub(in crate::workspace) struct MatchOut {
     text: Option<String>,
 }
 
-fn search_ask(cx: &mut Cx<'_, '_>, input: &SearchFiles) -> Result<(Place, SearchAsk)> {
-    let place = place::find(cx, "root", input.root.as_deref())?;
-    judge::may_look(cx, "search_files", &place)?;
-    for (field, given, most) in [("name", &input.name, PATH_BYTES_MAX), ("text", &input.text, SEARCH_TEXT_BYTES_MAX)] {
-        if let Some(given) = given {
-            check_text(field, given, most)?;
+impl Paged for SearchFiles {
+    const OPERATION: &'static str = "search_files";
+    type Ask = SearchAsk;
+    type Page = Matches;
+
+    fn place(&self, cx: &mut Cx<'_, '_>) -> Result<Place> {
+        place::find(cx, "root", self.root.as_deref())
+    }
+
+    fn ask(&self) -> Result<SearchAsk> {
+        for (field, given, most) in [("name", &self.name, PATH_BYTES_MAX), ("text", &self.text, SEARCH_TEXT_BYTES_MAX)] {
+            if let Some(given) = given {
+                check_text(field, given, most)?;
+            }
         }
+        if self.name.as_deref().is_none_or(str::is_empty) && self.text.as_deref().is_none_or(str::is_empty) {
+            return Err(Error::invalid("name", "say what to look for: a name, a text, or both"));
+        }
+        let (name, text) = (self.name.clone(), self.text.clone());
+        let limit = bounded("limit", self.limit, 100, 1_000)?;
+        let after = self.cursor.as_deref().map(numbered).transpose()?;
+        let after = after.map(|(line, path)| Ok::<_, Error>((place::behind(path)?, line))).transpose()?;
+        Ok(SearchAsk { name, text, hidden: self.hidden, ignored: self.ignored, limit, after })
     }
-    if input.name.as_deref().is_none_or(str::is_empty) && input.text.as_deref().is_none_or(str::is_empty) {
-        return Err(Error::invalid("name", "say what to look for: a name, a text, or both"));
-    }
-    let (name, text) = (input.name.clone(), input.text.clone());
-    let limit = bounded("limit", input.limit, 100, 1_000)?;
-    let after = input.cursor.as_deref().map(numbered).transpose()?;
-    let after = after.map(|(line, path)| Ok::<_, Error>((place::relative("cursor", path)?, line))).transpose()?;
-    Ok((place, SearchAsk { name, text, hidden: input.hidden, ignored: input.ignored, limit, after }))
-}
-
-pub(in crate::workspace) fn wants_matches(cx: &mut Cx<'_, '_>, input: &SearchFiles) -> Result<Errand> {
-    let (place, what) = search_ask(cx, input)?;
-    Ok(errand(&place, What::Search(what)))
-}
-
-pub(in crate::workspace) fn queue_matches(cx: &mut Cx<'_, '_>, input: SearchFiles) -> Result<Matches> {
-    let (place, what) = search_ask(cx, &input)?;
-    later::queue(cx, "search_files", &place, Surveyed::Search(what))
-}
-
-pub(in crate::workspace) fn search_files(cx: &mut Cx<'_, '_>, input: SearchFiles, found: FoundMatches) -> Result<Matches> {
-    let place = place::find(cx, "root", input.root.as_deref())?;
-    told(cx, "search_files", &place, found.matches.len() as u64)?;
-    Ok(Matches::of(&place.root.name, found))
 }

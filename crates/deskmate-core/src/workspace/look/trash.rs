@@ -3,14 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::judge;
 use super::super::place::{self, Place, join};
-use super::super::scan::Surveyed;
-use super::later::{self, Page};
-use super::model::{FoundTrash, TrashAsk, TrashEntry, What};
-use super::{bounded, errand, numbered, told};
-use crate::call::{Cx, Errand};
-use crate::job::Progress;
+use super::model::{TrashAsk, TrashEntry};
+use super::paged::{End, Page, Paged};
+use super::{bounded, numbered};
+use crate::call::Cx;
 use crate::{Result, format_time};
 
 /// Things in the trash that one page shows.
@@ -37,22 +34,14 @@ pub(in crate::workspace) struct ListTrash {
 pub(in crate::workspace) struct Trash {
     /// The things, the newest first.
     items: Vec<TrashOut>,
-    /// Whether there are more; then `next_cursor` leads on.
-    truncated: bool,
-    /// Give this as `cursor` for the next page. Absent at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-    /// Given while a job still looks, which has the things when it is done: wait with wait_for_scan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    job: Option<String>,
-    /// How far that job has come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    progress: Option<Progress>,
+    #[serde(flatten)]
+    end: End,
 }
 
-impl Trash {
-    pub(super) fn of(root: &str, found: FoundTrash) -> Self {
-        let next_cursor = found.entries.last().filter(|_| found.more).map(|last| format!("{}:{}", last.deleted_at, last.id));
+impl Page for Trash {
+    type Entry = TrashEntry;
+
+    fn new(root: &str, entries: Vec<TrashEntry>, end: End) -> Self {
         let out = |one: TrashEntry| TrashOut {
             trash_id: one.id,
             path: join(root, &one.path),
@@ -60,13 +49,11 @@ impl Trash {
             kind: one.kind,
             size: one.size,
         };
-        Self { items: found.entries.into_iter().map(out).collect(), truncated: found.more, next_cursor, job: None, progress: None }
+        Self { items: entries.into_iter().map(out).collect(), end }
     }
-}
 
-impl Page for Trash {
-    fn later(job: String, progress: Option<Progress>) -> Self {
-        Self { items: Vec::new(), truncated: true, next_cursor: None, job: Some(job), progress }
+    fn cursor(last: &TrashEntry) -> String {
+        format!("{}:{}", last.deleted_at, last.id)
     }
 }
 
@@ -85,26 +72,18 @@ pub(in crate::workspace) struct TrashOut {
     size: u64,
 }
 
-fn trash_ask(cx: &mut Cx<'_, '_>, input: &ListTrash) -> Result<(Place, TrashAsk)> {
-    let place = place::whole(cx, "root", input.root.as_deref())?;
-    judge::may_look(cx, "list_trash", &place)?;
-    let limit = bounded("limit", input.limit, TRASH_PAGE_MAX, TRASH_PAGE_MAX)?;
-    let after = input.cursor.as_deref().map(numbered).transpose()?.map(|(at, id)| (at, id.to_owned()));
-    Ok((Place { path: String::new(), ..place }, TrashAsk { limit, after }))
-}
+impl Paged for ListTrash {
+    const OPERATION: &'static str = "list_trash";
+    type Ask = TrashAsk;
+    type Page = Trash;
 
-pub(in crate::workspace) fn wants_trash(cx: &mut Cx<'_, '_>, input: &ListTrash) -> Result<Errand> {
-    let (place, what) = trash_ask(cx, input)?;
-    Ok(errand(&place, What::Trash(what)))
-}
+    fn place(&self, cx: &mut Cx<'_, '_>) -> Result<Place> {
+        Ok(Place { path: String::new(), ..place::whole(cx, "root", self.root.as_deref())? })
+    }
 
-pub(in crate::workspace) fn queue_trash(cx: &mut Cx<'_, '_>, input: ListTrash) -> Result<Trash> {
-    let (place, what) = trash_ask(cx, &input)?;
-    later::queue(cx, "list_trash", &place, Surveyed::Trash(what))
-}
-
-pub(in crate::workspace) fn list_trash(cx: &mut Cx<'_, '_>, input: ListTrash, found: FoundTrash) -> Result<Trash> {
-    let place = place::find(cx, "root", input.root.as_deref())?;
-    told(cx, "list_trash", &place, found.entries.len() as u64)?;
-    Ok(Trash::of(&place.root.name, found))
+    fn ask(&self) -> Result<TrashAsk> {
+        let limit = bounded("limit", self.limit, TRASH_PAGE_MAX, TRASH_PAGE_MAX)?;
+        let after = self.cursor.as_deref().map(numbered).transpose()?.map(|(at, id)| (at, id.to_owned()));
+        Ok(TrashAsk { limit, after })
+    }
 }

@@ -11,27 +11,21 @@ use rustix::io::Errno;
 use super::kit::{Kit, organize};
 use crate::files::sys;
 use crate::files::{
-    Code, DuplicatesSpec, Entries, Entry, How, Identity, IndexSpec, Kind, ListSpec, Node, OrganizeSpec, Progress, Rule, ScanSpec, SearchSpec, SizesSpec, Watch,
-    digest_of, duplicates, index, list, scan, search_content, search_names, sizes, tree,
+    Code, DuplicatesSpec, Entries, Entry, How, Identity, IndexSpec, Kind, ListSpec, OrganizeSpec, Progress, Rule, ScanSpec, SearchSpec, SizesSpec, TreeSpec,
+    Watch, digest_of, duplicates, index, list, scan, search_content, search_names, sizes, tree,
 };
 
 #[test]
 fn a_tree_has_the_shape_of_the_folder() {
     let kit = Kit::new();
-    kit.put("s/a/b/c", "123").put("s/a/d", "").put("s/z", "");
-    let spec = ListSpec { path: "s".into(), depth: 9, ..ListSpec::default() };
-    let shape = |nodes: &[Node]| {
-        fn text(node: &Node) -> String {
-            format!("{}[{}]", node.name, node.children.iter().map(text).collect::<Vec<_>>().join(" "))
-        }
-        nodes.iter().map(text).collect::<Vec<_>>().join(" ")
-    };
+    kit.put("s/a/b/c", "123").put("s/a/d", "").put("s/z\n", "").link("s/l", "z").put("s/.hidden", "");
+    let spec = TreeSpec { path: "s".into(), depth: 9, ..TreeSpec::default() };
     let whole = tree(&kit.root, &spec, &Watch::default()).unwrap();
-    assert_eq!((shape(&whole.children).as_str(), whole.truncated), ("a[b[c[]] d[]] z[]", false));
-    let cut = tree(&kit.root, &ListSpec { limit: 2, ..spec.clone() }, &Watch::default()).unwrap();
-    assert_eq!((shape(&cut.children).as_str(), cut.truncated), ("a[b[]]", true));
-    let some = tree(&kit.root, &ListSpec { include: vec!["c".into()], ..spec }, &Watch::default()).unwrap();
-    assert_eq!(shape(&some.children), "a[b[c[]]]");
+    assert_eq!((whole.text.as_str(), whole.next), ("a/\n  b/\n    c  3\n  d  0\nl@\nz\\n  0\n", None));
+    let cut = tree(&kit.root, &TreeSpec { limit: 2, ..spec.clone() }, &Watch::default()).unwrap();
+    assert_eq!((cut.text.as_str(), cut.next.as_deref(), cut.begins_in.as_deref()), ("a/\n  b/\n", Some("a/b"), Some("s")));
+    let flat = tree(&kit.root, &TreeSpec { depth: 1, hidden: true, ..spec }, &Watch::default()).unwrap();
+    assert_eq!(flat.text, ".hidden  0\na/\nl@\nz\\n  0\n");
 }
 
 #[test]
@@ -109,7 +103,7 @@ fn sizes_add_up_and_duplicates_are_found() {
     assert_eq!(all.largest.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["5", "7", "a/1", "a/b/2", "c/3", "c/4", "6"]);
     let found = duplicates(&kit.root, &DuplicatesSpec::default(), &Watch::default()).unwrap();
     assert_eq!(found.groups.iter().map(|group| group.paths.join(" ")).collect::<Vec<_>>(), ["a/1 a/b/2 c/3"]);
-    assert_eq!((found.wasted, found.truncated), (8, false));
+    assert_eq!((found.wasted, found.more, found.cut), (Some(8), false, false));
 }
 
 #[test]

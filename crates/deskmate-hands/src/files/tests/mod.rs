@@ -8,5 +8,6 @@ mod holes;
 mod hostile;
 mod kit;
 mod looking;
+mod pages;
 mod steps;
 mod unprivileged;

@@ -1,5 +1,10 @@
 //! Looks at trees of any size. They take longer than a call may, so a job of the queue looks, and its result is kept within
-//! bounds: what is most worth knowing, and whether there is more.
+//! bounds: a page with what is most worth knowing, and where the next one begins.
+//!
+//! - [`model`]: what a job looks at, and what it finds; [`cursor`]: where a page ended.
+
+mod cursor;
+mod model;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -7,188 +12,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::judge;
-use super::look::{ListAsk, SearchAsk, TrashAsk, bounded, told};
+use super::look::{bounded, told};
 use super::place::{self, Place};
 use super::root::{self, Root};
 use crate::call::{Cx, Wait};
 use crate::job::{self, NewJob, Progress};
-use crate::limits::{SCANS_MAX, TREE_LINES_MAX, WAIT_MAX};
+use crate::limits::{SCAN_PAGE_MAX, SCANS_MAX, TREE_LINES_MAX, WAIT_MAX};
 use crate::{Code, Error, Result, hex};
+
+pub use cursor::{SameAfter, SizesAfter};
+pub use model::{DuplicatesFound, IndexFound, SameFiles, ScannedExtension, ScannedFile, ScannedFolder, ScannedTotal, SizesFound, Survey, Surveyed, TreeFound};
 
 /// The kind of the job that looks.
 pub const SCAN_JOB: &str = "workspace.scan";
-
-/// What a job has to look at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Survey {
-    /// Beneath which root.
-    pub root: String,
-    /// The folder, relative to it.
-    pub path: String,
-    /// Only what lies in these folders, relative to the root, also behind links; all of it if none is named.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub within: Vec<String>,
-    /// For what.
-    pub what: Surveyed,
-}
-
-/// The kinds of such looks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Surveyed {
-    /// Counts, sizes by extension, the first, the largest and the newest files.
-    Index {
-        /// With the SHA-256 of every file.
-        hash_files: bool,
-    },
-    /// Names, nested.
-    Tree {
-        /// How many folders deep.
-        depth: u32,
-        /// With names that begin with a dot.
-        hidden: bool,
-        /// With what ignore files leave out.
-        ignored: bool,
-        /// How many lines at most.
-        limit: u32,
-    },
-    /// The largest folders and files.
-    Sizes {
-        /// How many levels of folders are told one by one.
-        depth: u32,
-    },
-    /// Files with the same content.
-    Duplicates {
-        /// Smaller ones are passed over.
-        min_bytes: u64,
-    },
-    /// A page of a folder, which was too long for a call.
-    List(ListAsk),
-    /// A page of a search, which was too long for a call.
-    Search(SearchAsk),
-    /// A page of the trash, which was too long for a call.
-    Trash(TrashAsk),
-}
-
-/// A file of a scan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ScannedFile {
-    /// Where, as other operations take it.
-    pub path: String,
-    /// Bytes.
-    pub size: u64,
-    /// When it was changed last.
-    pub mtime: String,
-    /// Its extension; absent if it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ext: Option<String>,
-    /// The digest of the whole file, if it was asked for and could be had.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<String>,
-}
-
-/// How much there is with one extension.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ScannedExtension {
-    /// In small letters; empty for files without one.
-    pub ext: String,
-    /// How many files.
-    pub count: u64,
-    /// Bytes of all of them.
-    pub bytes: u64,
-}
-
-/// What a folder holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ScannedFolder {
-    /// Where.
-    pub path: String,
-    /// Bytes of all files in it, however deep.
-    pub bytes: u64,
-    /// How many files.
-    pub count: u64,
-}
-
-/// What lies in a folder, all together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ScannedTotal {
-    /// Files.
-    pub files: u64,
-    /// Folders.
-    pub folders: u64,
-    /// Bytes of all files.
-    pub bytes: u64,
-    /// Names that cannot be spoken of, and what could not be read or lies too deep.
-    pub left_out: u64,
-}
-
-/// What `scan_index` finds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct IndexFound {
-    /// All together.
-    pub total: ScannedTotal,
-    /// Files whose digest was taken, of the whole file each.
-    pub hashed: u64,
-    /// The first files by their paths.
-    pub files: Vec<ScannedFile>,
-    /// Whether there are more; `list_files` gives them in pages.
-    pub truncated: bool,
-    /// What takes most, by extension.
-    pub extensions: Vec<ScannedExtension>,
-    /// The largest files.
-    pub largest: Vec<ScannedFile>,
-    /// The files that were changed last.
-    pub newest: Vec<ScannedFile>,
-}
-
-/// What `tree` finds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TreeFound {
-    /// One name in each line, two spaces deeper for each folder; folders end in `/`, links in `@`, files have their size.
-    pub tree: String,
-    /// Whether it stopped before the end.
-    pub truncated: bool,
-    /// Names that cannot be spoken of, and what could not be read or lies too deep.
-    pub left_out: u64,
-}
-
-/// What `sizes` finds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SizesFound {
-    /// All together.
-    pub total: ScannedTotal,
-    /// The largest folders.
-    pub folders: Vec<ScannedFolder>,
-    /// Whether there are more of them.
-    pub truncated: bool,
-    /// The largest files.
-    pub largest: Vec<ScannedFile>,
-}
-
-/// Files with the same content.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SameFiles {
-    /// Bytes of each.
-    pub size: u64,
-    /// The digest of each, of the whole file.
-    pub sha256: String,
-    /// How many there are.
-    pub count: u64,
-    /// Where; the first ones.
-    pub paths: Vec<String>,
-}
-
-/// What `duplicates` finds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DuplicatesFound {
-    /// Those that waste most first.
-    pub groups: Vec<SameFiles>,
-    /// Bytes that all copies but one of each take.
-    pub wasted: u64,
-    /// Whether there are more groups, or files that were not compared.
-    pub truncated: bool,
-}
 
 /// A look at a tree: how it stands, and what was found once it has ended.
 #[derive(Serialize, JsonSchema)]
@@ -272,8 +108,8 @@ pub(super) fn scan_index(cx: &mut Cx<'_, '_>, input: ScanIndex) -> Result<Scan<I
     begin(cx, "scan_index", input.root.as_deref(), Surveyed::Index { hash_files: input.hash_files })
 }
 
-/// See a folder as a tree of names, some levels deep. It holds until it is done, up to 25 seconds; after that the answer names
-/// the job to wait for.
+/// See a folder as a tree of names, some levels deep, in a stable order and in pages. It holds until it is done, up to 25 seconds;
+/// after that the answer names the job to wait for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TreeOf {
@@ -289,6 +125,8 @@ pub(super) struct TreeOf {
     ignored: bool,
     /// How many lines; 500 if not given, at most 5000.
     limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
     /// How long to wait, at most 25 seconds; 25 if not given.
     #[expect(dead_code, reason = "whoever holds the call reads it")]
     timeout_seconds: Option<u64>,
@@ -296,10 +134,11 @@ pub(super) struct TreeOf {
 
 pub(super) fn tree(cx: &mut Cx<'_, '_>, input: TreeOf) -> Result<Scan<TreeFound>> {
     let (depth, limit) = (bounded("depth", input.depth, 3, 100)?, bounded("limit", input.limit, 500, TREE_LINES_MAX)?);
-    begin(cx, "tree", input.root.as_deref(), Surveyed::Tree { depth, hidden: input.hidden, ignored: input.ignored, limit })
+    let after = input.cursor.as_deref().map(place::behind).transpose()?;
+    begin(cx, "tree", input.root.as_deref(), Surveyed::Tree { depth, hidden: input.hidden, ignored: input.ignored, limit, after })
 }
 
-/// Find what takes most space: the largest folders and files of a tree of any size. It holds until it is done, up to 25
+/// Find what takes most space: the largest folders and files of a tree of any size, in pages. It holds until it is done, up to 25
 /// seconds; after that the answer names the job to wait for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -308,18 +147,24 @@ pub(super) struct SizesOf {
     root: Option<String>,
     /// How many levels of folders are told one by one; 1 if not given, at most 20.
     depth: Option<u32>,
+    /// How many folders; 200 if not given, at most 1000.
+    limit: Option<u32>,
+    /// Where the previous page ended. A folder that grows or shrinks between two pages may be on both or on none.
+    cursor: Option<String>,
     /// How long to wait, at most 25 seconds; 25 if not given.
     #[expect(dead_code, reason = "whoever holds the call reads it")]
     timeout_seconds: Option<u64>,
 }
 
 pub(super) fn sizes(cx: &mut Cx<'_, '_>, input: SizesOf) -> Result<Scan<SizesFound>> {
-    let depth = bounded("depth", input.depth, 1, 20)?;
-    begin(cx, "sizes", input.root.as_deref(), Surveyed::Sizes { depth })
+    let (depth, limit) = (bounded("depth", input.depth, 1, 20)?, bounded("limit", input.limit, model::folders(), SCAN_PAGE_MAX)?);
+    let after = input.cursor.as_deref().map(str::parse).transpose()?;
+    begin(cx, "sizes", input.root.as_deref(), Surveyed::Sizes { depth, limit, after })
 }
 
-/// Find files with the same content in a tree of any size, those that waste most first. It holds until it is done, up to 25
-/// seconds; after that the answer names the job to wait for.
+/// Find files with the same content in a tree of any size, those that waste most first, in pages. Of each content the first 20
+/// paths are told, and more with the cursor that stands with them. It holds until it is done, up to 25 seconds; after that the
+/// answer names the job to wait for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DuplicatesOf {
@@ -327,13 +172,19 @@ pub(super) struct DuplicatesOf {
     root: Option<String>,
     /// Smaller files are passed over; 1 if not given.
     min_bytes: Option<u64>,
+    /// How many contents, or paths of one; 100 if not given, at most 1000.
+    limit: Option<u32>,
+    /// Where the previous page ended.
+    cursor: Option<String>,
     /// How long to wait, at most 25 seconds; 25 if not given.
     #[expect(dead_code, reason = "whoever holds the call reads it")]
     timeout_seconds: Option<u64>,
 }
 
 pub(super) fn duplicates(cx: &mut Cx<'_, '_>, input: DuplicatesOf) -> Result<Scan<DuplicatesFound>> {
-    begin(cx, "duplicates", input.root.as_deref(), Surveyed::Duplicates { min_bytes: input.min_bytes.unwrap_or(1) })
+    let limit = bounded("limit", input.limit, model::groups(), SCAN_PAGE_MAX)?;
+    let after = input.cursor.as_deref().map(str::parse).transpose()?;
+    begin(cx, "duplicates", input.root.as_deref(), Surveyed::Duplicates { min_bytes: input.min_bytes.unwrap_or(1), limit, after })
 }
 
 /// Wait for a look (scan_index, tree, sizes, duplicates, and list_files, search_files or list_trash that named a job) that took
