@@ -29,6 +29,7 @@ for line in sys.stdin:
     if method == "initialize":
         say(id=id, result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {"subscribe": True, "listChanged": True}, "prompts": {"listChanged": True}}, "serverInfo": {"name": "child", "version": "1"}, "instructions": "Read before you write."})
     elif method == "tools/list":
+        if os.path.exists(log + ".shy"): os.kill(os.getpid(), signal.SIGKILL)
         say(id=id, result={"tools": tools()})
     elif method == "resources/list":
         say(id=id, result={"resources": [{"uri": "x://one", "name": "one"}]})
