@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { approve, check, screens, until } from "../desk.mjs";
+import { approve, check, invited, screens, until } from "../desk.mjs";
 
 // The page from its beginning, without what was told meanwhile.
 async function pictures(page, name) {
@@ -16,7 +16,7 @@ async function pictures(page, name) {
 const SERVER = `
 const fs = require("fs"), [log] = process.argv.slice(2);
 const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
-const words = { read: "Reads a note.", write: "Writes a note.", wipe: "Deletes every note." };
+const words = { read: "Reads a note.", write: "Writes a note.", wipe: "Deletes every note.", ["__proto__"]: "Named oddly.", "a.b-c": "Named oddly, too." };
 const text = { type: "object", properties: { text: { type: "string" } } };
 const tools = () => Object.entries({ ...words, ...(fs.existsSync(log + ".says") ? JSON.parse(fs.readFileSync(log + ".says", "utf8")) : {}) })
   .map(([name, description]) => ({ name, description, inputSchema: text }));
@@ -40,7 +40,7 @@ rules:
 `;
 
 const row = (page, name) => page.locator(`#mount-${name}`);
-const tool = (page, name) => page.locator(`#tool-${name}`);
+const tool = (page, name) => page.locator(`[id="tool-${name}"]`);
 
 async function adding({ desk, page, complaints }, script) {
   await page.goto(`${desk.url}/gateway`);
@@ -55,7 +55,7 @@ async function adding({ desk, page, complaints }, script) {
   await page.getByText("is not of the form NAME=VALUE").waitFor();
   await form.getByLabel("What its tools do, for rules, TOOL=VERB a line").fill("read = note.read");
   await form.getByRole("button").click();
-  await row(page, "notes").getByText("3 tools").waitFor();
+  await row(page, "notes").getByText("5 tools").waitFor();
   await row(page, "notes").getByText("answers", { exact: true }).waitFor();
   check(true, "a server is added on the page, is looked at by itself, and answers");
   await page.getByText("Put a server behind the desk").click();
@@ -91,6 +91,61 @@ async function judging({ desk, page }) {
   await page.locator("pre", { hasText: "notes <b>are</b> ready" }).waitFor();
   await pictures(page, "gateway-server");
   return token;
+}
+
+// What a tool gets is set where it is shown, as a rule among the others; what loosens something asks for the passphrase again.
+async function setting({ desk, page, browser, complaints }, token) {
+  const LATE = { code: "forbidden", message: "setting this, which may loosen what agents may do, needs your passphrase again", needs_presence: true };
+  const shown = (name) => tool(page, name).innerText();
+  const chosen = (name) => tool(page, name).getByLabel("For every agent").inputValue();
+  const set = async (name, answer, says) => {
+    await tool(page, name).getByLabel("For every agent").selectOption(answer);
+    await tool(page, name).getByRole("button", { name: "Set" }).click();
+    await tool(page, name).getByText(says).first().waitFor();
+  };
+  const rules = () => desk.cli("call", "desk_policy_get", "--input", JSON.stringify({ policy: "global" }));
+  const before = rules();
+  await page.goto(`${desk.url}/gateway/servers/notes`);
+  check((await chosen("write")) === "policies", "nothing is set for a tool by itself");
+  let asked = 0;
+  page.on("request", (request) => (asked += request.url().endsWith("/api/desk_show_presence") ? 1 : 0));
+  // As it is when the passphrase was given a while ago.
+  await page.route("**/api/desk_mount_answer", (route) => route.fulfill({ status: 403, json: { error: LATE } }), { times: 1 });
+  await set("write", "pass", "by rule tool:notes:write of global");
+  check(asked === 1, "letting a tool pass asks for the passphrase again", asked);
+  const passing = await shown("write");
+  check(/\bact\b/.test(passing) && passing.includes("allow by rule tool:notes:write of global version 2"), "a tool that is set to pass does, and names the rule and its version", passing);
+  const passed = await desk.call(token, "gateway_call", { mount: "notes", tool: "write", arguments: { text: "set" } });
+  check(passed.state === "done", "and so it is for the agent", passed);
+  await set("write", "ask", "a person is asked before this tool is called");
+  check((await shown("write")).includes("require approval by rule tool:notes:write"), "a person can be asked instead");
+  await set("wipe", "pass", "by rule tool:notes:wipe of global");
+  const wipe = await shown("wipe");
+  check(wipe.includes("deny") && wipe.includes("nobody wipes notes") && (await chosen("wipe")) === "pass", "what another rule forbids stays forbidden, and the page says which", wipe);
+  await set("write", "forbid", "this tool is not to be called");
+  check((await shown("write")).includes("not listed"), "a tool that is forbidden is not there for agents");
+  // A name that means something to scripts and selectors is a name.
+  await set("__proto__", "forbid", "by rule tool:notes:__proto__ of global");
+  check((await chosen("a.b-c")) === "policies" && (await shown("a.b-c")).includes("escalate"), "no other tool is meant by it");
+  await tool(page, "wipe").evaluate((row) => (row.scrollIntoView(), document.getElementById("toasts").replaceChildren()));
+  await screens(page, "gateway-answers");
+  await page.getByRole("link", { name: "global" }).first().click();
+  await page.getByRole("heading", { name: "Versions" }).waitFor();
+  await page.getByText("tool:notes:write").first().waitFor();
+  check((await page.locator(".rules").innerText()).includes("keys are not for agents"), "it is a rule among the others, which stay");
+  await page.goto(`${desk.url}/gateway/servers/notes`);
+  for (const name of ["write", "wipe", "__proto__"]) {
+    await tool(page, name).getByLabel("For every agent").selectOption("policies");
+    await tool(page, name).getByRole("button", { name: "Set" }).click();
+    await tool(page, name).getByText(`by rule tool:notes:${name}`).waitFor({ state: "detached" });
+  }
+  const after = rules();
+  check(JSON.stringify(after.body) === JSON.stringify(before.body) && after.version === before.version + 8, "back to what the policies say, and each step is a version", after.versions);
+  const other = await invited({ desk, browser, complaints }, "Bo", "--role", "approver", "--domain", "*");
+  await other.page.goto(`${desk.url}/gateway/servers/notes`);
+  await other.page.locator("#tool-read").getByText("reading is fine").first().waitFor();
+  check((await other.page.getByLabel("For every agent").count()) === 0, "whoever is no owner sees what tools get, and sets nothing");
+  await other.page.context().close();
 }
 
 // A tool that changes its words waits until somebody has seen the difference.
@@ -168,7 +223,7 @@ async function standing({ desk, page }, script) {
   await form.getByLabel("Program", { exact: true }).fill(process.execPath);
   await form.getByLabel("What it is given, a word a line").fill(`${script}\n${desk.root}/other`);
   await form.getByRole("button").click();
-  await row(page, "note5").getByText("3 tools").waitFor();
+  await row(page, "note5").getByText("5 tools").waitFor();
   await row(page, "note5").getByRole("link", { name: /note5/ }).click();
   await tool(page, "read").getByText("looks like another").waitFor();
   check((await tool(page, "read").innerText()).includes("notes"), "a tool that could be taken for another server's is flagged");
@@ -202,5 +257,6 @@ export default async function run(given) {
   await drifting(given, token);
   await calling(given, token);
   await standing(given, script);
+  await setting(given, token);
   await leaving(given, token);
 }

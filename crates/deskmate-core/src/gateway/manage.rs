@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::answer;
 use super::mount::{self, Mount};
 use super::tool::{self, Seen, Tool, ToolState};
 use crate::call::{Cx, Errand};
@@ -55,7 +56,8 @@ pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddMount) -> Result<Mounts> {
     })
 }
 
-/// Take a server away from behind the desk. What it offered is forgotten; what was done with it stays on the record.
+/// Take a server away from behind the desk. What it offered is forgotten, and so is what was set to let its tools pass; what was
+/// done with it stays on the record.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NameMount {
@@ -64,13 +66,14 @@ pub(super) struct NameMount {
 }
 
 pub(super) fn remove(cx: &mut Cx<'_, '_>, input: NameMount) -> Result<Mounts> {
-    let answer = put(cx, |mounts| {
+    let mounts = put(cx, |mounts| {
         let before = mounts.len();
         mounts.retain(|mount| mount.name != input.name);
         if mounts.len() == before { Err(missing(&input.name)) } else { Ok(()) }
     })?;
+    answer::forget(cx, &input.name)?;
     tool::forget(cx, &input.name)?;
-    Ok(answer)
+    Ok(mounts)
 }
 
 /// Serve a mount, or stop serving it.

@@ -5,10 +5,11 @@
 //! - [`tool`]: what they offer, and what people have seen of it; [`projection`]: the same, rebuilt from the record.
 //! - [`call`]: a call, up to the decision; [`done`]: what comes after it. Who has hands speaks with the servers.
 //! - [`taint`]: where what an agent has read came from.
-//! - [`show`]: what callers and people see; [`outlook`]: what each tool would get.
+//! - [`show`]: what callers and people see; [`outlook`]: what each tool would get; [`answer`]: setting that for one of them.
 //!
 //! Tables: `mount_tool`, `gateway_call`, `taint`.
 
+mod answer;
 mod call;
 mod done;
 mod erase;
@@ -95,6 +96,7 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::look(desk, "mount_status", manage::wants_status, manage::status),
         Op::read(desk, "mount_tools", manage::tools),
         Op::read(desk, "mount_policy", outlook::policy),
+        Op::write(desk, "mount_answer", answer::answer).access(owner).idempotent(),
         Op::write(desk, "mount_accept", manage::accept).access(owner),
         Op::read(desk, "taint_list", taint::list),
         Op::write(desk, "taint_clear", taint::clear).access(Access::Present(Role::Approver)).destructive(),

@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::answer::{self, ToolAnswer};
 use super::call::{VERB, act, why};
 use super::{manage, mount, show, tool};
 use crate::Result;
 use crate::call::{Cx, Mode};
 use crate::identity::{self, check_name};
-use crate::policy::{Decision, Hit, OpenRule, Outlook};
+use crate::policy::{Decision, Hit, OpenRule, Outlook, current};
 use crate::request::{self, Requester};
 
 /// Say which answer each tool of a mount would get if an agent called it now, and by which rule. Rules that depend on what a tool
@@ -30,6 +31,8 @@ pub(super) struct MountPolicyOut {
     agent: String,
     /// The domain in which calls are judged.
     domain: String,
+    /// The digest of everything in force: give it to desk_mount_answer.
+    rulebook: String,
     /// By name.
     tools: Vec<ToolPolicy>,
 }
@@ -51,6 +54,9 @@ pub(super) struct ToolPolicy {
     hits: Vec<Hit>,
     /// The rules that may fire, depending on what it is called with.
     open: Vec<OpenRule>,
+    /// What an owner has set for this tool alone, with desk_mount_answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set: Option<ToolAnswer>,
 }
 
 pub(super) fn policy(cx: &mut Cx<'_, '_>, input: MountPolicy) -> Result<MountPolicyOut> {
@@ -59,6 +65,7 @@ pub(super) fn policy(cx: &mut Cx<'_, '_>, input: MountPolicy) -> Result<MountPol
     let mount = mounts.into_iter().find(|mount| mount.name == input.name).ok_or_else(|| manage::missing(&input.name))?;
     // Where agents need their tokens, nobody calls without having shown who they are.
     let who = Requester::agent(&input.agent, identity::mode(cx.tx)? == Mode::Closed);
+    let rulebook = current(cx)?;
     let mut tools = Vec::new();
     for known in tool::of_mount(cx.tx, &mount.name)? {
         let act = act(&mount, &known.name, Value::Object(Map::new()), Vec::new());
@@ -76,8 +83,9 @@ pub(super) fn policy(cx: &mut Cx<'_, '_>, input: MountPolicy) -> Result<MountPol
             why: why(&decision),
             hits: hits.clone(),
             open,
+            set: answer::set(&rulebook, &mount.name, &known.name)?,
             name: known.name,
         });
     }
-    Ok(MountPolicyOut { agent: input.agent, domain: mount.domain(), tools })
+    Ok(MountPolicyOut { agent: input.agent, domain: mount.domain(), rulebook: rulebook.digest().to_owned(), tools })
 }

@@ -3,8 +3,9 @@
 use super::model::{Request, Requester};
 use super::{rows, standing};
 use crate::call::{ActorKind, Cx};
+use crate::limits::HITS_MAX;
 use crate::meter::{self, Gauge};
-use crate::policy::{self, Act, Counters, Decision, Effect, Hit, Match, Mode, Needs, Outlook, Reason, Rule, Rulebook, Standing};
+use crate::policy::{self, Act, Counters, Decision, Effect, HIGH_RISK_LIST, Hit, Match, Mode, Needs, Outlook, Reason, Rule, Rulebook, Standing};
 use crate::trust::{self, Points, Trust};
 use crate::{Result, agents};
 
@@ -59,7 +60,7 @@ pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_p
             attached: None,
         };
         let decision = policy::decide(&rulebook, act, &standing, &policy::Counters::default(), now);
-        return Ok(Judged { decision: of_person(decision), trust: None, gauge: None });
+        return Ok(Judged { decision: of_person(decision, who), trust: None, gauge: None });
     }
     let (standing, counters, trust, gauge) = stand(cx, act, who, &rulebook, over_a_persons_edit, uses)?;
     let decision = policy::decide(&rulebook, act, &standing, &counters, now);
@@ -128,11 +129,16 @@ pub(crate) fn hold_unless_named(cx: &mut Cx<'_, '_>, decision: &mut Decision, ac
     Ok(())
 }
 
-/// A person's own act needs no request, unless a rule forbids it or asks for a second person.
-fn of_person(mut decision: Decision) -> Decision {
+/// A person's own act needs no request, unless a rule forbids it or asks for a second person. A field of high risk asks for a
+/// person, and one is there. A program with a person's token is none; and where there are more hits than are named, nobody knows
+/// what the others ask for.
+fn of_person(mut decision: Decision, who: &Requester) -> Decision {
+    let is_there = !who.is_token() && decision.hits.len() < HITS_MAX;
+    let is_high_risk = |hit: &Hit| hit.policy == HIGH_RISK_LIST || (hit.field.is_some() && !hit.failed);
+    let asks_for_another = |hit: &Hit| hit.effect == Effect::RequireApproval && !(is_there && is_high_risk(hit));
     decision.mode = if forbids(&decision).is_some() {
         Mode::Deny
-    } else if decision.hits.iter().any(|hit| hit.effect == Effect::RequireApproval) {
+    } else if decision.hits.iter().any(asks_for_another) {
         Mode::Suggest
     } else {
         Mode::Act

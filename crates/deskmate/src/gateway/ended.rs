@@ -5,16 +5,27 @@ use std::time::Duration;
 use deskmate_core::call::Surface;
 use deskmate_core::gateway::{self, Ended};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
 
 use super::Gateway;
 use crate::app::App;
 
+/// What is promised: an outcome is on disk within this time.
+const PROMISED: Duration = Duration::from_millis(100);
 /// How long outcomes are gathered, and how many are told together. Each telling is a commit that calls would wait behind, so it is
-/// as seldom as what is promised allows: within a tenth of a second.
+/// as seldom as what is promised allows.
 const GATHER: Duration = Duration::from_millis(50);
 const TOGETHER: usize = 200;
+// What is left of the promise is for the commit itself, and for the one before it, which may be under way.
+const _: () = assert!(2 * GATHER.as_millis() <= PROMISED.as_millis());
 /// How long to wait when the store is away.
 const RETRY: Duration = Duration::from_millis(500);
+
+/// What came of a call, and since when that is known.
+pub(super) struct Came {
+    since: Instant,
+    ended: Ended,
+}
 
 impl Gateway {
     /// Takes what came of a call.
@@ -25,20 +36,32 @@ impl Gateway {
             sender
         });
         // Whoever tells them goes with the process.
-        drop(sender.send(ended));
+        drop(sender.send(Came { since: Instant::now(), ended }));
     }
 }
 
-async fn tell(app: App, mut waiting: UnboundedReceiver<Ended>) {
+/// The outcomes that are told next: those that are there once the oldest has waited long enough, or as many as go together. What
+/// waited behind others has waited already.
+async fn gather(waiting: &mut UnboundedReceiver<Came>) -> Vec<Ended> {
     let mut together = Vec::new();
-    while waiting.recv_many(&mut together, TOGETHER).await > 0 {
-        tokio::time::sleep(GATHER).await;
+    waiting.recv_many(&mut together, TOGETHER).await;
+    if let Some(oldest) = together.first().filter(|_| together.len() < TOGETHER) {
+        tokio::time::sleep_until(oldest.since + GATHER).await;
         while together.len() < TOGETHER
-            && let Ok(ended) = waiting.try_recv()
+            && let Ok(next) = waiting.try_recv()
         {
-            together.push(ended);
+            together.push(next);
         }
-        let calls = std::sync::Arc::new(std::mem::take(&mut together));
+    }
+    together.into_iter().map(|came| came.ended).collect()
+}
+
+async fn tell(app: App, mut waiting: UnboundedReceiver<Came>) {
+    loop {
+        let calls = std::sync::Arc::new(gather(&mut waiting).await);
+        if calls.is_empty() {
+            return;
+        }
         loop {
             let told = std::sync::Arc::clone(&calls);
             match app.desk.act(Surface::System, move |cx| gateway::end(cx, &told)).await {
@@ -53,5 +76,41 @@ async fn tell(app: App, mut waiting: UnboundedReceiver<Ended>) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deskmate_core::request::Outcome;
+    use futures_util::FutureExt;
+    use tokio::sync::mpsc::UnboundedSender;
+
+    use super::*;
+
+    fn come(sender: &UnboundedSender<Came>, since: Instant, count: usize) {
+        for number in 0..count {
+            let ended = Ended { call: number.to_string(), outcome: Outcome::Done, micros: 1, bytes: 0, note: None, result: None, digest: None };
+            assert!(sender.send(Came { since, ended }).is_ok());
+        }
+    }
+
+    #[tokio::test]
+    async fn outcomes_are_gathered_for_a_while_and_never_longer() {
+        let (sender, mut waiting) = unbounded_channel();
+        let now = Instant::now();
+        come(&sender, now, 1);
+        assert!(gather(&mut waiting).now_or_never().is_none(), "others may come, and go along");
+        // That look took the one; it was dropped with it.
+        let long_ago = now.checked_sub(Duration::from_secs(1)).expect("the machine has run for a second");
+        come(&sender, long_ago, 3);
+        come(&sender, now, 2);
+        let told = gather(&mut waiting).now_or_never().expect("the oldest has waited: nobody waits any more");
+        assert_eq!(told.len(), 5, "those that came since go along");
+        come(&sender, now, TOGETHER + 1);
+        let told = gather(&mut waiting).now_or_never().expect("so many are told at once, however new they are");
+        assert_eq!(told.len(), TOGETHER);
+        drop(sender);
+        assert_eq!(gather(&mut waiting).await.len(), 1);
+        assert!(gather(&mut waiting).await.is_empty(), "whoever sends them is gone");
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use deskmate_core::Result;
 use deskmate_core::call::{Actor, Surface};
 use deskmate_core::gateway::{self as core, Mount};
-use deskmate_core::{Error, Result};
 use deskmate_db::Engine;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -55,9 +55,20 @@ pub(crate) async fn prune(app: &App) -> Result<()> {
     Ok(())
 }
 
+/// The mounts that are served now, and those of which nothing was seen yet.
+async fn served(app: &App) -> Result<(BTreeMap<String, Mount>, BTreeSet<String>)> {
+    let desk = app.desk.clone();
+    let read = app.desk.db.read(move |tx| {
+        let mut cx = desk.cx(tx, Actor::system(), Surface::System);
+        let served = core::served(&mut cx)?.into_iter().map(|mount| (mount.name.clone(), mount)).collect();
+        Ok((served, core::unseen(&mut cx)?.into_iter().collect()))
+    });
+    read.await
+}
+
 /// Ends connections of mounts that are not any more what they were: those of mounts that are gone at once, and those that are
 /// reached otherwise now once what is under way there has ended. Only those are looked at that were there before the settings were
-/// read: a later one may be of a mount that came since.
+/// read: a later one may be of a mount that came since. A mount may also have come back since, over a connection that it had before.
 async fn end_stale(app: &App, there: Vec<Arc<Upstream>>, known: &BTreeMap<String, Mount>, now: &BTreeMap<String, Mount>) {
     let pool = app.gateway.pool();
     let (there, gone): (Vec<_>, Vec<_>) = there.into_iter().partition(|upstream| now.contains_key(upstream.mount()));
@@ -70,7 +81,11 @@ async fn end_stale(app: &App, there: Vec<Arc<Upstream>>, known: &BTreeMap<String
         let other: Vec<_> = own.into_iter().filter(|upstream| spec.as_ref().is_none_or(|(_, spec)| !upstream.is_of(spec))).collect();
         pool.replace(&other);
     }
-    pool.remove(&gone).await;
+    if !gone.is_empty() {
+        // Where nobody can tell, what is under way is let be.
+        let all = || gone.iter().map(|upstream| upstream.mount().to_owned()).collect();
+        pool.remove(&gone, async { served(app).await.map_or_else(|_| all(), |(served, _)| served.into_keys().collect()) }).await;
+    }
 }
 
 /// Keeps connections in step with the settings, until the server stops.
@@ -83,15 +98,7 @@ pub(crate) async fn follow(app: App, stop: CancellationToken) {
             () = tokio::time::sleep(LOOK) => {}
         }
         let there = app.gateway.pool().list();
-        let desk = app.desk.clone();
-        let served = app.desk.db.read(move |tx| {
-            let mut cx = desk.cx(tx, Actor::system(), Surface::System);
-            let served = core::served(&mut cx)?;
-            let unseen: BTreeSet<String> = core::unseen(&mut cx)?.into_iter().collect();
-            Ok((served, unseen))
-        });
-        let Ok::<_, Error>((served, unseen)) = served.await else { continue };
-        let now: BTreeMap<String, Mount> = served.into_iter().map(|mount| (mount.name.clone(), mount)).collect();
+        let Ok((now, unseen)) = served(&app).await else { continue };
         not_before.retain(|name, _| known.get(name) == now.get(name));
         end_stale(&app, there, &known, &now).await;
         for mount in now.values() {

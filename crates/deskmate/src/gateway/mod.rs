@@ -17,7 +17,6 @@ mod spec;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use deskmate_core::gateway::Ended;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -44,7 +43,7 @@ struct Inner {
     cleaners: Mutex<HashMap<String, Arc<clean::Cleaner>>>,
     /// The calls that wait for an answer of their caller, by the state that it was given.
     rounds: Mutex<HashMap<String, pass::Round>>,
-    ended: OnceLock<mpsc::UnboundedSender<Ended>>,
+    ended: OnceLock<mpsc::UnboundedSender<ended::Came>>,
 }
 
 impl Gateway {

@@ -1,7 +1,7 @@
 //! Handing a call on, once the desk has decided and that is on disk.
 
 use std::future::Future;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use deskmate_core::call::{Actor, Surface};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::back::{self, Taken};
 use super::{Gateway, spec};
 use crate::app::App;
-use crate::upstream::{CallContext, Error, Spec};
+use crate::upstream::{CallContext, Error, Spec, Upstream};
 
 /// How many calls may wait for an answer of their caller, and for how long.
 const ROUNDS_MAX: usize = 256;
@@ -154,15 +154,21 @@ impl Gateway {
 
     async fn ask_over(&self, app: &App, handed: &Handed, spec: &Spec, by: By) -> std::result::Result<CallToolResponse, Error> {
         let upstream = self.pool().slot(spec, &handed.agent)?;
-        let info = upstream.ready().await?;
-        if self.meet(app, &handed.mount, &upstream, &handed.agent, info).await? {
-            // The look may have found that the tool is not any more what was decided about.
-            still_served(app, &handed.mount.name, &handed.tool).await?;
-        }
+        self.prepare(app, handed, &upstream).await.map_err(|error| upstream.before_a_call(error))?;
         let mut params = CallToolRequestParams::new(handed.tool.clone()).with_arguments(object(&handed.arguments));
         (params.input_responses, params.request_state) = (by.answers, by.state);
         let context = self.cleaner(&handed.mount, spec).context(&by.context);
         if by.modern { self.0.talks.call_tool(&upstream, &handed.agent, params, &context).await } else { upstream.call_tool(params, &context).await }
+    }
+
+    /// Connects, and looks at what is offered where that is new.
+    async fn prepare(&self, app: &App, handed: &Handed, upstream: &Arc<Upstream>) -> std::result::Result<(), Error> {
+        let info = upstream.ready().await?;
+        if self.meet(app, &handed.mount, upstream, &handed.agent, info).await? {
+            // The look may have found that the tool is not any more what was decided about.
+            still_served(app, &handed.mount.name, &handed.tool).await?;
+        }
+        Ok(())
     }
 
     /// Keeps a call until its caller answers. Answers with the state under which it waits.

@@ -63,6 +63,17 @@ impl Error {
         matches!(self, NotStarted { .. } | Backoff { .. } | GivenUp { .. } | Stopped { .. } | Busy { .. } | NotSent { .. } | Cancelled { sent: false, .. })
     }
 
+    /// The same where it happened before a call was sent: then nothing of the call was done, whatever else is not known.
+    pub(super) fn before_a_call(self) -> Self {
+        match self {
+            Self::Ambiguous { name, why } | Self::Unreadable { name, why } => Self::NotSent { name, why },
+            Self::TimedOut { name, after } => Self::NotSent { name, why: format!("it did not say within {} s what it offers", after.as_secs()) },
+            Self::TooLarge { name, most } => Self::NotSent { name, why: format!("what it offers is larger than {most} bytes") },
+            Self::Cancelled { name, .. } => Self::Cancelled { name, sent: false },
+            never_sent => never_sent,
+        }
+    }
+
     /// What to do about it.
     pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {
@@ -114,11 +125,14 @@ mod tests {
             (Error::Ambiguous { name: name(), why: name() }, false, true),
             (Error::TimedOut { name: name(), after: Duration::from_secs(1) }, false, true),
             (Error::TooLarge { name: name(), most: 1 }, false, false),
+            (Error::Unreadable { name: name(), why: name() }, false, false),
             (Error::Refused(ErrorData::invalid_params("no", None)), false, false),
         ];
         for (error, never, ambiguous) in errors {
             assert_eq!((error.was_never_sent(), error.is_ambiguous()), (never, ambiguous), "{error}");
             assert!(!error.to_core().message.is_empty());
+            let before = error.before_a_call();
+            assert!(before.was_never_sent() || matches!(before, Error::Refused(_)), "{before}");
         }
         assert_eq!(Error::Refused(ErrorData::invalid_params("no", None)).to_mcp().code, ErrorCode::INVALID_PARAMS);
     }

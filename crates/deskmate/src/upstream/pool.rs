@@ -1,6 +1,6 @@
 //! The upstreams of a desk: one for each mount and agent, or one for each mount that is shared.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -41,9 +41,15 @@ struct Kept {
 }
 
 impl Kept {
-    /// Takes one out of use. What is under way there ends first; then it is ended beside everything else.
+    /// Takes one out of use.
     fn replace(&mut self, key: &Key) {
-        let Some(old) = self.by_key.remove(key) else { return };
+        if let Some(old) = self.by_key.remove(key) {
+            self.part_with(old);
+        }
+    }
+
+    /// What is under way there ends first; then it is ended beside everything else.
+    fn part_with(&mut self, old: Arc<Upstream>) {
         old.retire();
         self.leaving.retain(|left| left.strong_count() > 0);
         self.leaving.push(Arc::downgrade(&old));
@@ -150,13 +156,20 @@ impl Pool {
         }
     }
 
-    /// Ends upstreams of mounts that were removed or disabled, whatever is under way there; answers when they are ended.
-    pub(crate) async fn remove(&self, gone: &[Arc<Upstream>]) {
+    /// Ends upstreams of mounts that were removed or disabled, whatever is under way there; answers when they are ended. `back` is
+    /// asked once nobody finds these any more: a mount that is there again by then may have calls under way over what it had
+    /// before, and those end first.
+    pub(crate) async fn remove(&self, gone: &[Arc<Upstream>], back: impl Future<Output = BTreeSet<String>>) {
         {
             let mut kept = self.slots.kept();
             for key in kept.keys_of(gone) {
                 kept.by_key.remove(&key);
             }
+        }
+        let back = back.await;
+        let (returned, gone): (Vec<_>, Vec<_>) = gone.iter().cloned().partition(|upstream| back.contains(&upstream.spec.name));
+        for upstream in returned {
+            self.slots.kept().part_with(upstream);
         }
         join_all(gone.iter().map(|upstream| upstream.stop())).await;
     }

@@ -134,6 +134,12 @@ impl Upstream {
         self.stopped.cancelled().await;
     }
 
+    /// What an error means that came before a call was sent: whatever was lost, it was not the call. One that came because this
+    /// is not used any more says so, and the call may go over what took its place.
+    pub(crate) fn before_a_call(&self, error: Error) -> Error {
+        if self.stopped.is_cancelled() { Error::Stopped { name: self.name() } } else { error.before_a_call() }
+    }
+
     fn is_needed(&self) -> bool {
         self.held.load(Ordering::Acquire) > 0 || !self.followed.borrow().is_empty()
     }

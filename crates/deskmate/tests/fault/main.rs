@@ -4,6 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests read the environment and the clock themselves")]
 
 #[cfg(test)]
+mod behind;
+#[cfg(test)]
 mod cluster;
 #[cfg(test)]
 mod disk;
@@ -15,6 +17,8 @@ mod input;
 mod kill;
 #[cfg(test)]
 mod nodes;
+#[cfg(test)]
+mod outcome;
 #[cfg(test)]
 mod postgres;
 #[cfg(test)]

@@ -5,8 +5,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::behind::{self, call};
 use super::support::{BINARY, Desk, up};
 
 const CALLS: &str = "trace=read,recvfrom,pwrite64,pwritev,fsync,fdatasync,write,writev,sendto,sendmsg";
@@ -19,6 +20,16 @@ struct Seen<'t> {
     ended: usize,
     /// Whether the tracer answered it in the kernel's place.
     injected: bool,
+}
+
+impl Seen<'_> {
+    fn sends(&self) -> bool {
+        matches!(self.name, "write" | "writev" | "sendto" | "sendmsg")
+    }
+
+    fn writes_to(&self, file: &str) -> bool {
+        matches!(self.name, "pwrite64" | "pwritev") && self.line.contains(file)
+    }
 }
 
 /// Reads a trace of `strace -f -y`, in which a call that others interrupted takes two lines.
@@ -50,25 +61,31 @@ fn calls(trace: &str) -> Vec<Seen<'_>> {
 /// Checks that what a request with this marker wrote to the log was synchronised before it was answered. `log` is how
 /// the trace names that log: the server also writes to the bridge file, for which nobody waits.
 fn durable_before_answer(trace: &str, log: &str, marker: &str) -> Result<(), String> {
-    durable_before(trace, log, marker, |call| call.contains("HTTP/1.1 200"))
-}
-
-/// The same before a call with this marker was written to the server behind the desk.
-fn durable_before_handing_on(trace: &str, log: &str, marker: &str) -> Result<(), String> {
-    durable_before(trace, log, marker, |call| call.contains("tools/call") && call.contains(marker))
-}
-
-/// The same before the first thing that was sent of this kind.
-fn durable_before(trace: &str, log: &str, marker: &str, is_it: impl Fn(&str) -> bool) -> Result<(), String> {
     let calls = calls(trace);
     let asked = calls.iter().find(|call| matches!(call.name, "read" | "recvfrom") && call.line.contains(marker)).ok_or("the request was not seen")?.ended;
-    let answers = |call: &&Seen<'_>| matches!(call.name, "write" | "writev" | "sendto" | "sendmsg") && is_it(call.line);
+    let answers = |call: &&Seen<'_>| call.sends() && call.line.contains("HTTP/1.1 200");
     let answered = calls.iter().filter(answers).map(|call| call.begun).find(|begun| *begun > asked).ok_or("no answer was seen")?;
-    let to_log = |call: &&Seen<'_>| matches!(call.name, "pwrite64" | "pwritev") && call.line.contains(log);
-    let writes: Vec<_> = calls.iter().filter(to_log).filter(|call| call.begun > asked && call.begun < answered).collect();
+    let writes: Vec<_> = calls.iter().filter(|call| call.writes_to(log)).filter(|call| call.begun > asked && call.begun < answered).collect();
     // The next batch may begin before this answer is sent, so the write that counts is the one that holds the marker.
     let written = writes.iter().find(|call| call.line.contains(marker)).or(writes.last()).map(|call| call.ended);
     let written = written.ok_or("nothing was written to the log before the answer")?;
+    synced_between(&calls, log, written, answered)
+}
+
+/// Checks that events, each told by its kind and subject, were synchronised before the call with this marker was written to the
+/// server behind the desk.
+fn durable_before_handing_on(trace: &str, log: &str, marker: &str, events: &[String]) -> Result<(), String> {
+    let calls = calls(trace);
+    let is_call = |call: &&Seen<'_>| call.sends() && call.line.contains("tools/call") && call.line.contains(marker);
+    let handed_on = calls.iter().find(is_call).ok_or("the call was not handed on")?.begun;
+    for event in events {
+        let written = calls.iter().find(|call| call.writes_to(log) && call.line.contains(event)).ok_or_else(|| format!("{event} was not written"))?.ended;
+        synced_between(&calls, log, written, handed_on).map_err(|why| format!("{event}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn synced_between(calls: &[Seen<'_>], log: &str, written: usize, answered: usize) -> Result<(), String> {
     let syncs = |call: &&Seen<'_>| matches!(call.name, "fsync" | "fdatasync") && call.line.contains(log) && !call.injected;
     let synced = calls.iter().filter(syncs).any(|call| call.begun > written && call.ended < answered);
     if synced { Ok(()) } else { Err("the answer was given before the log was synchronised".to_owned()) }
@@ -115,50 +132,68 @@ fn fsync_precedes_the_answer() {
     }
 }
 
-/// A server behind the desk that repeats what it is told.
-const CHILD: &str = r#"
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line); id, method = message.get("id"), message.get("method")
-    about = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "child", "version": "1"}}
-    tools = {"tools": [{"name": "read", "description": "reads", "inputSchema": {"type": "object"}}]}
-    answer = {"initialize": about, "tools/list": tools, "tools/call": {"content": [{"type": "text", "text": "read"}]}, "ping": {}}.get(method)
-    said = {"result": answer} if answer is not None else {"error": {"code": -32601, "message": "Method not found"}}
-    if id is not None:
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, **said}) + "\n"); sys.stdout.flush()
-"#;
+/// How a call comes to be handed on.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// A rule lets it pass.
+    Allowed,
+    /// It is held, and a person approves it.
+    Held,
+    /// It is what a proposal said that a person approved.
+    Proposed,
+}
 
-/// Calls a tool behind a desk, and answers what the kernel saw.
-fn handed_on(home: &Path, more: &[&str], markers: &[&str]) -> String {
-    let child = home.with_file_name("child.py");
-    std::fs::write(&child, CHILD).expect("written");
-    let (mut desk, session) = Desk::owned(home);
-    let token = desk.with(&session, "desk_agent_add", &json!({ "agent": "code" })).good()["token"].as_str().expect("a token").to_owned();
-    let rules = "rules:\n  - { name: reads, match: { kind: note.read }, effect: allow, waive_trust: true, message: reading is fine }\n";
-    desk.with(&session, "desk_policy_apply", &json!({ "document": rules })).good();
-    let mount = json!({ "name": "notes", "command": "python3", "args": [child], "verbs": { "read": "note.read" } });
-    desk.with(&session, "desk_mount_add", &json!({ "mount": mount })).good();
-    desk.with(&session, "desk_mount_test", &json!({ "name": "notes" })).good();
+const WAYS: [(Way, &str); 4] = [(Way::Allowed, "page-0-here"), (Way::Held, "page-1-here"), (Way::Proposed, "page-2-here"), (Way::Allowed, "page-3-here")];
+
+/// The events that have to be on disk before a call is handed on, as the record's table holds them: the kind and then the subject.
+fn make_call(desk: &Desk, session: &str, token: &str, (way, page): (Way, &str)) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{value}")).to_owned();
+    let approve = |request: &str| drop(desk.with(session, "desk_request_approve", &json!({ "request": request })).good());
+    let (answer, mut events) = match way {
+        Way::Allowed => (desk.with(token, "gateway_call", &call("read", page)).good(), Vec::new()),
+        Way::Held => {
+            let mut input = call("write", page);
+            input["timeout_seconds"] = json!(0);
+            let held = desk.with(token, "gateway_call", &input).good();
+            let (id, request) = (text(&held["call_id"]), text(&held["request_id"]));
+            approve(&request);
+            let answer = desk.with(token, "gateway_result", &json!({ "call_id": id })).good();
+            (answer, vec![format!("call.heldcall:{id}"), format!("request.approvedrequest:{request}")])
+        }
+        Way::Proposed => {
+            let proposal = json!({
+                "domain": "gateway.notes", "action": "write", "target": "notes", "proposed_change": { "page": page }, "confidence": 0.9, "reasoning": "it was asked for",
+            });
+            let request = text(&desk.with(token, "cowork_propose", &proposal).good()["proposal_id"]);
+            approve(&request);
+            let mut input = call("write", page);
+            input["proposal_id"] = json!(request);
+            (desk.with(token, "gateway_call", &input).good(), vec![format!("request.approvedrequest:{request}")])
+        }
+    };
+    assert_eq!(answer["state"], "done", "{way:?}: {answer}");
+    events.push(format!("call.passedcall:{}", text(&answer["call_id"])));
+    events
+}
+
+/// Calls tools behind a desk in every way. Answers what the kernel saw, and for each call what has to be there before it.
+fn handed_on(home: &Path, more: &[&str]) -> (String, Vec<Vec<String>>) {
+    let (mut desk, session, token) = behind::desk(home);
     desk.stop();
     let trace = home.with_file_name("trace");
     let mut desk = traced(home, &trace, more);
-    for marker in markers {
-        let call = json!({ "mount": "notes", "tool": "read", "arguments": { "page": marker } });
-        let answer = desk.with(&token, "gateway_call", &call).good();
-        assert_eq!(answer["state"], "done", "{answer}");
-    }
+    let events = WAYS.iter().map(|way| make_call(&desk, &session, &token, *way)).collect();
     desk.stop();
-    std::fs::read_to_string(&trace).expect("a trace")
+    (std::fs::read_to_string(&trace).expect("a trace"), events)
 }
 
 #[test]
 fn fsync_precedes_what_is_handed_on_to_a_server_behind_the_desk() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let markers = ["page-0-here", "page-1-here", "page-2-here"];
-    let trace = handed_on(&directory.path().join("home"), &[], &markers);
-    for marker in markers {
-        if let Err(why) = durable_before_handing_on(&trace, "desk.db-wal", marker) {
-            panic!("{why}\n{}", shown(&trace, marker));
+    let (trace, events) = handed_on(&directory.path().join("home"), &[]);
+    for ((way, marker), events) in WAYS.into_iter().zip(events) {
+        if let Err(why) = durable_before_handing_on(&trace, "desk.db-wal", marker, &events) {
+            panic!("{way:?}: {why}\n{}", shown(&trace, marker));
         }
     }
 }
@@ -167,9 +202,13 @@ fn fsync_precedes_what_is_handed_on_to_a_server_behind_the_desk() {
 fn what_is_handed_on_before_it_is_durable_is_found_out() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     // The kernel is never asked: durability is off, and nobody says so.
-    let trace = handed_on(&directory.path().join("home"), &["-e", "inject=fsync,fdatasync:retval=0"], &["page-0-here"]);
-    let why = durable_before_handing_on(&trace, "desk.db-wal", "page-0-here").expect_err("nothing was synchronised");
-    assert!(why.contains("before the log was synchronised"), "{why}");
+    let (trace, events) = handed_on(&directory.path().join("home"), &["-e", "inject=fsync,fdatasync:retval=0"]);
+    for ((way, marker), events) in WAYS.into_iter().zip(events) {
+        for event in events {
+            let why = durable_before_handing_on(&trace, "desk.db-wal", marker, &[event]).expect_err("nothing was synchronised");
+            assert!(why.contains("before the log was synchronised"), "{way:?}: {why}");
+        }
+    }
 }
 
 /// SQLite itself under the same check: with synchronous=off it must be found out.

@@ -29,6 +29,7 @@ for line in sys.stdin:
     if method == "initialize":
         say(id=id, result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {"subscribe": True, "listChanged": True}, "prompts": {"listChanged": True}}, "serverInfo": {"name": "child", "version": "1"}, "instructions": "Read before you write."})
     elif method == "tools/list":
+        if os.path.exists(log + ".shy"): os.kill(os.getpid(), signal.SIGKILL)
         say(id=id, result={"tools": tools()})
     elif method == "resources/list":
         say(id=id, result={"resources": [{"uri": "x://one", "name": "one"}]})
@@ -427,6 +428,19 @@ fn calls_that_were_never_decided_about_are_on_the_record_too() {
     });
 }
 
+/// Whether an answer says that a call waits, or is under way still.
+fn waits(answer: &Value) -> bool {
+    ["held", "passed"].contains(&answer["_meta"]["deskmate/call"]["state"].as_str().unwrap_or_default())
+}
+
+/// What came of a held call. A caller is held only for so long; whoever hears that it waits still asks again.
+fn brought(agent: &mut Client, mut answer: Value) -> Value {
+    while waits(&answer) {
+        answer = agent.tool("gateway_result", json!({ "call_id": answer["_meta"]["deskmate/call"]["call_id"] }));
+    }
+    answer
+}
+
 #[test]
 fn a_client_that_can_open_pages_shows_where_a_held_call_is_decided() {
     let (desk, folder, token) = desk();
@@ -449,7 +463,8 @@ fn a_client_that_can_open_pages_shows_where_a_held_call_is_decided() {
     person(&desk, &["inbox", "approve", &request, "--passphrase-stdin", "--json"]);
     let mut again = call;
     again["inputResponses"] = json!({ "inbox": { "action": "accept" } });
-    assert!(first(&ask(again)).contains("shown"));
+    let answer = until("it is done", || Some(ask(again.clone())).filter(|answer| !waits(answer)));
+    assert!(first(&answer).contains("shown"), "{answer}");
     // The older era is asked beside its call, which holds meanwhile.
     let mut command = desk.command(&["mcp", "--toolset", "notes"]);
     command.env("DESKMATE_TOKEN", &token);
@@ -462,7 +477,9 @@ fn a_client_that_can_open_pages_shows_where_a_held_call_is_decided() {
     assert!(question["params"]["url"].as_str().unwrap().ends_with(&format!("/requests/{request}")), "{question}");
     agent.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept" } }));
     person(&desk, &["inbox", "approve", &request, "--passphrase-stdin", "--json"]);
-    assert!(first(&agent.answer(id)["result"]).contains("beside"));
+    let answer = agent.answer(id)["result"].clone();
+    let answer = brought(&mut agent, answer);
+    assert!(first(&answer).contains("beside"), "{answer}");
     assert_eq!(done(&folder).len(), 2);
 }
 

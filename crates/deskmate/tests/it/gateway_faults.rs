@@ -102,6 +102,26 @@ fn a_server_that_floods_or_talks_nonsense_loses_its_connection_and_nothing_else(
 }
 
 #[test]
+fn a_server_that_goes_away_while_it_is_looked_at_was_not_called() {
+    let (desk, folder, token) = desk();
+    // The agent's own connection is new, and the server dies when it is asked what it offers: the call itself was never sent.
+    std::fs::write(folder.path().join("notes.shy"), "").unwrap();
+    let call = || {
+        let input = json!({ "mount": "notes", "tool": "read" }).to_string();
+        let output = desk.command(&["call", "gateway_call", "--json", "--input", &input]).env("DESKMATE_TOKEN", &token).output().unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+    };
+    let answer = call();
+    let says = first(&answer["result"]);
+    assert!(answer["state"] == "failed" && says.contains("the call was not sent") && !says.contains("not known"), "{answer}");
+    assert_eq!(ended(&desk, &answer), "failed", "it is known that nothing was done");
+    assert!(done(&folder).is_empty());
+    std::fs::remove_file(folder.path().join("notes.shy")).unwrap();
+    until("it is there again", || (call()["state"] == "done").then_some(()));
+    sound(&desk);
+}
+
+#[test]
 fn a_server_that_comes_back_during_a_held_call_does_it_once_if_it_is_the_same() {
     let (desk, folder, token) = desk();
     let mut agent = agent(&desk, &token);

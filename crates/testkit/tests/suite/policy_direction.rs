@@ -23,6 +23,7 @@ fn rule() -> impl Strategy<Value = String> {
         (1..4_u32).prop_map(|quorum| format!("{{ name: ask, effect: require_approval, quorum: {quorum}, approvers: [a, b, c, d], grant_seconds: 60 }}")),
         bound.clone().prop_map(|than| format!("{{ name: much, effect: deny, when: 'args.amount > {than}' }}")),
         Just("{ name: much, effect: log, when: 'args.amount > 10' }".to_owned()),
+        Just("{ name: ask, effect: deny }".to_owned()),
         Just("{ name: go, effect: allow, waive_trust: true }".to_owned()),
         Just("{ name: go, effect: allow, waive_trust: true, match: { domain: [crm.*] } }".to_owned()),
         Just("{ name: no, effect: deny, match: { domain: [crm.*], agent: [sales] } }".to_owned()),
@@ -113,6 +114,29 @@ fn parts(text: &str) -> Parts {
 
 fn compiled(parts: &Parts) -> Rulebook {
     Rulebook::compile(parts.clone(), BTreeMap::new()).unwrap_or_else(|problems| panic!("{problems:#?}"))
+}
+
+#[test]
+fn what_gave_something_may_go_and_what_was_held_may_be_forbidden_at_once() {
+    let (other, allow) = ("{ name: no, effect: deny, match: { domain: [crm.*] } }", "{ name: one, effect: allow, waive_trust: true, match: { tool: [x] } }");
+    let (ask, deny) = ("{ name: one, effect: require_approval, match: { tool: [x] } }", "{ name: one, effect: deny, match: { tool: [x] } }");
+    let many = "{ name: one, effect: require_approval, quorum: 2, match: { tool: [x] } }";
+    let wider = "{ name: one, effect: deny, match: { tool: [y] } }";
+    let direction = |from: &[&str], to: &[&str]| {
+        let set = |rules: &[&str]| Set::of(&parts(&format!("rules: [{}]", rules.join(", ")))).unwrap();
+        let changes = draft::classify(&set(from), draft::whole_difference(&set(from), &set(to)));
+        changes.iter().map(|one| one.direction).collect::<Vec<_>>()
+    };
+    for (from, to) in
+        [(&[other, allow][..], &[other][..]), (&[allow], &[]), (&[allow], &[ask]), (&[allow], &[deny]), (&[ask], &[deny]), (&[other], &[other, ask])]
+    {
+        assert_eq!(direction(from, to), [Direction::Tightens], "{from:?} to {to:?}");
+    }
+    for (from, to) in
+        [(&[deny][..], &[ask][..]), (&[deny], &[]), (&[ask], &[]), (&[ask], &[allow]), (&[many], &[deny]), (&[ask], &[wider]), (&[other], &[other, allow])]
+    {
+        assert_eq!(direction(from, to), [Direction::Loosens], "{from:?} to {to:?}");
+    }
 }
 
 proptest! {

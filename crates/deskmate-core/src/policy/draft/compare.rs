@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::Mode;
-use super::super::{DEFAULT_POLICY, PolicyMode, Rulebook};
+use super::super::{DEFAULT_POLICY, GLOBAL_POLICY, PolicyMode, Rulebook};
 use super::items::{Change, Key, Set};
 use crate::hook::{self, HOOK_POLICY};
 use crate::{gateway, workspace};
@@ -102,6 +102,9 @@ fn judge(before: &Set, after: &Set, change: &Change) -> (Direction, &'static str
         }
         Key::Policy { policy } => match (before.is_used(policy), &change.from, &change.to) {
             (false, _, _) => (Direction::Neutral, "no mapping in force names this policy"),
+            (true, Some(from), None) if policy == GLOBAL_POLICY && is_narrower(from, &json!({ "id": policy })) => {
+                (Direction::Tightens, "its rules only gave something")
+            }
             (true, _, None) => (Direction::Loosens, "its rules would no longer hold"),
             // The one that is built in has rules that would no longer hold.
             (true, None, Some(_)) if policy == HOOK_POLICY => (Direction::Loosens, "it takes the place of the one that is built in"),
@@ -154,8 +157,13 @@ fn restricts(rule: &Value) -> bool {
     }
 }
 
-/// Whether a changed policy can only take something: each old rule stays or has a narrower successor, and what is new
-/// restricts. The order of rules plays no part, because the most restrictive answer wins.
+/// Whether a rule only gives something. Where it goes, agents have the same or less: it stood in for trust, and nothing else.
+fn gives(rule: &Value) -> bool {
+    rule.get("effect").and_then(Value::as_str) == Some("allow")
+}
+
+/// Whether a changed policy can only take something: each old rule stays, has a narrower successor or only gave something, and
+/// what is new restricts. The order of rules plays no part, because the most restrictive answer wins.
 fn is_narrower(from: &Value, to: &Value) -> bool {
     let told = |name: &String| matches!(name.as_str(), "description" | "category" | "framework" | "tests" | "rules");
     let rest = |policy: &Value| -> Option<Map<String, Value>> {
@@ -176,6 +184,7 @@ fn is_narrower(from: &Value, to: &Value) -> bool {
     for old in gone {
         match new.iter().position(|rule| narrows(&old, rule)) {
             Some(at) => drop(new.swap_remove(at)),
+            None if gives(&old) => {}
             None => return false,
         }
     }
@@ -204,6 +213,8 @@ fn narrows(old: &Value, new: &Value) -> bool {
         },
         ("constraint", Some("high_risk")) => is.get("constraint").and_then(Value::as_str) == Some("readonly"),
         ("values", Some("enum")) => contains(was.get("values"), is.get("values")),
+        // What is forbidden is stopped wherever it was held; whoever would have approved has no say any more.
+        ("effect", None) => [was, is].map(|rule| rule.get("effect").and_then(Value::as_str)) == [Some("require_approval"), Some("deny")],
         ("quorum", None) => {
             let quorum = |rule: &Map<String, Value>| number(rule.get("quorum")).unwrap_or(1.0);
             was.get("effect").and_then(Value::as_str) == Some("require_approval") && quorum(is) >= quorum(was)

@@ -49,6 +49,19 @@ pub(super) enum GatewayCommand {
         /// The tool
         tool: String,
     },
+    /// Set what agents get when they call one of its tools
+    Answer {
+        /// The server
+        name: String,
+        /// The tool
+        tool: String,
+        /// `pass`, `ask` a person, `forbid`, or what the `policies` say
+        #[arg(value_enum)]
+        answer: AnswerArg,
+        /// Why, for people and agents alike
+        #[arg(long)]
+        reason: Option<String>,
+    },
     /// Show the calls that were made, newest first
     Calls {
         /// Only of this server
@@ -73,6 +86,14 @@ enum IntentArg {
     Off,
     Warn,
     Strict,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum AnswerArg {
+    Pass,
+    Ask,
+    Forbid,
+    Policies,
 }
 
 #[derive(Args)]
@@ -162,6 +183,10 @@ pub(super) fn run(global: &Global, command: GatewayCommand) -> Result<(), Failur
         GatewayCommand::Disable { name } => ("desk_mount_switch", json!({ "name": name, "enabled": false })),
         GatewayCommand::Test { name } => ("desk_mount_test", json!({ "name": name })),
         GatewayCommand::Tools { name } => ("desk_mount_tools", json!({ "name": name })),
+        GatewayCommand::Answer { name, tool, answer, reason } => {
+            let answer = answer.to_possible_value().map(|answer| answer.get_name().to_owned());
+            ("desk_mount_answer", json!({ "mount": name, "tool": tool, "answer": answer, "reason": reason }))
+        }
         GatewayCommand::Calls { mount, agent, state, limit } => {
             ("gateway_list_calls", json!({ "mount": mount, "agent": agent, "state": state, "limit": limit }))
         }

@@ -1,5 +1,6 @@
 //! How connections begin and end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +67,33 @@ async fn a_connection_is_made_once_for_all_who_wait_for_it() {
     assert!(all.into_iter().all(|got| got.is_ok()) && seen.opened() == 1);
 }
 
+/// No mount is back.
+async fn nobody() -> BTreeSet<String> {
+    BTreeSet::new()
+}
+
+#[tokio::test]
+async fn what_is_under_way_at_a_mount_that_is_back_already_ends_first() {
+    let (spec, seen) = peer(Kind::Legacy);
+    let pool = Pool::new();
+    for (number, is_back) in [true, false].into_iter().enumerate() {
+        let gone = pool.get(&spec, "code").await.unwrap();
+        // It is found that the mount was taken away. By now it is back, and somebody calls over what it had before.
+        let called = Arc::clone(&gone);
+        let under_way = tokio::spawn(async move { called.call_tool_once(call("steps"), &CallContext::default()).await });
+        until("it is under way", || seen.count("tools/call") == number + 1).await;
+        let back = async {
+            assert!(pool.find("peer", "code").is_none(), "nobody begins anything over it any more");
+            if is_back { [spec.name.clone()].into() } else { BTreeSet::new() }
+        };
+        pool.remove(&[Arc::clone(&gone)], back).await;
+        let ended = under_way.await.unwrap();
+        assert_eq!(ended.is_ok(), is_back, "{ended:?}");
+        until("it ends", || seen.open() == 0).await;
+        assert!(matches!(gone.status().state, State::Stopped));
+    }
+}
+
 #[tokio::test]
 async fn a_changed_spec_and_a_removed_mount_end_what_was_there() {
     let (mut spec, seen) = peer(Kind::Legacy);
@@ -78,9 +106,9 @@ async fn a_changed_spec_and_a_removed_mount_end_what_was_there() {
     let error = old.call_tool_once(call("echo"), &CallContext::default()).await.unwrap_err();
     assert!(matches!(error, Error::Stopped { .. }), "{error}");
     assert!(Arc::ptr_eq(&pool.find("peer", "code").unwrap(), &new));
-    pool.remove(&[old]).await;
+    pool.remove(&[old], nobody()).await;
     assert_eq!((pool.of_mount("peer").len(), seen.open()), (1, 1), "what took its place stays");
-    pool.remove(&[Arc::clone(&new)]).await;
+    pool.remove(&[Arc::clone(&new)], nobody()).await;
     until("the new one ends", || seen.open() == 0).await;
     assert!(pool.statuses().is_empty() && matches!(new.status().state, State::Stopped));
     pool.get(&spec, "code").await.unwrap();

@@ -153,6 +153,29 @@ both! {
         assert_eq!((judge("crm.deals"), judge("payroll"), judge("prod")), (Mode::Act, Mode::Suggest, Mode::Deny));
     }
 
+    fn what_a_person_has_to_see_a_person_may_do(desk: &TestDesk) {
+        let owner = desk.claim();
+        let judge = |domain: &'static str, change: Value, who: Requester| desk.act(move |cx| {
+            let act = deskmate_core::policy::Act { domain: domain.to_owned(), ..act(change.clone()) };
+            request::judge(cx, &act, &who, false)
+        }).unwrap().mode;
+        let person = || of_person("p");
+        // Fields of high risk on this desk, in a policy, and a text that may touch any of them.
+        apply(desk, &owner, "policies: [{ id: pay, rules: [{ field: salary, constraint: high_risk }, { field: grade, constraint: readonly }] }]\nmappings: [{ agent_id: '*', domain: pay.all, policy_id: pay }, { agent_id: '*', domain: crm.*, policy_id: default }]\nrules: [{ name: four-eyes, match: { domain: [crm.gifts] }, effect: require_approval }]\n");
+        for change in [json!({ "owner": "bo" }), json!({ "change": "make it better" }), json!("make it better")] {
+            assert_eq!(judge("crm.deals", change.clone(), person()), Mode::Act, "{change}");
+            assert_eq!(judge("crm.gifts", change.clone(), person()), Mode::Suggest, "a second person is asked for: {change}");
+            let (agent, token) = (Requester::agent("code", true), Requester { verified: false, ..person() });
+            assert!(judge("crm.deals", change.clone(), agent) < Mode::Act && judge("crm.deals", change.clone(), token) < Mode::Act, "nobody is there: {change}");
+        }
+        assert_eq!(judge("pay.all", json!({ "salary": 7 }), person()), Mode::Act);
+        assert_eq!(judge("pay.all", json!({ "grade": 7 }), person()), Mode::Deny);
+        assert_eq!(judge("pay.all", json!({ "change": "more for me" }), person()), Mode::Suggest, "what it may not touch cannot be seen");
+        // Where more fires than is named, what is left out may ask for somebody else.
+        let many: serde_json::Map<String, Value> = (0..200).map(|number| (format!("billing_{number}"), json!(1))).collect();
+        assert_eq!(judge("crm.deals", Value::Object(many), person()), Mode::Suggest);
+    }
+
     fn a_promotion_waits_for_a_person(desk: &TestDesk) {
         let owner = desk.claim();
         let promotions = || desk.call(&owner, "desk_request_list", json!({ "kind": "promotion" })).unwrap()["requests"].as_array().unwrap().clone();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::policies;
 use super::super::shell::{self, Page, Place};
 use super::super::ui::{self, Tone, badge, block, empty, fact, filter, plain, said, tabs, time};
-use super::super::visit::{Fault, Visit};
+use super::super::visit::{Fault, People, Visit};
 use super::{Connection, Mounts, TABS, acts, connections, figures, health};
 
 /// How many agents can be chosen from.
@@ -54,6 +54,7 @@ struct Agent {
 /// What `desk_mount_policy` answers.
 #[derive(Default, Deserialize)]
 struct Answers {
+    rulebook: String,
     tools: Vec<Answer>,
 }
 
@@ -63,7 +64,20 @@ struct Answer {
     listed: bool,
     mode: String,
     why: Vec<String>,
+    hits: Vec<Hit>,
     open: Vec<Open>,
+    #[serde(default)]
+    set: String,
+}
+
+/// A rule that fires.
+#[derive(Deserialize)]
+struct Hit {
+    rule_id: String,
+    policy: String,
+    version: i64,
+    effect: String,
+    reason: String,
 }
 
 /// A rule that may fire.
@@ -123,7 +137,10 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>, Query(asked): 
             }
             @if known.is_empty() { (empty("None yet", html! { p { "Look at the server, and what it offers then is known from now on." } })) }
             @if agents.is_empty() && !known.is_empty() { p.hint.pad { "When an agent is there, each tool says what that agent would get, and by which rule." } }
-            ol.rows.mounts id="tools" { @for tool in known { (row(&people, tool, answers.tools.iter().find(|answer| answer.name == tool.name))) } }
+            @if !agents.is_empty() && visit.you.role == "owner" {
+                p.hint.pad { "What you set for a tool holds for every agent. It is a rule like those under " a href="/policies" { "policies" } ", with versions that are kept, and the most restrictive rule wins." }
+            }
+            ol.rows.mounts id="tools" { @for tool in known { (row(&visit, &people, (&name, tool), &answers)) } }
         }
         @for connection in &own { (connected(connection)) }
     };
@@ -140,8 +157,9 @@ fn choose(agents: &[Agent], chosen: &str) -> Markup {
 }
 
 /// A tool as it is known, with what it would get.
-fn row(people: &super::super::visit::People, tool: &Tool, answer: Option<&Answer>) -> Markup {
+fn row(visit: &Visit, people: &People, (mount, tool): (&str, &Tool), answers: &Answers) -> Markup {
     let served = tool.state == "known" && !tool.hidden;
+    let answer = answers.tools.iter().find(|answer| answer.name == tool.name);
     html! {
         li id={ "tool-" (tool.name) } {
             div.pad {
@@ -156,8 +174,28 @@ fn row(people: &super::super::visit::People, tool: &Tool, answer: Option<&Answer
                 }
                 @if let Some(answer) = answer.filter(|_| served) { (why(answer)) }
                 @if let Some(text) = tool.definition.get("description").and_then(Value::as_str) { p.meta.note { (said(text)) } }
+                @if let Some(answer) = answer.filter(|_| visit.you.role == "owner") { (setting((mount, tool), answer, &answers.rulebook)) }
                 @if let Some(by) = &tool.accepted_by { p.meta { "accepted by " (said(people.name(by))) " " (time(&tool.changed_at)) } }
             }
+        }
+    }
+}
+
+/// What can be set for a tool alone.
+const SETTINGS: [(&str, &str); 4] = [("policies", "as the policies say"), ("pass", "pass"), ("ask", "ask a person"), ("forbid", "forbid")];
+
+/// The way to set what a tool gets.
+fn setting((mount, tool): (&str, &Tool), answer: &Answer, rulebook: &str) -> Markup {
+    let id = format!("answer-{}", tool.name);
+    let chosen = if answer.set.is_empty() { "policies" } else { answer.set.as_str() };
+    html! {
+        form.bar data-call="desk_mount_answer" data-done="It is in force" {
+            input type="hidden" name="mount" value=(mount);
+            input type="hidden" name="tool" value=(tool.name);
+            input type="hidden" name="expected_rulebook" value=(rulebook);
+            label for=(id) { "For every agent" }
+            (ui::choice(&id, "answer", &SETTINGS, chosen))
+            button.quiet { "Set" }
         }
     }
 }
@@ -166,6 +204,13 @@ fn row(people: &super::super::visit::People, tool: &Tool, answer: Option<&Answer
 fn why(answer: &Answer) -> Markup {
     html! {
         @if !answer.why.is_empty() { p { @for (at, text) in answer.why.iter().enumerate() { @if at > 0 { "; " } (said(text)) } } }
+        @for rule in &answer.hits {
+            p.meta {
+                (badge(Tone::of_effect(&rule.effect), &rule.effect)) " by rule " (said(&rule.rule_id)) " of "
+                @if rule.version == 0 { (said(&rule.policy)) } @else { a href=(policies::address(&rule.policy)) { (said(&rule.policy)) } " version " (rule.version) }
+                @if !answer.why.iter().any(|text| text.contains(&rule.reason)) { ": " (said(&rule.reason)) }
+            }
+        }
         @for rule in &answer.open {
             p.meta {
                 "But " (badge(Tone::of_effect(&rule.effect), &rule.effect)) " when " code { (said(&rule.when)) }
