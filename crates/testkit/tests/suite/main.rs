@@ -16,6 +16,7 @@ mod decision;
 mod edit;
 mod fuzz;
 mod gateway;
+mod gateway_answers;
 mod hook;
 mod hook_shell;
 mod identity;
