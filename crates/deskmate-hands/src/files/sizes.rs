@@ -76,30 +76,37 @@ pub fn sizes(root: &Root, spec: &SizesSpec, watch: &Watch<'_>) -> Result<Sizes, 
 
 /// The same with so many folders counted at a time.
 pub(super) fn sizes_holding(root: &Root, spec: &SizesSpec, held: u64, watch: &Watch<'_>) -> Result<Sizes, Fault> {
-    let limit = spec.limit.clamp(1, PAGE_MAX);
     let (by, mut parts) = (RandomState::new(), 1);
-    'anew: loop {
-        let (mut page, mut all) = (Top::new(limit + 1), None);
-        for part in 0..parts {
-            let is_mine = |folder: &str| parts == 1 || by.hash_one(folder) % parts == part;
-            let found = measure(root, spec, held, &is_mine, watch)?;
-            if found.over {
-                parts = (parts * 2).max(parts * found.told.div_ceil(held.div_ceil(2)));
-                continue 'anew;
-            }
-            for (path, (bytes, files)) in found.folders {
-                if spec.after.as_ref().is_none_or(|(most, last)| bytes < *most || (bytes == *most && path > *last)) {
-                    page.offer((bytes, Reverse(path.clone())), FolderSize { path, bytes, files });
-                }
-            }
-            all = Some((found.total, found.largest));
+    loop {
+        match in_parts(root, spec, held, &by, parts, watch)? {
+            Ok(sizes) => return Ok(sizes),
+            Err(more) => parts = more,
         }
-        let (total, largest) = all.unwrap_or_default();
-        let mut folders = page.into_vec();
-        let more = folders.len() > limit;
-        folders.truncate(limit);
-        return Ok(Sizes { folders, largest, total, more });
     }
+}
+
+/// A page, from a scan for each part; or how many parts it takes, if one of these has more folders than are held.
+fn in_parts(root: &Root, spec: &SizesSpec, held: u64, by: &RandomState, parts: u64, watch: &Watch<'_>) -> Result<Result<Sizes, u64>, Fault> {
+    let limit = spec.limit.clamp(1, PAGE_MAX);
+    let (mut page, mut all) = (Top::new(limit + 1), None);
+    for part in 0..parts {
+        let is_mine = |folder: &str| parts == 1 || by.hash_one(folder) % parts == part;
+        let found = measure(root, spec, held, &is_mine, watch)?;
+        if found.over {
+            return Ok(Err(parts * found.told.div_ceil(held.div_ceil(2)).max(2)));
+        }
+        for (path, (bytes, files)) in found.folders {
+            if spec.after.as_ref().is_none_or(|(most, last)| bytes < *most || (bytes == *most && path > *last)) {
+                page.offer((bytes, Reverse(path.clone())), FolderSize { path, bytes, files });
+            }
+        }
+        all = Some((found.total, found.largest));
+    }
+    let (total, largest) = all.unwrap_or_default();
+    let mut folders = page.into_vec();
+    let more = folders.len() > limit;
+    folders.truncate(limit);
+    Ok(Ok(Sizes { folders, largest, total, more }))
 }
 
 /// What one scan measured.
