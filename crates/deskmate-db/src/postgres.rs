@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use postgres::types::ToSql;
 use postgres::{Client, Config, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::sqlite::Queue;
 use crate::tx::Connection;
@@ -123,8 +124,14 @@ fn read_row(row: &postgres::Row) -> Result<Row> {
     Ok(Row::new(values))
 }
 
+/// Reading all certificates of the system takes longer than a connection does: they are read once.
+static TLS: OnceLock<MakeRustlsConnect> = OnceLock::new();
+
 /// TLS with the system's certificates; whether it is used is the URL's `sslmode`.
-pub(crate) fn tls() -> Result<tokio_postgres_rustls::MakeRustlsConnect> {
+pub(crate) fn tls() -> Result<MakeRustlsConnect> {
+    if let Some(known) = TLS.get() {
+        return Ok(known.clone());
+    }
     let mut roots = rustls::RootCertStore::empty();
     for certificate in rustls_native_certs::load_native_certs().certs {
         // A certificate that rustls cannot read is of no use to the connection either.
@@ -136,7 +143,7 @@ pub(crate) fn tls() -> Result<tokio_postgres_rustls::MakeRustlsConnect> {
         .map_err(|error| Error::new(Kind::Other, format!("TLS: {error}")))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(tokio_postgres_rustls::MakeRustlsConnect::new(config))
+    Ok(TLS.get_or_init(|| MakeRustlsConnect::new(config)).clone())
 }
 
 /// Calls `told` for every notification on a channel, and once after each new connection, because some may be missed

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -435,10 +435,19 @@ fn write_ahead(connection: &Connection, path: &Path) -> Result<()> {
     file.map_err(|error| Error::new(Kind::Other, error.to_string()))
 }
 
+/// What the log is made longer with, in few large writes.
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
 fn lengthen(path: &Path) -> std::io::Result<File> {
     let mut file = File::options().append(true).open(path)?;
     let length = file.metadata()?.len();
-    let written = std::io::copy(&mut std::io::repeat(0).take(AHEAD_BYTES.unsigned_abs().saturating_sub(length)), &mut file);
+    let mut missing = AHEAD_BYTES.unsigned_abs().saturating_sub(length);
+    let mut written = Ok(());
+    while missing > 0 && written.is_ok() {
+        let part = ZEROS.get(..usize::try_from(missing).unwrap_or(usize::MAX)).unwrap_or(&ZEROS);
+        written = file.write_all(part);
+        missing -= part.len() as u64;
+    }
     // On a full disk the room is better left to others.
     written.inspect_err(|_| drop(file.set_len(length)))?;
     Ok(file)
