@@ -125,8 +125,8 @@ impl Told<'_> {
         let (count, mut last) = (found.groups.len(), None);
         let group = |one: Same| {
             let after = SameAfter::Group { bytes: one.wasted(), sha256: one.sha256.to_string(), wasted };
-            let (wanted, told) = (one.paths.len(), self.group(one, None));
-            (told.paths.len() == wanted || last.is_none()).then(|| {
+            let (paths, told) = (one.paths.len(), self.group(one, None));
+            (told.paths.len() == paths || last.is_none()).then(|| {
                 last = Some(after);
                 told
             })

@@ -161,7 +161,7 @@ fn the_pages_of_sizes_are_all_folders_however_few_are_counted_at_a_time() {
 fn copies() -> Kit {
     let kit = Kit::new();
     for length in 1..40_usize {
-        for copy in 0..(length % 4 + 1) {
+        for copy in 0..=length % 4 {
             kit.put(&format!("d/{}{length}-{copy}", "deep/".repeat(copy)), &"x".repeat(length * 10));
         }
         kit.put(&format!("alone/{length}"), &"y".repeat(length * 10));
