@@ -94,8 +94,20 @@ async fn drive(url: String) -> Result<(), Error> {
     used
 }
 
+/// The suite takes the first stream that is asked for during a call for one that was broken off and is resumed. The one of
+/// the session opens by itself, so calls wait for it here; not every server has one.
+async fn listened(upstream: &Upstream) {
+    for _ in 0..200 {
+        if upstream.is_listened_to() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 async fn use_all(upstream: &Arc<Upstream>, context: &CallContext) -> Result<(), Error> {
     let tools = upstream.list_tools().await?;
+    listened(upstream).await;
     let mut calls = asked_for();
     if calls.is_empty() {
         let schema = |tool: &Tool| Value::Object(JsonObject::clone(&tool.input_schema));

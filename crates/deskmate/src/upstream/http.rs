@@ -305,6 +305,8 @@ impl Client {
             headers.insert(LAST_EVENT, last);
         }
         let response = self.send(Method::GET, headers, Bytes::new(), None).await.map_err(StreamableHttpError::Client)?;
+        #[cfg(feature = "conformance")]
+        self.inner.ledger.listened.store(true, std::sync::atomic::Ordering::Relaxed);
         refused(&response)?;
         let status = response.status();
         if status == StatusCode::METHOD_NOT_ALLOWED {

@@ -120,6 +120,9 @@ pub(super) struct Mark(pub(super) Arc<Call>);
 #[derive(Default)]
 pub(super) struct Ledger {
     calls: Mutex<Calls>,
+    /// Whether the upstream was asked for a stream of what it says unasked, and answered.
+    #[cfg(feature = "conformance")]
+    pub(super) listened: std::sync::atomic::AtomicBool,
 }
 
 #[derive(Default)]

@@ -406,6 +406,12 @@ impl Upstream {
         self.inner().link.as_ref().map_or(0, |link| link.ledger.len())
     }
 
+    /// Whether the upstream has answered to a question for what it says unasked.
+    #[cfg(feature = "conformance")]
+    pub(crate) fn is_listened_to(&self) -> bool {
+        self.inner().link.as_ref().is_some_and(|link| link.ledger.listened.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
     /// Lets nobody begin anything any more. What is under way goes on.
     pub(super) fn retire(&self) {
         self.inner().state = State::Stopped;
