@@ -404,9 +404,11 @@ pub(super) fn build(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<AgentRow>
     built(cx, drafted)
 }
 
+pub(super) const COUNT: &str = "select count(*) from agent_definition where deleted_at is null";
+
 /// The row of a draft, if there is room for one more.
 fn built(cx: &mut Cx<'_, '_>, drafted: Drafted) -> Result<AgentRow> {
-    let count: i64 = cx.tx.one("select count(*) from agent_definition where deleted_at is null", &[])?.get(0)?;
+    let count: i64 = cx.tx.one(COUNT, &[])?.get(0)?;
     if count >= AGENTS_MAX {
         return Err(Error::limited(format!("there are {AGENTS_MAX} agents already"), 60_000).hint("delete those that nobody needs"));
     }

@@ -102,6 +102,7 @@ pub const EVENTS: &[Kind] = &[
 /// their plans on both engines.
 #[doc(hidden)]
 pub const INDEXED: &[(&str, &str)] = &[
+    (create::COUNT, "agent_definition_by_age"),
     (rows::DUE, "agent_definition_due"),
     (rows::NEXT_DUE, "agent_definition_due"),
     (rows::PAGE, "agent_definition_by_age"),
