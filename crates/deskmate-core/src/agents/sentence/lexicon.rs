@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::tokens::{Break, Kind, Token};
+use super::tokens::{Break, Kind, Token, sign};
 
 const GAP: usize = 6;
 
@@ -255,13 +255,39 @@ impl Word {
     }
 }
 
+/// Some phrases, and the signs of their first words by which most are passed over; 0 for what is no whole word.
+#[derive(Clone, Debug)]
+struct Phrases {
+    signs: Vec<u32>,
+    all: Vec<Phrase>,
+}
+
+impl Phrases {
+    fn new(all: Vec<Phrase>) -> Self {
+        let first = |phrase: &Phrase| match phrase.first() {
+            Some(Word::Exact(word)) => sign(word),
+            _ => 0,
+        };
+        Self { signs: all.iter().map(first).collect(), all }
+    }
+
+    /// Those that fit at a place, in their order. `joined` says whether a piece belongs to the one before.
+    fn at<'a>(&'a self, tokens: &'a [Token], at: usize, joined: impl Fn(usize) -> bool + 'a) -> impl Iterator<Item = &'a Phrase> {
+        let begun = tokens.get(at).map_or(0, |token| token.sign);
+        let likely = self.signs.iter().zip(&self.all).filter(move |(sign, _)| **sign == begun || **sign == 0).map(|(_, phrase)| phrase);
+        likely.filter(move |phrase| {
+            phrase.iter().enumerate().all(|(offset, word)| joined(at + offset) && tokens.get(at + offset).is_some_and(|token| word.fits(token)))
+        })
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Part {
-    Words(Vec<Phrase>),
+    Words(Phrases),
     Gap(usize),
     Start,
-    Not(Vec<Phrase>),
-    Ahead(Vec<Phrase>),
+    Not(Phrases),
+    Ahead(Phrases),
 }
 
 /// A pattern.
@@ -288,7 +314,7 @@ fn phrase(text: &str) -> Phrase {
 }
 
 /// The alternatives of one part of a pattern.
-fn phrases(part: &str, text: &str, sets: &Sets) -> Result<Vec<Phrase>, String> {
+fn phrases(part: &str, text: &str, sets: &Sets) -> Result<Phrases, String> {
     let mut phrases = Vec::new();
     for word in part.split('|') {
         match (word.strip_prefix('@'), word) {
@@ -300,7 +326,7 @@ fn phrases(part: &str, text: &str, sets: &Sets) -> Result<Vec<Phrase>, String> {
             (None, word) => phrases.push(phrase(&word.replace('_', " "))),
         }
     }
-    Ok(phrases)
+    Ok(Phrases::new(phrases))
 }
 
 impl Pattern {
@@ -369,15 +395,10 @@ fn fit(parts: &[Part], tokens: &[Token], start: usize, at: usize, last: usize) -
             None
         }
         Part::Not(phrases) | Part::Ahead(phrases) => {
-            let is_there = phrases.iter().any(|phrase| {
-                phrase.iter().enumerate().all(|(offset, word)| joined(at + offset) && tokens.get(at + offset).is_some_and(|token| word.fits(token)))
-            });
+            let is_there = phrases.at(tokens, at, joined).next().is_some();
             if is_there == matches!(part, Part::Ahead(_)) { fit(rest, tokens, start, at, last) } else { None }
         }
-        Part::Words(phrases) => phrases.iter().find_map(|phrase| {
-            let fits = phrase.iter().enumerate().all(|(offset, word)| joined(at + offset) && tokens.get(at + offset).is_some_and(|token| word.fits(token)));
-            fits.then(|| fit(rest, tokens, start, at + phrase.len(), at)).flatten()
-        }),
+        Part::Words(phrases) => phrases.at(tokens, at, joined).find_map(|phrase| fit(rest, tokens, start, at + phrase.len(), at)),
     }
 }
 
@@ -390,9 +411,8 @@ fn mark(parts: &[Part], tokens: &[Token], start: usize, at: usize, marks: &mut V
         Part::Gap(most) => (0..=*most)
             .take_while(|skip| (at..at + skip).all(joined))
             .any(|skip| fit(rest, tokens, start, at + skip, at).is_some() && mark(rest, tokens, start, at + skip, marks)),
-        Part::Words(phrases) => phrases.iter().any(|phrase| {
-            let fits = phrase.iter().enumerate().all(|(offset, word)| joined(at + offset) && tokens.get(at + offset).is_some_and(|token| word.fits(token)));
-            if !fits || (!rest.is_empty() && fit(rest, tokens, start, at + phrase.len(), at).is_none()) {
+        Part::Words(phrases) => phrases.at(tokens, at, joined).any(|phrase| {
+            if !rest.is_empty() && fit(rest, tokens, start, at + phrase.len(), at).is_none() {
                 return false;
             }
             let kept = marks.len();

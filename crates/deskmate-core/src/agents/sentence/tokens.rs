@@ -31,6 +31,8 @@ pub(super) enum Break {
 pub(super) struct Token {
     /// In small letters and one spelling.
     pub(super) text: String,
+    /// The sign of the text.
+    pub(super) sign: u32,
     pub(super) kind: Kind,
     pub(super) before: Break,
     /// Where it stands, in bytes.
@@ -42,6 +44,11 @@ impl Token {
     pub(super) fn is(&self, text: &str) -> bool {
         self.text == text
     }
+}
+
+/// A number of a word by which it is told from nearly all others without reading them; never 0.
+pub(super) fn sign(word: &str) -> u32 {
+    word.bytes().fold(0x811c_9dc5_u32, |sign, byte| (sign ^ u32::from(byte)).wrapping_mul(0x0100_0193)).max(1)
 }
 
 /// Spellings that are one word.
@@ -115,7 +122,7 @@ struct Reading {
 
 impl Reading {
     fn push(&mut self, text: String, kind: Kind, start: usize, end: usize) {
-        self.tokens.push(Token { text, kind, before: self.before, start, end });
+        self.tokens.push(Token { sign: sign(&text), text, kind, before: self.before, start, end });
         self.before = Break::No;
     }
 
