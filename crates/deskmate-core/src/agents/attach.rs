@@ -197,12 +197,12 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, field: &str, id: &str, values: &Map<Stri
     if id == GLOBAL_POLICY {
         return Err(Error::invalid(field, "holds for every agent already"));
     }
-    let plain = |policy: &Policy| Policy { tests: Vec::new(), ..policy.clone() };
+    let plain = |policy: Policy| Policy { tests: Vec::new(), ..policy };
     if let Some((policy, version)) = rulebook.policy(id) {
         if !values.is_empty() {
             return Err(Error::invalid("values", format!("are for the gaps of templates, and {id} is a policy of the desk")));
         }
-        return Ok(Attachment { policy: plain(policy), version, source: Source::Desk, why: why.to_owned(), custom: Vec::new() });
+        return Ok(Attachment { policy: plain(policy.clone()), version, source: Source::Desk, why: why.to_owned(), custom: Vec::new() });
     }
     let Some(template) = template::policy(id) else {
         let desk = rulebook.parts().policies.keys().filter(|name| *name != GLOBAL_POLICY).map(String::as_str);
@@ -210,7 +210,7 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, field: &str, id: &str, values: &Map<Stri
         return Err(Error::not_found(format!("there is no policy {id:?}; there are {}", known.join(", "))).hint("agents_create_policy makes one of sentences"));
     };
     let filled = template.fill(id, values).map_err(|problems| Error::invalid("values", problems.first().map_or_else(String::new, ToString::to_string)))?;
-    Ok(Attachment { policy: plain(&filled), version: 0, source: Source::Template, why: why.to_owned(), custom: Vec::new() })
+    Ok(Attachment { policy: plain(filled), version: 0, source: Source::Template, why: why.to_owned(), custom: Vec::new() })
 }
 
 /// Puts a policy among those of an agent. Rules are added to what is there and none goes. Says whether anything changed.

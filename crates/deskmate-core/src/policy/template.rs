@@ -3,6 +3,7 @@
 //! filled in can become a part of the language.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -82,6 +83,8 @@ pub struct Template {
     rules: Node,
     tests: Option<Node>,
     text: String,
+    /// The policy with what stands in its gaps if nobody says, once it was asked for.
+    usual: OnceLock<Policy>,
 }
 
 impl Template {
@@ -111,9 +114,20 @@ impl Template {
     pub fn fill(&self, id: &str, values: &Map<String, Value>) -> Result<Policy, Vec<Problem>> {
         let filled = self.values(values)?;
         let is_usual = self.parameters.iter().all(|parameter| filled.get(&parameter.name) == Some(&parameter.default));
+        if is_usual && let Some(usual) = self.usual.get() {
+            return Ok(Policy { id: id.to_owned(), ..usual.clone() });
+        }
+        let policy = self.filled(id, &filled, is_usual)?;
+        if is_usual {
+            drop(self.usual.set(policy.clone()));
+        }
+        Ok(policy)
+    }
+
+    fn filled(&self, id: &str, values: &BTreeMap<String, Value>, is_usual: bool) -> Result<Policy, Vec<Problem>> {
         let mut used = BTreeSet::new();
         let mut reader = Reader::new(&self.text);
-        let mut gaps = Gaps { values: &filled, used: &mut used };
+        let mut gaps = Gaps { values, used: &mut used };
         let rules = gaps.fill(&mut reader, &self.rules, "rules", false);
         let tests = self.tests.as_ref().map(|tests| gaps.fill(&mut reader, tests, "tests", false));
         for parameter in self.parameters.iter().filter(|parameter| !used.contains(&parameter.name)) {
@@ -254,6 +268,7 @@ impl Reader<'_> {
             rules: rules?.clone(),
             tests: tests.cloned(),
             text: self.text.to_owned(),
+            usual: OnceLock::new(),
         })
     }
 
