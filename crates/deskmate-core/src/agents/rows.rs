@@ -1,7 +1,9 @@
 //! The rows of agents and their runs.
 
 use deskmate_db::{Row, Tx, args};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::model::{Cause, Definition, RunState, Status};
 use super::place::Place;
@@ -49,7 +51,7 @@ pub(super) const NEXT_DUE: &str = "select due_at from agent_definition where due
 impl AgentRow {
     pub(super) fn read(row: &Row) -> Result<Self> {
         let text: String = row.get(5)?;
-        let definition = serde_json::from_str(&text).map_err(|error| Error::new(Code::Internal, format!("an agent cannot be read: {error}")))?;
+        let definition = serde_json::from_str(&text).map_err(unreadable)?;
         Ok(Self {
             id: row.get(0)?,
             agent: row.get(1)?,
@@ -75,8 +77,17 @@ impl AgentRow {
 
     /// Whether somebody may see it: people all of them, an agent what it made and itself.
     pub(super) fn is_for(&self, actor: &Actor) -> bool {
-        !actor.is_agent() || actor.id == self.agent || (self.creator_kind == ActorKind::Agent && self.creator == actor.id)
+        may_see(actor, &self.agent, self.creator_kind, &self.creator)
     }
+}
+
+fn may_see(actor: &Actor, agent: &str, creator_kind: ActorKind, creator: &str) -> bool {
+    !actor.is_agent() || actor.id == agent || (creator_kind == ActorKind::Agent && creator == actor.id)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it takes the place of an error")]
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::new(Code::Internal, format!("an agent cannot be read: {error}"))
 }
 
 /// The text of a definition and its digest, which is what people approve.
@@ -85,7 +96,8 @@ pub(super) fn sealed(definition: &Definition) -> Result<(String, Vec<u8>)> {
     if text.len() > AGENT_BYTES_MAX {
         return Err(Error::invalid("definition", format!("must be at most {AGENT_BYTES_MAX} bytes")));
     }
-    Ok((text, crate::digest(definition)?.to_vec()))
+    let digest = Sha256::digest(&text).to_vec();
+    Ok((text, digest))
 }
 
 pub(super) fn by_id(tx: &mut Tx<'_>, id: &str) -> Result<Option<AgentRow>> {
@@ -110,6 +122,27 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, named: &str) -> Result<AgentRow> {
     };
     let row = row.filter(|row| row.deleted_at.is_none() && row.is_for(&cx.actor));
     row.ok_or_else(|| Error::not_found(format!("there is no agent {named} that was made here")).hint("agents_list_agents shows those that are there"))
+}
+
+/// The name and the task of an agent as [`find`] finds it, without the rest of what it is.
+pub(super) fn name_and_task(cx: &mut Cx<'_, '_>, named: &str) -> Result<Option<(String, String)>> {
+    #[derive(Deserialize)]
+    struct Tasked {
+        task: String,
+    }
+    const BY_ID: &str = "select agent, creator_kind, creator, definition from agent_definition where id = $1 and deleted_at is null";
+    const BY_AGENT: &str = "select agent, creator_kind, creator, definition from agent_definition where agent = $1 and deleted_at is null";
+    let row = match cx.tx.optional(BY_ID, args![named])? {
+        Some(row) => Some(row),
+        None => cx.tx.optional(BY_AGENT, args![named])?,
+    };
+    let Some(row) = row else { return Ok(None) };
+    let (agent, kind, creator, text): (String, String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+    if !may_see(&cx.actor, &agent, ActorKind::from_name(&kind), &creator) {
+        return Ok(None);
+    }
+    let tasked: Tasked = serde_json::from_str(&text).map_err(unreadable)?;
+    Ok(Some((agent, tasked.task)))
 }
 
 /// Whether a name is an agent's that was made here: nobody else may call itself so.

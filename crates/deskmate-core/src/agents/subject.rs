@@ -6,7 +6,7 @@ use super::rows;
 use crate::call::Cx;
 use crate::limits::NAME_CHARS_MAX;
 use crate::record::{self, Search};
-use crate::{Code, Error, Result, check_text};
+use crate::{Error, Result, check_text};
 
 /// An agent.
 #[derive(Clone, Debug)]
@@ -25,12 +25,8 @@ pub(crate) struct Subject {
 pub(crate) fn subject(cx: &mut Cx<'_, '_>, named: &str) -> Result<Subject> {
     check_text("agentId", named, NAME_CHARS_MAX)?;
     let missing = || Error::not_found(format!("there is no agent {named} for you")).hint("agents_list_agents and desk_agent_list show those that are there");
-    let made = match rows::find(cx, named) {
-        Ok(row) => Some(row),
-        Err(error) if error.code == Code::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    let agent = made.as_ref().map_or(named, |row| row.agent.as_str()).to_owned();
+    let made = rows::name_and_task(cx, named)?;
+    let agent = made.as_ref().map_or(named, |(agent, _)| agent.as_str()).to_owned();
     if made.is_none() && cx.actor.is_agent() && cx.actor.id != agent {
         return Err(missing());
     }
@@ -46,5 +42,5 @@ pub(crate) fn subject(cx: &mut Cx<'_, '_>, named: &str) -> Result<Subject> {
             return Err(missing());
         }
     }
-    Ok(Subject { agent, task: made.map(|row| row.definition.task), registered, note })
+    Ok(Subject { agent, task: made.map(|(_, task)| task), registered, note })
 }
