@@ -29,6 +29,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 31, name: "nodes: servers that do runs, and where runs are done", sql: include_str!("schema/031_node.sql") },
     Migration { version: 32, name: "requests: what is encrypted and does not wait", sql: include_str!("schema/032_sealed.sql") },
     Migration { version: 33, name: "agents: which are not deleted", sql: include_str!("schema/033_live.sql") },
+    Migration { version: 34, name: "meters: the last uses in the meter", sql: include_str!("schema/034_recent_uses.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.

@@ -1,8 +1,11 @@
 //! What an agent used up, and whether there is room for one act more.
 
-use deskmate_db::{Row, args};
+use std::collections::VecDeque;
+use std::sync::LazyLock;
 
-use super::window::{Meter, Time, until_tomorrow};
+use deskmate_db::{Row, ToParam, args};
+
+use super::window::{Meter, RUN, Time, until_tomorrow};
 use crate::call::Cx;
 use crate::policy::settings::AuthoritySettings;
 use crate::policy::{self, Counters, StillIn};
@@ -173,19 +176,19 @@ pub fn take_from(cx: &mut Cx<'_, '_>, gauge: Gauge, authority: &AuthoritySetting
         return Ok(Taken::Full(full));
     }
     let Gauge { agent, mut all, mut one, time, .. } = gauge;
-    let numbers = (all.add(time, cost), one.add(time, cost));
-    for (meter, number) in [(&mut all, numbers.0), (&mut one, numbers.1)] {
-        if number % PRUNE_EVERY == 0 {
+    for meter in [&mut all, &mut one] {
+        if meter.add(time, cost) % PRUNE_EVERY == 0 {
             prune(cx, &agent, meter, PRUNE_MAX)?;
         }
+        let run = meter.take_run(&agent);
+        // The meter first: where two calls meet, it is here, and one of them is done again.
+        write(cx, &agent, meter)?;
+        if let Some((first, times)) = run {
+            let mut values = args![agent, meter.scope, first].to_vec();
+            values.extend(times.iter().map(ToParam::to_param));
+            cx.tx.execute(KEEP_RUN.as_str(), &values)?;
+        }
     }
-    // The meters first: where two calls meet, it is here, and one of them is done again.
-    write(cx, &agent, &all)?;
-    write(cx, &agent, &one)?;
-    cx.tx.execute(
-        "insert into meter_use (agent, scope, number, at) values ($1, '', $2, $5), ($1, $3, $4, $5)",
-        args![agent, numbers.0, one.scope, numbers.1, time.at],
-    )?;
     let cap = i64::from(authority.volume_cap);
     Ok(Taken::Room(Room { remaining: cap - one.used(), cap }))
 }
@@ -265,10 +268,16 @@ pub fn prune_idle(cx: &mut Cx<'_, '_>, (agent, scope): (&str, &str), limit: u32)
     Ok(last.filter(|_| rows.len() >= limit as usize))
 }
 
+/// Writes as many uses as go to their table at once.
+static KEEP_RUN: LazyLock<String> = LazyLock::new(|| {
+    let rows: Vec<String> = (0..RUN).map(|place| format!("($1, $2, cast($3 as bigint) + {place}, ${})", place + 4)).collect();
+    format!("insert into meter_use (agent, scope, number, at) values {}", rows.join(", "))
+});
+
 /// Two looks at the index: a list of scopes would be made a table of its own at every call.
-const METERS: &str = "select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until from meter \
+const METERS: &str = "select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until, recent from meter \
      where agent = $1 and scope = '' \
-     union all select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until from meter \
+     union all select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until, recent from meter \
      where agent = $1 and scope = $2 and scope <> ''";
 
 /// The meters for all domains together and for one domain.
@@ -300,15 +309,23 @@ fn read(row: &Row) -> Result<Meter> {
         cost: row.get(9)?,
         denied: row.get(10)?,
         held_until: row.get(11)?,
+        recent: times(&row.get::<Option<Vec<u8>>>(12)?.unwrap_or_default()),
     })
 }
 
+/// Times as they lie in a meter: eight bytes each.
+fn times(bytes: &[u8]) -> VecDeque<i64> {
+    bytes.as_chunks().0.iter().map(|time| i64::from_le_bytes(*time)).collect()
+}
+
 pub(super) fn write(cx: &mut Cx<'_, '_>, agent: &str, meter: &Meter) -> Result<()> {
+    let recent: Vec<u8> = meter.recent.iter().flat_map(|time| time.to_le_bytes()).collect();
     cx.tx.execute(
-        "insert into meter (agent, scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) on conflict (agent, scope) do update set next = excluded.next, \
+        "insert into meter (agent, scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until, recent) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) on conflict (agent, scope) do update set next = excluded.next, \
          first = excluded.first, first_at = excluded.first_at, last_at = excluded.last_at, ahead = excluded.ahead, pruned = excluded.pruned, \
-         day = excluded.day, calls = excluded.calls, cost = excluded.cost, denied = excluded.denied, held_until = excluded.held_until",
+         day = excluded.day, calls = excluded.calls, cost = excluded.cost, denied = excluded.denied, held_until = excluded.held_until, \
+         recent = excluded.recent",
         args![
             agent,
             meter.scope,
@@ -322,7 +339,8 @@ pub(super) fn write(cx: &mut Cx<'_, '_>, agent: &str, meter: &Meter) -> Result<(
             meter.calls,
             meter.cost,
             meter.denied,
-            meter.held_until
+            meter.held_until,
+            recent
         ],
     )?;
     Ok(())

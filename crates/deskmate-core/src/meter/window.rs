@@ -1,5 +1,8 @@
 //! A rolling window over numbered uses. What is in it is a run of numbers, so that counting is a subtraction, and only
-//! when its oldest use has left it is the new oldest one searched.
+//! when its oldest use has left it is the new oldest one searched. The last uses lie in the meter itself, which is written at
+//! every use anyway; older ones lie in a table of their own, to which they go many at once.
+
+use std::collections::VecDeque;
 
 use deskmate_db::args;
 
@@ -13,6 +16,8 @@ const DAY: i64 = 86_400_000_000;
 /// A clock that is behind by no more than this, such as another node's, is waited for. If it is further behind, it was
 /// set back, and the window's own time goes on from where it was.
 const SKEW_MAX: i64 = 300_000_000;
+/// So many uses go to the table at once.
+pub(super) const RUN: usize = 32;
 
 /// A row of `meter`.
 #[derive(Clone, Debug)]
@@ -36,12 +41,28 @@ pub(super) struct Meter {
     pub(super) denied: i64,
     /// Until when attempts are put off.
     pub(super) held_until: i64,
+    /// The times of the last uses, the last of them that of `next - 1`.
+    pub(super) recent: VecDeque<i64>,
 }
 
 impl Meter {
     /// A meter that nothing was used up of.
     pub(super) fn new(scope: &str) -> Self {
-        Self { scope: scope.to_owned(), next: 1, first: 1, first_at: 0, last_at: 0, ahead: 0, pruned: 1, day: 0, calls: 0, cost: 0, denied: 0, held_until: 0 }
+        Self {
+            scope: scope.to_owned(),
+            next: 1,
+            first: 1,
+            first_at: 0,
+            last_at: 0,
+            ahead: 0,
+            pruned: 1,
+            day: 0,
+            calls: 0,
+            cost: 0,
+            denied: 0,
+            held_until: 0,
+            recent: VecDeque::new(),
+        }
     }
 
     /// The window's own time at a moment of the clock: it never goes back.
@@ -74,8 +95,22 @@ impl Meter {
         let cut = at.saturating_sub(WINDOW);
         if self.first < self.next && self.first_at <= cut {
             (self.first, self.first_at) = self.first_after(cx, agent, cut)?;
+            while self.recent_from() < self.first && self.recent.pop_front().is_some() {}
         }
         Ok(())
+    }
+
+    /// The number of the first use that lies in the meter itself.
+    fn recent_from(&self) -> i64 {
+        self.next - i64::try_from(self.recent.len()).unwrap_or(i64::MAX)
+    }
+
+    /// The oldest uses that lie in the meter itself, once there are enough of them: the number of the first, and their times.
+    /// They lie there no longer. When that is differs between agents, so that many that act alike do not all come at once.
+    pub(super) fn take_run(&mut self, agent: &str) -> Option<(i64, Vec<i64>)> {
+        let apart = agent.bytes().map(usize::from).sum::<usize>() % RUN;
+        let from = self.recent_from();
+        (self.recent.len() >= RUN + apart).then(|| (from, self.recent.drain(..RUN).collect()))
     }
 
     /// How many uses are younger than a time within the window.
@@ -128,6 +163,9 @@ impl Meter {
 
     /// When a use was; `None` if it is deleted, which happens only to those that have left the window.
     pub(super) fn at(&self, cx: &mut Cx<'_, '_>, agent: &str, number: i64) -> Result<Option<i64>> {
+        if let Ok(place) = usize::try_from(number - self.recent_from()) {
+            return Ok(self.recent.get(place).copied());
+        }
         let row = cx.tx.optional("select at from meter_use where agent = $1 and scope = $2 and number = $3", args![agent, self.scope, number])?;
         Ok(row.map(|row| row.get(0)).transpose()?)
     }
@@ -141,13 +179,14 @@ impl Meter {
         Ok(leaves.unwrap_or(at) + WINDOW)
     }
 
-    /// Writes one more use down.
+    /// Writes one more use down; its number.
     pub(super) fn add(&mut self, time: Time, cost: i64) -> i64 {
         let number = self.next;
         if self.first == number {
             self.first_at = time.at;
         }
         self.next += 1;
+        self.recent.push_back(time.at);
         (self.last_at, self.ahead) = (time.at, time.ahead);
         self.calls += 1;
         self.cost = self.cost.saturating_add(cost);
