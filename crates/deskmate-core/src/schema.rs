@@ -30,6 +30,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 32, name: "requests: what is encrypted and does not wait", sql: include_str!("schema/032_sealed.sql") },
     Migration { version: 33, name: "agents: which are not deleted", sql: include_str!("schema/033_live.sql") },
     Migration { version: 34, name: "meters: the last uses in the meter", sql: include_str!("schema/034_recent_uses.sql") },
+    Migration { version: 35, name: "record: kinds of what an actor did", sql: include_str!("schema/035_kinds_of_actor.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
