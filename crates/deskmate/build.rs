@@ -1,16 +1,25 @@
-//! Links the binary so that less of it is in memory.
+//! Links the binary so that less of it is in memory, and so that it keeps less.
 
 use std::path::Path;
 use std::process::Command;
 
 /// Names of functions that run when a desk starts and when it answers the usual calls. Made by scripts/order-functions.
 const FIRST: &str = "functions.txt";
+/// What the allocator is told before the program begins.
+const MEMORY: &str = "memory.c";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed={FIRST}");
+    println!("cargo:rerun-if-changed={MEMORY}");
     #[expect(clippy::disallowed_methods, reason = "this is how cargo tells a build script what it builds for")]
     let told = |name: &str| std::env::var(name).unwrap_or_default();
+    if told("CARGO_CFG_TARGET_FAMILY") == "unix" {
+        // Linked as it is: nothing refers to it, so from an archive it would be left out.
+        for object in cc::Build::new().file(MEMORY).include(told("DEP_MIMALLOC_INCLUDE_DIR")).compile_intermediates() {
+            println!("cargo:rustc-link-arg-bins={}", object.display());
+        }
+    }
     if told("CARGO_CFG_TARGET_ENV") == "gnu" && told("HOST") == told("TARGET") && knows_packed_relocations() {
         // A megabyte of relocations, which every start reads and keeps in memory, becomes a few kilobytes.
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");

@@ -139,21 +139,21 @@ fn starts(program: &Path, rounds: u32) {
 }
 
 /// A desk with an owner, so that somebody can be asked.
-fn claimed(home: &Path) -> (Desk, Credential, tokio::runtime::Runtime) {
+pub(crate) fn claimed(home: &Path) -> (Desk, Credential, tokio::runtime::Runtime) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let desk = fill::open(home);
     let owner = runtime.block_on(claim(&desk));
     (desk, owner, runtime)
 }
 
-fn description(number: u32) -> Value {
+pub(crate) fn description(number: u32) -> Value {
     json!({ "description": format!("Read notes-{number}.csv every day, count the rows and log the number"), "name": format!("counter-{number}") })
 }
 
 /// What one agent asks for within an hour is bounded, so another one asks after so many.
 const ASKED_EACH: u32 = 40;
 
-fn approval(number: u32) -> Value {
+pub(crate) fn approval(number: u32) -> Value {
     let agent = format!("counter-{}", number / ASKED_EACH);
     json!({ "agentId": agent, "action": "send_letter", "description": format!("letter {number} to the printer"), "approvers": ["Owner"] })
 }

@@ -66,7 +66,7 @@ pub fn run(program: Option<&Path>, home: &Path, decided: u64, pending: u64) -> V
     })
 }
 
-fn propose(number: u64) -> Call {
+pub(crate) fn propose(number: u64) -> Call {
     let number = usize::try_from(number).expect("a small number");
     let (agent, body) = load::proposal(0, number);
     let mut input: Value = serde_json::from_str(&body).expect("it is JSON");

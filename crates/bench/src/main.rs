@@ -3,6 +3,7 @@
 
 mod agents;
 mod bridge;
+mod calls;
 mod fill;
 mod floor;
 mod gateway;
@@ -94,6 +95,17 @@ enum Command {
     Workspace(workspace::Args),
     /// Agents that the desk runs: starting, making, asking, looking back, waiting and beginning together
     Agents(agents::Args),
+    /// Single operations in process, without surfaces: what they cost by themselves
+    Calls {
+        /// A new data directory, best in memory
+        #[arg(long)]
+        home: PathBuf,
+        /// Only this one
+        #[arg(long)]
+        operation: Option<calls::Operation>,
+        #[arg(long, default_value_t = 1_000)]
+        rounds: u32,
+    },
     /// Everything, as a table
     All {
         #[arg(long, default_value_t = 1_000_000)]
@@ -181,6 +193,7 @@ fn main() {
             println!("resident memory: {} kB before, at most {} kB", found.memory.0, found.memory.1);
         }
         Command::Agents(args) => agents::run(program, &args),
+        Command::Calls { home, operation, rounds } => calls::run(&home, operation, rounds),
         Command::All { messages, seconds, database_url, home } => {
             let temporary = tempfile::tempdir().expect("a temporary directory");
             let home = home.unwrap_or_else(|| temporary.path().to_owned());

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
+use crate::here::Here;
 use crate::migrate::{self, Migration};
 use crate::postgres::{self, Mode};
 use crate::sqlite::{self, OneWriter, Queue};
@@ -38,6 +39,8 @@ pub struct Options {
     pub queue_max: usize,
     /// Threads for reading, and on PostgreSQL as many again for writing.
     pub threads: usize,
+    /// Whether there must be a store already: then none is made.
+    pub existing: bool,
 }
 
 impl Options {
@@ -45,7 +48,7 @@ impl Options {
     pub fn new(url: impl Into<String>, migrations: &'static [Migration]) -> Self {
         let url = url.into();
         let threads = if url.starts_with("sqlite:") { 2 } else { 8 };
-        Self { url, migrations, queue_max: 4_096, threads }
+        Self { url, migrations, queue_max: 4_096, threads, existing: false }
     }
 }
 
@@ -61,6 +64,7 @@ struct Inner {
     reads: Mutex<Option<Queue>>,
     writes: Mutex<Option<Queue>>,
     one_writer: Option<OneWriter>,
+    here: Option<Here>,
     slow: Mutex<Option<Queue>>,
     read_threads: Mutex<Vec<JoinHandle<()>>>,
     write_threads: Mutex<Vec<JoinHandle<()>>>,
@@ -69,22 +73,23 @@ struct Inner {
 impl Db {
     /// Opens the store and brings its schema up to date. `seal` is called at every commit, on PostgreSQL one for each thread.
     pub fn open(options: &Options, seal: &mut dyn FnMut(&mut Tx<'_>) -> Result<Box<dyn Seal>>) -> Result<Self> {
-        let (engine, mut reads, writes, one_writer, slow) = if let Some(path) = options.url.strip_prefix("sqlite:") {
+        let (engine, mut reads, writes, one_writer, here, slow) = if let Some(path) = options.url.strip_prefix("sqlite:") {
             let path = PathBuf::from(path);
-            migrate::refuse_newer_file(&path, options.migrations)?;
+            migrate::check_file(&path, options.migrations, options.existing)?;
             let connection = sqlite::open_writer(&path)?;
             let mut tx = Tx::new(crate::tx::Connection::Sqlite(&connection));
-            migrate::run(&mut tx, options.migrations)?;
+            migrate::run(&mut tx, options.migrations, options.existing)?;
             let seal = seal(&mut tx)?;
-            let (one_writer, queue, threads) = sqlite::start_writer(connection, &path, options.queue_max, seal)?;
+            let here = Here::open(&path)?;
+            let (one_writer, queue, threads) = sqlite::start_writer(connection, &path, options.queue_max, seal, here.clone())?;
             let reads = sqlite::start_readers(&path, options.threads, options.queue_max)?;
             let slow = sqlite::start_readers(&path, 1, SLOW_MAX)?;
-            (Engine::Sqlite, reads, (queue, threads), Some(one_writer), slow)
+            (Engine::Sqlite, reads, (queue, threads), Some(one_writer), Some(here), slow)
         } else if options.url.starts_with("postgres://") || options.url.starts_with("postgresql://") {
             let config = options.url.parse().map_err(Error::from)?;
             let mut session = postgres::Session::connect(&config)?;
             let mut tx = Tx::new(crate::tx::Connection::Postgres(&mut session));
-            migrate::run(&mut tx, options.migrations)?;
+            migrate::run(&mut tx, options.migrations, options.existing)?;
             let mut seals = Vec::new();
             for _ in 0..options.threads {
                 seals.push(seal(&mut tx)?);
@@ -94,7 +99,7 @@ impl Db {
             let writes = postgres::start(&config, Mode::Write, options.threads, options.queue_max, &next_seal)?;
             let reads = postgres::start(&config, Mode::Read, options.threads, options.queue_max, &|| Box::new(NoSeal))?;
             let slow = postgres::start(&config, Mode::Read, 1, SLOW_MAX, &|| Box::new(NoSeal))?;
-            (Engine::Postgres, reads, writes, None, slow)
+            (Engine::Postgres, reads, writes, None, None, slow)
         } else {
             return Err(Error::new(Kind::Other, "the database URL must begin with sqlite: or postgres://"));
         };
@@ -105,6 +110,7 @@ impl Db {
             reads: Mutex::new(Some(reads.0)),
             writes: Mutex::new(Some(writes.0)),
             one_writer,
+            here,
             slow: Mutex::new(Some(slow.0)),
             read_threads: Mutex::new(reads.1),
             write_threads: Mutex::new(writes.1),
@@ -119,12 +125,12 @@ impl Db {
             if !path.is_file() {
                 return Err(Error::new(Kind::Unavailable, format!("there is no store at {}", path.display())));
             }
-            migrate::refuse_newer_file(&path, options.migrations)?;
+            migrate::check_file(&path, options.migrations, false)?;
             (Engine::Sqlite, sqlite::start_readers(&path, 1, options.queue_max)?)
         } else {
             let config = options.url.parse().map_err(Error::from)?;
             let mut session = postgres::Session::connect(&config)?;
-            migrate::refuse_newer_store(&mut Tx::new(crate::tx::Connection::Postgres(&mut session)), options.migrations)?;
+            migrate::check_store(&mut Tx::new(crate::tx::Connection::Postgres(&mut session)), options.migrations, false)?;
             (Engine::Postgres, postgres::start(&config, Mode::Read, 1, options.queue_max, &|| Box::new(NoSeal))?)
         };
         let inner = Inner {
@@ -133,6 +139,7 @@ impl Db {
             reads: Mutex::new(Some(reads.0)),
             writes: Mutex::new(None),
             one_writer: None,
+            here: None,
             slow: Mutex::new(None),
             read_threads: Mutex::new(reads.1),
             write_threads: Mutex::default(),
@@ -163,7 +170,15 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        received(send(&self.inner.reads, closure)?.await)
+        let (call, answer) = Call::new(closure);
+        let mut call: Option<Box<dyn Work>> = Some(Box::new(call));
+        if let Some(here) = &self.inner.here {
+            call = call.and_then(|call| here.read(call));
+        }
+        if let Some(call) = call {
+            enqueue(&self.inner.reads, call).map_err(E::from)?;
+        }
+        received(answer.await)
     }
 
     /// [`Db::read`] for a closure that works hard, such as checking a passphrase. One at a time, on a thread of its own,
@@ -236,6 +251,9 @@ impl Db {
         // Readers first: SQLite folds its log into the file when the last connection that may write closes.
         if let Ok(mut slow) = self.inner.slow.lock() {
             *slow = None;
+        }
+        if let Some(here) = &self.inner.here {
+            here.close();
         }
         for (queue, threads) in [(&self.inner.reads, &self.inner.read_threads), (&self.inner.writes, &self.inner.write_threads)] {
             if let Ok(mut queue) = queue.lock() {

@@ -22,6 +22,8 @@ pub enum Kind {
     Constraint,
     /// The store was written by a newer version of the program.
     Newer,
+    /// There is no store where there must be one.
+    Missing,
     /// The closure panicked; its own work was rolled back.
     Panicked,
     /// The database was closed while the work waited.

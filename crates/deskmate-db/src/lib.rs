@@ -10,6 +10,7 @@ mod ask;
 mod copy;
 mod db;
 mod error;
+mod here;
 mod migrate;
 mod postgres;
 mod sqlite;

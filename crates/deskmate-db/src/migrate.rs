@@ -23,23 +23,30 @@ pub struct Migration {
 /// One lock for each schema, so that several desks can live in one database.
 const LOCK: &str = "select pg_advisory_xact_lock(7374, hashtext(current_schema()::text))";
 
-/// Refuses a file of a newer version without writing a byte to it.
-pub(crate) fn refuse_newer_file(path: &Path, migrations: &[Migration]) -> Result<()> {
+/// Refuses a file of a newer version, or one that has no store where there must be one, without writing a byte to it.
+pub(crate) fn check_file(path: &Path, migrations: &[Migration], existing: bool) -> Result<()> {
     if !path.exists() {
-        return Ok(());
+        return if existing { Err(missing()) } else { Ok(()) };
     }
     let connection = sqlite::open_connection(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    refuse_newer_store(&mut Tx::new(crate::tx::Connection::Sqlite(&connection)), migrations)
+    check_store(&mut Tx::new(crate::tx::Connection::Sqlite(&connection)), migrations, existing)
 }
 
-/// Refuses a store of a newer version.
-pub(crate) fn refuse_newer_store(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<()> {
-    refuse_newer(applied(tx)?, migrations)
+/// Refuses a store of a newer version, and none at all where there must be one.
+pub(crate) fn check_store(tx: &mut Tx<'_>, migrations: &[Migration], existing: bool) -> Result<()> {
+    match applied(tx)? {
+        0 if existing => Err(missing()),
+        found => refuse_newer(found, migrations),
+    }
+}
+
+fn missing() -> Error {
+    Error::new(Kind::Missing, "there is no store (nothing was changed)")
 }
 
 /// Brings the schema up to date.
-pub(crate) fn run(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<()> {
-    refuse_newer_store(tx, migrations)?;
+pub(crate) fn run(tx: &mut Tx<'_>, migrations: &[Migration], existing: bool) -> Result<()> {
+    check_store(tx, migrations, existing)?;
     tx.batch(if tx.engine() == Engine::Sqlite { "begin immediate" } else { "begin" })?;
     let outcome = run_locked(tx, migrations);
     tx.batch(if outcome.is_ok() { "commit" } else { "rollback" })?;

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::Handle;
 
+use crate::here::{Here, own_runtime};
 use crate::tx::Connection as TxConnection;
 use crate::value::{Param, Row, Value};
 use crate::work::{Committed, Seal, Verdict, Work};
@@ -48,6 +49,8 @@ const QUIET_PAGES: u64 = 2_048;
 /// So much of the log (16 MiB) is written ahead and stays: what is written over needs no new place on the disk, which
 /// would cost every commit two more waits for it.
 const AHEAD_BYTES: i64 = 16 << 20;
+/// Where less than this is free, the room is left to others: even for a moment it may be what somebody needs.
+const ROOM_BYTES: u64 = 64 << 20;
 /// In a crowd the log keeps its place up to this length.
 const KEPT_BYTES: i64 = 512 << 20;
 /// Where readers keep the log from beginning anew, the writer waits for them at so many pages (512 MiB).
@@ -86,7 +89,13 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
 }
 
 /// Starts the writer thread and the checkpoint thread.
-pub(crate) fn start_writer(mut connection: Connection, path: &Path, queue_max: usize, seal: Box<dyn Seal>) -> Result<(OneWriter, Queue, Vec<JoinHandle<()>>)> {
+pub(crate) fn start_writer(
+    mut connection: Connection,
+    path: &Path,
+    queue_max: usize,
+    seal: Box<dyn Seal>,
+    here: Here,
+) -> Result<(OneWriter, Queue, Vec<JoinHandle<()>>)> {
     let (queue, jobs) = sync_channel::<Box<dyn Work>>(queue_max);
     let (wake, due) = sync_channel::<Errand>(2);
     let log = Arc::new(Log::default());
@@ -102,7 +111,7 @@ pub(crate) fn start_writer(mut connection: Connection, path: &Path, queue_max: u
     let counts = Arc::new(Counts::default());
     let writer = Writer { connection, seal, log, wake, copying: false, copied_at: 0, empty_at: None, small_batches: 0, counts: Arc::clone(&counts) };
     drop(writer.wake.try_send(Errand::WriteAhead));
-    let one = OneWriter { writer: Arc::new(Mutex::new(Some(writer))), calm: Arc::default(), counts };
+    let one = OneWriter { writer: Arc::new(Mutex::new(Some(writer))), calm: Arc::default(), counts, callers: Arc::default(), here };
     let own = one.clone();
     let writer = spawn("desk-writer", move || own.run(&jobs))?;
     Ok((one, queue, vec![writer, checkpointer]))
@@ -129,7 +138,7 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
     std::thread::Builder::new().name(name.to_owned()).spawn(body).map_err(|error| Error::new(Kind::Unavailable, format!("cannot start thread {name}: {error}")))
 }
 
-fn read_one(connection: &Connection, mut work: Box<dyn Work>) {
+pub(crate) fn read_one(connection: &Connection, mut work: Box<dyn Work>) {
     if let Err(error) = connection.execute_batch("begin") {
         work.answer(Err(error.into()));
         return;
@@ -198,6 +207,9 @@ pub(crate) struct OneWriter {
     /// Whether there was no crowd lately.
     calm: Arc<AtomicBool>,
     counts: Arc<Counts>,
+    /// Where the callers are at home, once one of them was seen.
+    callers: Arc<OnceLock<Handle>>,
+    here: Here,
 }
 
 /// How many commits there were, and how many writes were in them.
@@ -212,7 +224,7 @@ impl OneWriter {
         while let Ok(first) = jobs.recv() {
             let Ok(mut writer) = self.writer.lock() else { return };
             let Some(writer) = writer.as_mut() else { return };
-            writer.commit(first, || jobs.try_recv().ok());
+            writer.commit(first, || jobs.try_recv().ok(), |answers| self.answer(answers));
             self.calm.store(writer.small_batches >= CALM_BATCHES, Ordering::Relaxed);
         }
         drop(self.writer.lock().map(|mut writer| writer.take()));
@@ -223,27 +235,51 @@ impl OneWriter {
         (self.counts.commits.load(Ordering::Relaxed), self.counts.writes.load(Ordering::Relaxed))
     }
 
+    /// Tells everybody of a batch how it ended. Waking a caller of the runtime from outside costs as much as a small write, so in a
+    /// crowd they are woken from within it, while the writer goes on.
+    fn answer(&self, answers: Answers) {
+        match self.callers.get().filter(|_| answers.batch.len() > SMALL_WRITES) {
+            Some(callers) => drop(callers.spawn(async move { drop(answers) })),
+            None => drop(answers),
+        }
+    }
+
     /// Does a write on this thread if nobody else writes; gives it back otherwise.
     pub(crate) fn at_once(&self, work: Box<dyn Work>) -> Option<Box<dyn Work>> {
-        if !self.calm.load(Ordering::Relaxed) || !may_block() {
+        if self.callers.get().is_none()
+            && let Some(runtime) = own_runtime()
+        {
+            drop(self.callers.set(runtime));
+        }
+        if !self.calm.load(Ordering::Relaxed) {
             return Some(work);
         }
+        let Some(taken) = self.here.take() else { return Some(work) };
         let Ok(mut writer) = self.writer.try_lock() else { return Some(work) };
         let Some(writer) = writer.as_mut().filter(|writer| !writer.log.tail_is_left.load(Ordering::Relaxed)) else { return Some(work) };
-        // Another thread goes on with what this one would do meanwhile.
-        tokio::task::block_in_place(|| writer.commit(work, || None));
+        taken.let_others_go_on();
+        writer.commit(work, || None, drop);
         None
     }
 }
 
-/// Whether this thread belongs to a runtime that can spare it.
-fn may_block() -> bool {
-    Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+/// What the callers of a batch are told. It is told when this is dropped, so also where a runtime ends before it comes to it.
+struct Answers {
+    batch: Vec<Box<dyn Work>>,
+    outcome: Result<()>,
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        for work in self.batch.drain(..) {
+            work.answer(self.outcome.clone());
+        }
+    }
 }
 
 impl Writer {
-    /// Commits a write and what waits behind it, and answers.
-    fn commit(&mut self, first: Box<dyn Work>, next: impl FnMut() -> Option<Box<dyn Work>>) {
+    /// Commits a write and what waits behind it, and lets them be answered.
+    fn commit(&mut self, first: Box<dyn Work>, next: impl FnMut() -> Option<Box<dyn Work>>, answer: impl FnOnce(Answers)) {
         let mut batch = Vec::new();
         let outcome = self.run_batch(first, next, &mut batch);
         if outcome.is_err() && !self.connection.is_autocommit() {
@@ -253,14 +289,13 @@ impl Writer {
             tracing::error!(writes = batch.len(), %error, "a batch of writes was lost; each caller is told");
         }
         self.small_batches = if batch.len() <= SMALL_WRITES { self.small_batches.saturating_add(1) } else { 0 };
-        if outcome.is_ok() {
+        let committed = if outcome.is_ok() { Committed::Yes } else { Committed::No };
+        if committed == Committed::Yes {
             self.counts.commits.fetch_add(1, Ordering::Relaxed);
             self.counts.writes.fetch_add(batch.len() as u64, Ordering::Relaxed);
         }
-        for work in batch {
-            work.answer(outcome.clone());
-        }
-        self.seal.after_commit(if outcome.is_ok() { Committed::Yes } else { Committed::No });
+        answer(Answers { batch, outcome });
+        self.seal.after_commit(committed);
         self.after_batch();
     }
 
@@ -425,8 +460,21 @@ fn copy(connection: &Connection, log: &Log) {
     }
 }
 
+#[cfg(unix)]
+fn has_room(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= ROOM_BYTES)
+}
+
+#[cfg(not(unix))]
+fn has_room(_: &Path) -> bool {
+    true
+}
+
 /// Makes the file of the log long enough, with zeros behind what is in it: they are no frames to whoever reads it.
 fn write_ahead(connection: &Connection, path: &Path) -> Result<()> {
+    if !has_room(path) {
+        return Ok(());
+    }
     // Nobody else adds to the log meanwhile.
     connection.execute_batch("begin immediate")?;
     let written = lengthen(path);
