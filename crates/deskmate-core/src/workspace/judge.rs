@@ -4,9 +4,10 @@
 use serde_json::json;
 
 use super::place::Place;
+use super::plan;
 use crate::call::Cx;
 use crate::policy::{Act, Decision, Effect, Mode};
-use crate::request::{self, Requester};
+use crate::request::{self, Judged, Requester};
 use crate::{Error, Result};
 
 /// The verb of looks.
@@ -26,10 +27,10 @@ pub(super) fn may_look(cx: &mut Cx<'_, '_>, operation: &str, place: &Place) -> R
         arguments: json!({ "path": place.name() }),
         ..Act::default()
     };
-    may_read(cx, &act)
+    may_read(cx, &act).map(drop)
 }
 
-/// Whether the caller may read this page.
+/// Whether the caller may read this page. It is counted where a rule looks at how many there were.
 pub(super) fn may_browse(cx: &mut Cx<'_, '_>, host: &str, url: &str) -> Result<()> {
     let act = Act {
         kind: WEB_READ.to_owned(),
@@ -40,21 +41,27 @@ pub(super) fn may_browse(cx: &mut Cx<'_, '_>, host: &str, url: &str) -> Result<(
         arguments: json!({ "host": host, "url": url }),
         ..Act::default()
     };
-    may_read(cx, &act)
+    may_read(cx, &act)?.count(cx, act.cost)
 }
 
 /// Whether the caller may do what only reads: nobody can be asked first, so whatever asks for a person forbids it.
-fn may_read(cx: &mut Cx<'_, '_>, act: &Act) -> Result<()> {
+fn may_read(cx: &mut Cx<'_, '_>, act: &Act) -> Result<Judged> {
     let who = Requester::of(&cx.actor);
-    let decision = request::judge(cx, act, &who, false)?;
-    match stops(&decision) {
-        None => Ok(()),
+    let judged = request::weigh(cx, act, &who, false)?;
+    if let Some(held) = judged.gauge.as_ref().and_then(|gauge| gauge.held.as_ref()) {
+        return Err(held.error());
+    }
+    match stops(&judged.decision) {
+        None => Ok(judged),
+        // Everything is denied to who is paused. Surfaces count such refusals, and each one is no news.
+        Some((why, _)) if judged.stopped().is_some() => Err(Error::forbidden(why)),
         Some((why, alternative)) => {
             let error = Error::forbidden(why);
-            Err(match alternative {
+            let error = match alternative {
                 Some(alternative) => error.hint(alternative),
                 None => error,
-            })
+            };
+            Err(request::refused(cx, who, act, judged.decision, error))
         }
     }
 }
@@ -78,6 +85,11 @@ pub(super) fn may_change(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester) -> Res
     Ok(decision)
 }
 
+/// Whether a verb only looks.
+pub(crate) fn is_look(verb: &str) -> bool {
+    matches!(verb, READ | WEB_READ)
+}
+
 /// What an operation on files or pages would be answered, without doing it.
 pub(crate) fn foresee(cx: &mut Cx<'_, '_>, operation: &str, input: &serde_json::Value, who: &Requester) -> Result<(Act, Decision)> {
     let text = |name: &str| input.get(name).and_then(serde_json::Value::as_str);
@@ -88,6 +100,15 @@ pub(crate) fn foresee(cx: &mut Cx<'_, '_>, operation: &str, input: &serde_json::
         let (action, target, arguments) = (operation.to_owned(), host.to_owned(), json!({ "host": host, "url": url }));
         let act = Act { kind: WEB_READ.to_owned(), tool, domain: WEB.to_owned(), action, target, arguments, ..Act::default() };
         let decision = request::judge(cx, &act, who, false)?;
+        return Ok((act, decision));
+    }
+    if let Some(kind) = plan::foresee::kind(operation) {
+        // A program that is given no folder needs no root.
+        let needs_none = operation == "execute_python" && ["read", "write"].iter().all(|field| input.get(field).is_none());
+        let named = text("path").or_else(|| text("root")).or_else(|| text("workspace_root"));
+        let place = if needs_none { None } else { Some(super::place::find(cx, "path", named)?) };
+        let act = plan::foresee::act(cx, kind, operation, input, place.as_ref())?;
+        let decision = may_change(cx, &act, who)?;
         return Ok((act, decision));
     }
     let named = text("path").or_else(|| text("root"));

@@ -28,11 +28,11 @@ use crate::call::{Access, Errand, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub use audit::{AUDIT_JOB, AuditCheck, AuditFound, AuditNext, BadLine, audit_next, audited_roots, mended, schedule_audit};
-pub(crate) use judge::foresee;
+pub(crate) use judge::{foresee, is_look};
 pub use look::{
     Found, FoundEntries, FoundEntry, FoundMatch, FoundMatches, FoundText, FoundTrash, ListAsk, Look, Part, ReadAsk, SearchAsk, TrashAsk, TrashEntry, What, page,
 };
-pub(crate) use place::{whole_path, within};
+pub(crate) use place::{is_root, whole_path, within};
 pub use reach::heeds_client_roots;
 pub use root::{Root, RootAccess};
 pub(crate) use root::{problem as root_problem, tightens as roots_tighten};

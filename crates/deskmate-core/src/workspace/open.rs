@@ -19,8 +19,12 @@ pub(super) struct OpenRoot {
     path: Option<String>,
     /// `read`: looking only. `write`: plans that a person approved may change it. `read` if not given.
     access: Option<RootAccess>,
-    /// Globs, relative to the folder, of what is not there for anybody, such as `**/.env`.
+    /// Globs, relative to the folder, of what is not there for anybody, such as `**/.env`; all of them, in place of those before. For a
+    /// root that is open already they stay if not given.
     deny: Option<Vec<String>>,
+    /// Refuse a name that is open already, rather than change it.
+    #[serde(default)]
+    new: bool,
 }
 
 /// The roots as they are now.
@@ -34,6 +38,9 @@ pub(super) fn open_root(cx: &mut Cx<'_, '_>, input: OpenRoot) -> Result<OpenRoot
     put(cx, |roots| {
         let known = roots.iter().position(|root| root.name == input.name);
         let was = known.and_then(|at| roots.get(at)).cloned();
+        if input.new && was.is_some() {
+            return Err(Error::conflict(format!("there is a root {} already", input.name)).hint("change that one, or take another name"));
+        }
         let path = input.path.or_else(|| was.as_ref().map(|root| root.path.clone()));
         let root = Root {
             name: input.name,

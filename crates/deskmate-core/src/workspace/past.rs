@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{EVENTS, place};
+use super::{EVENTS, place, reach};
 use crate::Result;
 use crate::call::Cx;
 use crate::record::{self, Events, Sought};
 
 /// Search what was done with files before: plans, their steps, looks, documents, programs and pages of the web, newest first.
-/// You see your own acts and what concerns you.
+/// You see your own acts and what concerns you; where your client narrows itself to folders, nothing of roots that it does not reach.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchPastActions {
@@ -25,14 +25,21 @@ pub(super) struct SearchPastActions {
 
 pub(super) fn search_past_actions(cx: &mut Cx<'_, '_>, input: SearchPastActions) -> Result<Events> {
     let root = match input.workspace_root {
-        Some(named) if named.starts_with('/') => Some(place::find(cx, "workspace_root", Some(&named))?.root.name),
+        Some(named) if named.starts_with('/') || cx.within.is_some() => Some(place::find(cx, "workspace_root", Some(&named))?.root.name),
         // A root that is not in force any more has a past too.
         Some(named) => Some(named.split('/').next().unwrap_or_default().to_owned()),
         None => None,
     };
+    // The record tells beneath which root something was done, so what is narrowed to folders is narrowed to their roots. What was done
+    // in none, such as reading a page, lies outside of nothing; a program that was given no folder has an empty root.
+    let reached = reach::roots(cx)?.map(|mut roots| {
+        roots.insert(String::new());
+        ("root", roots)
+    });
     let sought = Sought {
         kinds: EVENTS.iter().map(|kind| kind.name.to_owned()).collect(),
         fact: root.map(|root| ("root", root)),
+        among: reached,
         words: Some(("query", input.query)).filter(|(_, words)| !words.is_empty()),
         limit: input.limit,
         cursor: input.cursor,

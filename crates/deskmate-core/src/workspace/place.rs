@@ -66,11 +66,14 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, field: &str, named: Option<&str>) -> Res
 /// Finds a root as a whole, for what belongs to all of it, such as its trash.
 pub(super) fn whole(cx: &mut Cx<'_, '_>, field: &str, named: Option<&str>) -> Result<Place> {
     let place = find(cx, field, named)?;
-    if place.within.is_empty() { Ok(place) } else { Err(outside(cx)?) }
+    if !place.within.is_empty() {
+        return Err(outside(cx)?);
+    }
+    if place.path.is_empty() { Ok(place) } else { Err(Error::invalid(field, "names a folder beneath a root, and the trash is of all of it: name the root")) }
 }
 
 /// What is not within the folders that the caller's client names.
-fn outside(cx: &mut Cx<'_, '_>) -> Result<Error> {
+pub(super) fn outside(cx: &mut Cx<'_, '_>) -> Result<Error> {
     let reached = super::reach::names(cx)?;
     let hint = match reached.as_slice() {
         [] => "none of the folders that are open lies in them: start the client elsewhere, add a folder to its roots, or ask an owner for \
@@ -90,6 +93,11 @@ pub(super) fn lies_in(path: &str, folder: &str) -> bool {
 pub(crate) fn within(cx: &mut Cx<'_, '_>, field: &str, folder: &str, named: &str) -> Result<bool> {
     let (folder, place) = (find(cx, "allowed_roots", Some(folder))?, find(cx, field, Some(named))?);
     Ok(folder.root.name == place.root.name && lies_in(&place.path, &folder.path))
+}
+
+/// Whether something that a caller named is a root itself.
+pub(crate) fn is_root(cx: &mut Cx<'_, '_>, field: &str, named: &str) -> Result<bool> {
+    Ok(find(cx, field, Some(named))?.path.is_empty())
 }
 
 /// Where on the desk's machine something lies that a caller named.

@@ -1,6 +1,8 @@
 //! What a client's own roots leave of the folders that are open. They are compared as whole paths, part by part; what is opened
 //! is found by handle beneath the desk's root, and must lie in what is left, links or not.
 
+use std::collections::BTreeSet;
+
 use super::place::{join, lies_in};
 use super::root::{self, Root};
 use crate::call::Cx;
@@ -44,4 +46,17 @@ pub(super) fn names(cx: &mut Cx<'_, '_>) -> Result<Vec<String>> {
         Reach::Parts(parts) => parts.iter().map(|part| join(&root.name, part)).collect(),
     };
     Ok(roots.into_iter().flat_map(named).collect())
+}
+
+/// The roots of which a caller reaches anything, or `None` if nothing narrows it. A folder lies in the innermost root around it.
+pub(super) fn roots(cx: &mut Cx<'_, '_>) -> Result<Option<BTreeSet<String>>> {
+    let Some(folders) = cx.within.clone() else { return Ok(None) };
+    let (roots, mut reached) = (root::all(cx)?, BTreeSet::new());
+    for folder in folders.iter().map(|folder| folder.trim_end_matches('/')) {
+        let own = |root: &&Root| root.path.trim_end_matches('/').len();
+        let around = roots.iter().filter(|root| lies_in(folder, root.path.trim_end_matches('/'))).max_by_key(own);
+        let beneath = roots.iter().filter(|root| lies_in(root.path.trim_end_matches('/'), folder));
+        reached.extend(beneath.chain(around).map(|root| root.name.clone()));
+    }
+    Ok(Some(reached))
 }

@@ -131,9 +131,11 @@ pub(super) fn temporary(tag: &str) -> String {
     format!("{TEMPORARY_START}{tag}{TEMPORARY_END}")
 }
 
-/// Whether the name is that of an audit file.
+/// Whether the name is that of an audit file, or of one that was set aside: those have the moment behind it.
 pub(super) fn is_audit(name: &str) -> bool {
-    name.starts_with('.') && AUDIT_FILES.iter().any(|audit| same_name(name, audit))
+    let moment = |end: &str| !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_digit());
+    let aside = name.rsplit_once('.').filter(|(_, end)| moment(end)).map_or(name, |(before, _)| before);
+    name.starts_with('.') && AUDIT_FILES.iter().any(|audit| same_name(aside, audit))
 }
 
 /// What can't be looked at by its path: the trash has its own operations, and temporary files are nobody's business.
@@ -186,6 +188,8 @@ mod tests {
         assert!(is_reserved(".trash/files/x") && is_reserved(".TRASH") && is_reserved("a/.Deskmate-Audit.jsonl"));
         assert!(keeper_of("a/.GIT/config").is_some() && keeper_of("x/lost+found").is_some() && keeper_of(".trash-1000/files").is_some());
         assert!(keeper_of("git/.gitignore").is_none() && keeper_of(".github/x").is_none() && keeper_of("a/trash").is_none());
+        assert!(is_reserved(".deskmate-audit.jsonl.1700000000000000") && is_reserved(".Deskmate-audit.JSONL.1") && !is_ours(".deskmate-audit.jsonl.1"));
+        assert!(!is_reserved(".deskmate-audit.jsonl.bak") && !is_reserved(".deskmate-audit.jsonl.") && !is_reserved(".notes.1"));
         assert!(is_reserved("a/.deskmate-00.tmp") && is_ours(".tra\u{17f}h"));
         assert!(!is_reserved("a/.trash") && !is_reserved("trash") && !is_ours(".coworker_audit.jsonl"));
     }

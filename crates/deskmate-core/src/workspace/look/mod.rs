@@ -150,8 +150,11 @@ impl Paged for ListFiles {
     }
 
     fn ask(&self) -> Result<ListAsk> {
-        let depth = bounded("depth", self.depth, 20, 100)?;
-        let depth = if self.recursive == Some(false) { 1 } else { depth };
+        let depth = match (self.recursive, self.depth) {
+            (Some(false), Some(_)) => return Err(Error::invalid("depth", "is for folders beneath: leave it out where `recursive` is false")),
+            (Some(false), None) => 1,
+            (_, depth) => bounded("depth", depth, 20, 100)?,
+        };
         let (limit, after) = (bounded("limit", self.limit, 200, FILES_PAGE_MAX)?, self.cursor.as_deref().map(place::behind).transpose()?);
         Ok(ListAsk { depth, hidden: self.hidden, ignored: self.ignored, limit, after })
     }

@@ -78,7 +78,7 @@ impl Paged for ListTrash {
     type Page = Trash;
 
     fn place(&self, cx: &mut Cx<'_, '_>) -> Result<Place> {
-        Ok(Place { path: String::new(), ..place::whole(cx, "root", self.root.as_deref())? })
+        place::whole(cx, "root", self.root.as_deref())
     }
 
     fn ask(&self) -> Result<TrashAsk> {

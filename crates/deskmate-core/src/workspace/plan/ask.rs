@@ -117,7 +117,7 @@ pub(in crate::workspace) struct OrganizePlan {
     /// Also files in the folders beneath, except in those under version control; only the folder's own if not given.
     #[serde(default)]
     recursive: bool,
-    /// Or the moves themselves, relative to the folder.
+    /// Or, instead of all that, the moves themselves, relative to the folder; at most 1000.
     #[serde(default)]
     moves: Vec<MoveIn>,
     /// Why, for the person who decides.
@@ -141,11 +141,14 @@ pub(in crate::workspace) fn organize_plan(cx: &mut Cx<'_, '_>, input: OrganizePl
     let place = place::find(cx, "root", input.root.as_deref())?;
     let why = input.reasoning.as_deref();
     if !input.moves.is_empty() {
+        if input.policy.is_some() || !input.rules.is_empty() || input.recursive {
+            return Err(Error::invalid("moves", "say themselves what goes where: leave out `policy`, `rules` and `recursive`"));
+        }
         let steps = input.moves.into_iter().map(|one| {
             let at = |field: &str, path: &str| -> Result<String> { Ok(place::join(&place.path, &relative(field, path)?)) };
             Ok(Wanted { action: Action::Move, from: Some(at("from", &one.from)?), to: Some(at("to", &one.to)?), text: None, edits: Vec::new() })
         });
-        let steps = counted(steps.collect::<Result<Vec<_>>>()?)?;
+        let steps = counted("moves", steps.collect::<Result<Vec<_>>>()?)?;
         return start(cx, &place, "organize", &Ask::Steps { steps }, why, None);
     }
     let policy = input.policy.unwrap_or_else(|| if input.rules.is_empty() { "by_ext" } else { "rules" }.to_owned());
@@ -231,16 +234,16 @@ impl StepIn {
     }
 }
 
-fn counted(steps: Vec<Wanted>) -> Result<Vec<Wanted>> {
+fn counted(field: &str, steps: Vec<Wanted>) -> Result<Vec<Wanted>> {
     if steps.is_empty() || steps.len() > PLAN_WANTED_MAX {
-        return Err(Error::invalid("steps", format!("must be between 1 and {PLAN_WANTED_MAX}")));
+        return Err(Error::invalid(field, format!("must be between 1 and {PLAN_WANTED_MAX}")));
     }
     Ok(steps)
 }
 
 pub(in crate::workspace) fn change_plan(cx: &mut Cx<'_, '_>, input: ChangePlan) -> Result<PlanOut> {
     let place = place::find(cx, "root", input.root.as_deref())?;
-    let steps = counted(input.steps.into_iter().map(|step| step.wanted(&place)).collect::<Result<Vec<_>>>()?)?;
+    let steps = counted("steps", input.steps.into_iter().map(|step| step.wanted(&place)).collect::<Result<Vec<_>>>()?)?;
     start(cx, &place, "change", &Ask::Steps { steps }, input.reasoning.as_deref(), None)
 }
 
@@ -296,6 +299,9 @@ pub(in crate::workspace) struct Restore {
 }
 
 pub(in crate::workspace) fn restore(cx: &mut Cx<'_, '_>, input: Restore) -> Result<PlanOut> {
+    if input.root.is_some() && input.workspace_root.is_some() && input.root != input.workspace_root {
+        return Err(Error::invalid("workspace_root", "is another name for `root`, and both say something else"));
+    }
     let (id, root) = match (input.trash_id, input.trash_item_path, input.root.or(input.workspace_root)) {
         (Some(id), None, root) => (trash_id(&id)?, root),
         (None, Some(path), root) => item(cx, &path, root)?,
@@ -357,7 +363,7 @@ pub(in crate::workspace) struct PurgeTrash {
 pub(in crate::workspace) fn purge_trash(cx: &mut Cx<'_, '_>, input: PurgeTrash) -> Result<PlanOut> {
     let place = place::whole(cx, "root", input.root.as_deref())?;
     let steps = input.trash_ids.iter().map(|id| Ok(Wanted { action: Action::Purge, from: Some(trash_id(id)?), to: None, text: None, edits: Vec::new() }));
-    let steps = counted(steps.collect::<Result<Vec<_>>>()?)?;
+    let steps = counted("trash_ids", steps.collect::<Result<Vec<_>>>()?)?;
     start(cx, &place, PURGE, &Ask::Steps { steps }, None, None)
 }
 

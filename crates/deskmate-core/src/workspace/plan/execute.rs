@@ -5,15 +5,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::super::reach::Reach;
 use super::super::root::{Root, RootAccess};
 use super::super::{judge, place};
-use super::make::{approved_parts, not_made};
+use super::make::{self, approved_parts};
 use super::model::{PlanState, Step, StepOutcome, StepState};
 use super::rows::{self, Plan, unreadable};
 use super::show::{PlanOut, shown, visible};
 use super::{BEGUN, ENDED, EXECUTE_JOB, INTENDED, OUTCOMES, PLAN_JOB};
 use crate::call::Cx;
-use crate::job::{self, IfLost, NewJob};
+use crate::job::{self, Hold, IfLost, NewJob};
 use crate::policy::Mode;
 use crate::record::Event;
 use crate::request::{self, Begun, State};
@@ -36,7 +37,13 @@ pub(in crate::workspace) struct ExecutePlan {
 
 pub(in crate::workspace) fn execute_plan(cx: &mut Cx<'_, '_>, input: ExecutePlan) -> Result<PlanOut> {
     let mut plan = match (&input.plan_id, &input.plan_job_id) {
-        (Some(id), _) => visible(cx, id)?,
+        (Some(id), job) => {
+            let plan = visible(cx, id)?;
+            if job.as_ref().is_some_and(|job| *job != plan.plan_job) {
+                return Err(Error::invalid("plan_job_id", "is not the job that made this plan"));
+            }
+            plan
+        }
         (None, Some(job)) => {
             let plan = rows::of_job(cx.tx, job)?.map(|plan| plan.id).unwrap_or_default();
             visible(cx, &plan)?
@@ -51,6 +58,7 @@ pub(in crate::workspace) fn execute_plan(cx: &mut Cx<'_, '_>, input: ExecutePlan
     if plan.state != PlanState::Ready {
         return shown(cx, &plan);
     }
+    within_reach(cx, &plan)?;
     let Some(request) = plan.request.clone() else { return Err(Error::conflict("this plan has no request")) };
     let now = cx.now();
     let Some(approved) = request::find_whole(cx, &request)?.filter(|request| request.state_at(now) == State::Approved) else {
@@ -82,6 +90,23 @@ pub(in crate::workspace) fn execute_plan(cx: &mut Cx<'_, '_>, input: ExecutePlan
     shown(cx, &plan)
 }
 
+/// Refuses what goes beyond the folders that the caller is narrowed to, though it may be approved: it was asked for without that, or
+/// with other folders.
+fn within_reach(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<()> {
+    if cx.within.is_none() {
+        return Ok(());
+    }
+    let Some(root) = plan.root_in_force(cx)? else { return Ok(()) };
+    let Reach::Parts(folders) = Reach::of(cx, &root) else { return Ok(()) };
+    for number in 0..make::parts(cx, &plan.id)? {
+        let part = rows::part(cx.tx, &plan.id, number)?.ok_or_else(|| unreadable("part", &plan.id))?;
+        if !part.steps(&plan.id)?.iter().all(|step| step.lies_in(&folders)) {
+            return Err(place::outside(cx)?);
+        }
+    }
+    Ok(())
+}
+
 /// Answers that changed nothing: what still waits.
 pub(in crate::workspace) fn is_untold(answer: &serde_json::Value) -> bool {
     answer.get("begun") != Some(&json!(true))
@@ -102,8 +127,10 @@ pub struct Executing {
     pub parts: Vec<(i64, [u8; 32], String)>,
 }
 
-/// What a job has to do; `None` if there is nothing to do any more.
-pub fn executing(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Executing>> {
+/// What a job has to do; `None` if there is nothing to do any more. Here and below, who lost the job writes nothing: another worker
+/// may be at it.
+pub fn executing(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str) -> Result<Option<Executing>> {
+    job::held(cx, hold)?;
     let Some(plan) = rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Running) else { return Ok(None) };
     let root = plan.root_in_force(cx)?;
     let request = plan.request.as_deref().map(|request| request::find_whole(cx, request)).transpose()?.flatten();
@@ -131,7 +158,8 @@ pub enum NextPart {
 }
 
 /// Begins a part: from now on its steps may have been done.
-pub fn begin_part(cx: &mut Cx<'_, '_>, id: &str, number: i64, digest: &[u8; 32]) -> Result<NextPart> {
+pub fn begin_part(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str, number: i64, digest: &[u8; 32]) -> Result<NextPart> {
+    job::held(cx, hold)?;
     let plan = running(cx, id)?;
     if plan.owner.is_agent() && meter::paused(cx, &plan.owner.id)? {
         return Ok(NextPart::Paused);
@@ -151,7 +179,8 @@ pub fn begin_part(cx: &mut Cx<'_, '_>, id: &str, number: i64, digest: &[u8; 32])
 }
 
 /// Tells what came of a part.
-pub fn end_part(cx: &mut Cx<'_, '_>, id: &str, number: i64, outcomes: &[StepOutcome]) -> Result<()> {
+pub fn end_part(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str, number: i64, outcomes: &[StepOutcome]) -> Result<()> {
+    job::held(cx, hold)?;
     let mut plan = running(cx, id)?;
     let text = serde_json::to_string(outcomes).map_err(|_| unreadable("outcomes", id))?;
     let ended = cx.tx.execute(
@@ -217,18 +246,23 @@ pub(crate) fn job_ended(cx: &mut Cx<'_, '_>, kind: &str, job: &str) -> Result<()
     if kind == PLAN_JOB
         && let Some(plan) = rows::of_job(cx.tx, job)?
     {
-        not_made(cx, &plan.id, WHY)?;
+        make::failed(cx, &plan.id, WHY)?;
     }
     if kind == EXECUTE_JOB
         && let Some(plan) = rows::done_by(cx.tx, job)?.filter(|plan| plan.state == PlanState::Running)
     {
-        ended(cx, &plan.id, Some(WHY))?;
+        end(cx, &plan.id, Some(WHY))?;
     }
     Ok(())
 }
 
 /// The job has ended: says what came of the plan as a whole. `why` is given where it stopped before its end.
-pub fn ended(cx: &mut Cx<'_, '_>, id: &str, why: Option<&str>) -> Result<PlanState> {
+pub fn ended(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str, why: Option<&str>) -> Result<PlanState> {
+    job::held(cx, hold)?;
+    end(cx, id, why)
+}
+
+fn end(cx: &mut Cx<'_, '_>, id: &str, why: Option<&str>) -> Result<PlanState> {
     let mut plan = running(cx, id)?;
     let left = plan.steps - plan.done - plan.skipped - plan.failed - plan.unclear;
     let begun = rows::digests(cx.tx, id)?.iter().any(|(_, _, state)| state == "begun");

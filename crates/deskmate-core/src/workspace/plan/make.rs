@@ -1,6 +1,8 @@
 //! Making a plan: the job reads what was asked for, hands in the steps some hundred at a time, and says that it has all of
 //! them. Then they are bound by a digest, policy is asked, and a request waits for people.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use deskmate_db::args;
 use serde_json::{Value, json};
 
@@ -12,6 +14,7 @@ use super::rows::{self, Part, Plan, Sum};
 use super::{FAILED, MADE, PURGE, UNDO};
 use crate::call::Cx;
 use crate::gateway::taint;
+use crate::job::{self, Hold};
 use crate::limits::{PLAN_PATHS_SHOWN, PLAN_STEPS_MAX};
 use crate::meter::{self, Taken};
 use crate::policy::{Act, Mode};
@@ -20,9 +23,9 @@ use crate::request::{self, New, Packet, RequestKind};
 use crate::{Error, Result, hex};
 
 /// The verb of plans that change files.
-const CHANGE: &str = "file.change";
+pub(crate) const CHANGE: &str = "file.change";
 /// The verb of programs, and the domain in which they are judged.
-const RUN: &str = "code.run";
+pub(crate) const RUN: &str = "code.run";
 const CODE: &str = "code";
 
 /// A plan that is to be made.
@@ -36,16 +39,19 @@ pub struct Making {
     pub ask: Ask,
 }
 
-/// What a job has to make a plan of; `None` if there is nothing to make any more. Steps of an earlier attempt go.
-pub fn making(cx: &mut Cx<'_, '_>, job: &str) -> Result<Option<Making>> {
-    let Some(plan) = rows::of_job(cx.tx, job)?.filter(|plan| plan.state == PlanState::Planning) else { return Ok(None) };
+/// What a job has to make a plan of; `None` if there is nothing to make any more. Steps of an earlier attempt go. Here and below,
+/// who lost the job writes nothing: another worker may be at it.
+pub fn making(cx: &mut Cx<'_, '_>, hold: &Hold) -> Result<Option<Making>> {
+    job::held(cx, hold)?;
+    let Some(plan) = rows::of_job(cx.tx, &hold.job)?.filter(|plan| plan.state == PlanState::Planning) else { return Ok(None) };
     cx.tx.execute("delete from plan_part where plan = $1", args![plan.id])?;
     let root = plan.root_in_force(cx)?;
     Ok(Some(Making { ask: plan.asked()?, plan: plan.id, root }))
 }
 
 /// Takes some steps of a plan that is being made.
-pub fn add_part(cx: &mut Cx<'_, '_>, plan: &str, number: i64, part: &Part) -> Result<()> {
+pub fn add_part(cx: &mut Cx<'_, '_>, hold: &Hold, plan: &str, number: i64, part: &Part) -> Result<()> {
+    job::held(cx, hold)?;
     rows::insert_part(cx.tx, plan, number, part)
 }
 
@@ -63,13 +69,13 @@ pub fn parts(cx: &mut Cx<'_, '_>, plan: &str) -> Result<i64> {
 
 /// What the steps of a plan come to.
 #[derive(Default)]
-struct Total {
-    steps: i64,
-    sum: Sum,
-    paths: Vec<String>,
-    digests: Vec<String>,
+pub(super) struct Total {
+    pub(super) steps: i64,
+    pub(super) sum: Sum,
+    pub(super) paths: Vec<String>,
+    pub(super) digests: Vec<String>,
     /// What a step that runs a program holds.
-    program: Option<Program>,
+    pub(super) program: Option<Program>,
 }
 
 fn total(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Total> {
@@ -81,6 +87,10 @@ fn total(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Total> {
         total.sum.irreversible += sum.irreversible;
         total.sum.warnings += sum.warnings;
         total.sum.blocked += sum.blocked;
+        for (verb, count) in sum.verbs {
+            *total.sum.verbs.entry(verb).or_default() += count;
+        }
+        total.sum.holds.extend(sum.holds);
         for (action, count) in sum.actions {
             *total.sum.actions.entry(action).or_default() += count;
         }
@@ -93,7 +103,7 @@ fn total(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Total> {
             if step.action == Action::Run {
                 total.program = Some(serde_json::from_value(step.exact).map_err(|_| rows::unreadable("program", &plan.id))?);
             }
-            total.paths.extend(step.from.into_iter().chain(step.to));
+            total.paths.extend(step.was.or(step.from).into_iter().chain(step.to));
         }
         number += 1;
     }
@@ -106,11 +116,44 @@ pub(super) fn digest(root: Option<&Root>, kind: &str, parts: &[String]) -> Resul
     crate::digest(&json!({ "root": root.map(|root| &root.name), "path": root.map(|root| &root.path), "kind": kind, "parts": parts }))
 }
 
+/// What is done to files, in the form in which rules look for the verbs of an act.
+fn acts(verbs: &BTreeMap<String, i64>) -> Value {
+    verbs.iter().map(|(verb, count)| json!({ "verb": verb, "count": count })).collect()
+}
+
+/// What the contents hold, as marks for what is left out: rules see it without anybody reading the contents in the act.
+fn held(kinds: &BTreeSet<String>) -> Value {
+    kinds.iter().map(|kind| Value::from(format!("[redacted:{kind}]"))).collect()
+}
+
+/// The tool whose doing a plan is; that of a document goes by its format. Only a program is executed: rules about running one are not
+/// about files.
+pub(super) fn tool(kind: &str, format: &str) -> &'static str {
+    match kind {
+        python::KIND => "workspace_execute_plan",
+        "organize" => "workspace_organize_plan",
+        "trash" => "workspace_soft_delete",
+        "restore" => "workspace_restore",
+        "document" if format == "excel" => "workspace_create_excel",
+        "document" if format == "word" => "workspace_create_word",
+        "document" => "workspace_create_pdf",
+        PURGE => "workspace_purge_trash",
+        UNDO => "workspace_undo_plan",
+        _ => "workspace_change_plan",
+    }
+}
+
+fn format_of(ask: Ask) -> String {
+    if let Ask::Document { format, .. } = ask { format } else { String::new() }
+}
+
 /// What would be done, for policy and for people. Who decides about a program is shown all of its code.
-fn act(plan: &Plan, root: Option<&Root>, total: &Total, digest: &[u8; 32], taint: Vec<String>) -> Act {
+pub(super) fn act(kind: &str, tool: &str, root: Option<&Root>, total: &Total, taint: Vec<String>) -> Act {
+    let name = root.map_or("", |root| root.name.as_str());
     let mut arguments = json!({
-        "plan": plan.id, "root": plan.root, "digest": hex(digest), "steps": total.steps, "bytes": total.sum.bytes,
+        "root": name, "steps": total.steps, "bytes": total.sum.bytes,
         "actions": total.sum.actions, "irreversible": total.sum.irreversible, "warnings": total.sum.warnings, "blocked": total.sum.blocked, "paths": total.paths,
+        "acts": acts(&total.sum.verbs), "holds": held(&total.sum.holds),
     });
     let is_program = total.program.is_some();
     if let (Some(program), Some(fields)) = (&total.program, arguments.as_object_mut()) {
@@ -118,10 +161,10 @@ fn act(plan: &Plan, root: Option<&Root>, total: &Total, digest: &[u8; 32], taint
     }
     Act {
         kind: if is_program { RUN } else { CHANGE }.to_owned(),
-        tool: "workspace_execute_plan".to_owned(),
+        tool: tool.to_owned(),
         domain: root.filter(|_| !is_program).map_or_else(|| CODE.to_owned(), Root::domain),
-        action: plan.kind.clone(),
-        target: if is_program { python::KIND.to_owned() } else { plan.root.clone() },
+        action: kind.to_owned(),
+        target: if is_program { python::KIND } else { name }.to_owned(),
         arguments,
         taint,
         ..Act::default()
@@ -129,12 +172,13 @@ fn act(plan: &Plan, root: Option<&Root>, total: &Total, digest: &[u8; 32], taint
 }
 
 /// All steps are there: binds them, asks policy, and makes the request that waits for people.
-pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
+pub fn made(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str) -> Result<()> {
+    job::held(cx, hold)?;
     let Some(mut plan) = rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Planning) else { return Ok(()) };
     let root = plan.root_in_force(cx)?;
     let total = total(cx, &plan)?;
     if total.steps > PLAN_STEPS_MAX {
-        return not_made(cx, id, &format!("{} steps are too many for one plan: at most {PLAN_STEPS_MAX}", total.steps));
+        return failed(cx, id, &format!("{} steps are too many for one plan: at most {PLAN_STEPS_MAX}", total.steps));
     }
     (plan.steps, plan.bytes) = (total.steps, total.sum.bytes);
     if total.steps == 0 {
@@ -144,22 +188,27 @@ pub fn made(cx: &mut Cx<'_, '_>, id: &str) -> Result<()> {
     }
     if total.sum.blocked == total.steps {
         let why = first_blocked(cx, &plan)?.unwrap_or_default();
-        return not_made(cx, id, &format!("nothing of this can be done as things are: {why}"));
+        return failed(cx, id, &format!("nothing of this can be done as things are: {why}"));
     }
     let digest = digest(root.as_ref(), &plan.kind, &total.digests)?;
     plan.digest = Some(digest.to_vec());
-    let read = if plan.owner.is_agent() { taint::of_agent(cx, &plan.owner.id, None)? } else { Vec::new() };
-    let act = act(&plan, root.as_ref(), &total, &digest, read);
+    let read = if plan.owner.is_agent() { taint::of_agent(cx, &plan.owner.id)? } else { Vec::new() };
+    let format = if plan.kind == "document" { format_of(plan.asked()?) } else { String::new() };
+    let mut act = act(&plan.kind, tool(&plan.kind, &format), root.as_ref(), &total, read);
+    // What is approved is this plan, with exactly these steps.
+    if let Some(fields) = act.arguments.as_object_mut() {
+        fields.extend([("plan".to_owned(), json!(plan.id)), ("digest".to_owned(), json!(hex(&digest)))]);
+    }
     let decision = judge::may_change(cx, &act, &plan.owner)?;
     if decision.mode == Mode::Deny {
         let why = judge::stops(&decision).map_or_else(|| "a limit of today".to_owned(), |(why, _)| why);
         request::denied(cx, &plan.owner, &act, &decision)?;
-        return not_made(cx, id, &format!("this must not be done: {why}"));
+        return failed(cx, id, &format!("this must not be done: {why}"));
     }
     if plan.owner.is_agent()
         && let Taken::Full(full) = meter::take(cx, &plan.owner.id, &act.domain, 0)?
     {
-        return not_made(cx, id, &format!("a limit is reached ({}); try again later", full.message()));
+        return failed(cx, id, &format!("a limit is reached ({}); try again later", full.message()));
     }
     let title = title(&plan, &total);
     let undo = reversibility(&plan, &total);
@@ -190,7 +239,7 @@ fn title(plan: &Plan, total: &Total) -> String {
 fn reversibility(plan: &Plan, total: &Total) -> String {
     let sum = &total.sum;
     let mut told = vec![match sum.irreversible {
-        _ if plan.kind == UNDO => "this is the way back; it is not itself taken back".to_owned(),
+        _ if plan.kind == UNDO => "this is the way back; it is not itself taken back; folders that it changes get the time at which it does".to_owned(),
         0 => "undo_plan takes it back".to_owned(),
         count => format!("{count} of {} steps cannot be undone", total.steps),
     }];
@@ -227,7 +276,12 @@ fn tell_made(cx: &mut Cx<'_, '_>, plan: &Plan, total: &Total) -> Result<()> {
 }
 
 /// A plan could not be made.
-pub fn not_made(cx: &mut Cx<'_, '_>, id: &str, why: &str) -> Result<()> {
+pub fn not_made(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str, why: &str) -> Result<()> {
+    job::held(cx, hold)?;
+    failed(cx, id, why)
+}
+
+pub(super) fn failed(cx: &mut Cx<'_, '_>, id: &str, why: &str) -> Result<()> {
     let Some(mut plan) = rows::load(cx.tx, id)?.filter(|plan| plan.state == PlanState::Planning) else { return Ok(()) };
     cx.tx.execute("delete from plan_part where plan = $1", args![id])?;
     plan.state = PlanState::Failed;

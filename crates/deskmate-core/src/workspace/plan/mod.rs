@@ -6,6 +6,7 @@
 pub(super) mod ask;
 mod erase;
 pub(super) mod execute;
+pub(super) mod foresee;
 mod make;
 mod model;
 mod prune;
@@ -19,10 +20,12 @@ pub(crate) use erase::erase;
 pub(crate) use execute::job_ended;
 pub use execute::{Executing, NextPart, audited, begin_part, end_part, ended, executing, stop};
 pub(super) use execute::{done, ended_before};
+pub(crate) use make::{CHANGE, RUN};
 pub use make::{Making, add_part, executed, made, making, not_made, parts};
 pub use model::{Action, Ask, OrganizeRule, PlanState, Program, Ran, Step, StepOutcome, StepState, TextEdit, Wanted};
 pub use prune::prune;
 pub use rows::Part;
+pub(crate) use show::decided_with;
 
 /// The kind of the job that makes a plan.
 pub const PLAN_JOB: &str = "workspace.plan";

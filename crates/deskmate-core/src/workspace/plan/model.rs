@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::super::place::lies_in;
 use crate::{Code, Error, Result};
 
 /// What a step does.
@@ -48,6 +49,19 @@ impl Action {
             Self::Run => "run",
         }
     }
+
+    /// What it does to files, as rules ask for it with `does(…)`. `undoes` is what a step takes back.
+    pub(super) fn verb(self, undoes: Option<Self>) -> &'static str {
+        match (self, undoes) {
+            (Self::Move, _) | (Self::Undo, Some(Self::Move)) => "file.move",
+            (Self::Copy, _) => "file.copy",
+            (Self::Write | Self::Replace | Self::MakeFolder, _) | (Self::Undo, Some(Self::Replace)) => "file.write",
+            (Self::Trash | Self::Purge, _) | (Self::Undo, Some(Self::Copy | Self::Write | Self::MakeFolder | Self::Restore)) => "file.delete",
+            (Self::Restore, _) | (Self::Undo, Some(Self::Trash)) => "file.restore",
+            (Self::Undo, _) => "file.undo",
+            (Self::Run, _) => "code.run",
+        }
+    }
 }
 
 /// One effect. What is done is `exact`, in the words of whoever has hands, with what the source is: device, inode, size, time,
@@ -57,9 +71,15 @@ impl Action {
 pub struct Step {
     /// What is done.
     pub action: Action,
+    /// What it takes back, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<Action>,
     /// To what; for a restore or a purge the id in the trash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
+    /// Where that was which lies in the trash, where the trash says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
     /// Where it goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
@@ -80,6 +100,29 @@ pub struct Step {
     /// How many bytes it moves about.
     #[serde(default)]
     pub bytes: u64,
+}
+
+impl Step {
+    /// Whether its source is an id of the trash and no path.
+    pub(super) fn is_from_trash(&self) -> bool {
+        matches!(self.action, Action::Restore | Action::Purge)
+    }
+
+    /// Whether all that it touches lies in these folders. What comes out of the trash or is taken back belongs to the root as a whole.
+    pub(super) fn lies_in(&self, folders: &[String]) -> bool {
+        let lies = |path: &String| folders.iter().any(|folder| lies_in(path, folder));
+        match self.action {
+            Action::Restore | Action::Purge | Action::Undo => false,
+            Action::Run => Program::deserialize(&self.exact).is_ok_and(|program| program.read.iter().chain(&program.write).all(lies)),
+            _ => self.from.iter().chain(&self.to).all(lies),
+        }
+    }
+
+    /// The text that it adds to files, as far as what changes in them shows it.
+    pub(super) fn added(&self) -> String {
+        let lines = self.diff.iter().filter(|_| self.action != Action::Run).flat_map(|diff| diff.lines().skip(2));
+        lines.filter_map(|line| line.strip_prefix('+')).flat_map(|line| [line, "\n"]).collect()
+    }
 }
 
 /// How a step ended.

@@ -1,6 +1,6 @@
 //! The rows of plans and of their steps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deskmate_db::{Row, Tx, args};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::super::root::{self, Root};
 use super::model::{Ask, PlanState, Step, StepOutcome};
 use crate::call::{ActorKind, Cx};
 use crate::request::Requester;
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, redact};
 
 /// A stored plan.
 #[derive(Clone, Debug)]
@@ -223,6 +223,32 @@ pub(super) struct Sum {
     pub(super) warnings: i64,
     #[serde(default)]
     pub(super) blocked: i64,
+    /// What they do to files, and how often.
+    #[serde(default)]
+    pub(super) verbs: BTreeMap<String, i64>,
+    /// Kinds of secrets and personal data in the texts that they add to files.
+    #[serde(default)]
+    pub(super) holds: BTreeSet<String>,
+}
+
+impl Sum {
+    pub(super) fn of(steps: &[Step]) -> Self {
+        let mut sum = Sum::default();
+        for step in steps {
+            sum.bytes = sum.bytes.saturating_add(i64::try_from(step.bytes).unwrap_or(i64::MAX));
+            *sum.actions.entry(step.action.name().to_owned()).or_default() += 1;
+            sum.irreversible += i64::from(step.irreversible.is_some());
+            sum.warnings += i64::from(step.warning.is_some());
+            sum.blocked += i64::from(step.blocked.is_some());
+            if step.blocked.is_none() {
+                *sum.verbs.entry(step.action.verb(step.undoes).to_owned()).or_default() += 1;
+                let added = step.added();
+                let held = if added.is_empty() { BTreeSet::new() } else { redact::kinds_in(&added.into()) };
+                sum.holds.extend(held.into_iter().map(|kind| kind.name().to_owned()));
+            }
+        }
+        sum
+    }
 }
 
 /// Some steps of a plan as they are kept. Made outside of the transaction that keeps them.
@@ -242,14 +268,7 @@ impl Part {
 
     /// Puts steps together.
     pub fn of(steps: &[Step]) -> Result<Self> {
-        let mut sum = Sum::default();
-        for step in steps {
-            sum.bytes = sum.bytes.saturating_add(i64::try_from(step.bytes).unwrap_or(i64::MAX));
-            *sum.actions.entry(step.action.name().to_owned()).or_default() += 1;
-            sum.irreversible += i64::from(step.irreversible.is_some());
-            sum.warnings += i64::from(step.warning.is_some());
-            sum.blocked += i64::from(step.blocked.is_some());
-        }
+        let sum = Sum::of(steps);
         let text = |value: serde_json::Result<String>| value.map_err(|error| Error::new(Code::Internal, format!("steps cannot be written: {error}")));
         let body = text(serde_json::to_string(steps))?;
         let count = i64::try_from(steps.len()).unwrap_or(i64::MAX);

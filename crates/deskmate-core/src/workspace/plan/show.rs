@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::place::join;
-use super::model::{Action, PlanState, Ran, StepState};
+use super::model::{Action, PlanState, Ran, StepOutcome, StepState};
 use super::rows::{self, Plan, select_plan};
 use super::{PURGE, UNDO, python};
 use crate::call::{ActorKind, Cx, Page, PageIn, Wait};
@@ -82,9 +82,15 @@ pub(in crate::workspace) struct StepOut {
     number: i64,
     /// What is done.
     action: Action,
-    /// To what.
+    /// What it takes back, for `undo`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undoes: Option<Action>,
+    /// To what; for `restore` and `purge` the id in the trash.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
+    /// Where that was which lies in the trash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was: Option<String>,
     /// Where it goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
@@ -124,10 +130,16 @@ pub(super) fn visible(cx: &mut Cx<'_, '_>, id: &str) -> Result<Plan> {
     plan.filter(|plan| !cx.actor.is_agent() || own(plan)).ok_or_else(|| Error::not_found(format!("there is no plan {id} for you")))
 }
 
+/// The request with which people decide about a plan, and the digest that it is about; `None` where there is nothing to decide.
+pub(crate) fn decided_with(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<(String, String)>> {
+    let plan = visible(cx, id)?;
+    Ok(plan.request.zip(plan.digest.as_deref().map(hex)))
+}
+
 /// What a plan looks like, with its first steps.
 pub(super) fn shown(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<PlanOut> {
     let mut out = line(cx, plan)?;
-    out.moves = steps(cx, plan, 0, PLAN_PATHS_SHOWN, false)?.0;
+    out.moves = steps(cx, plan, &Sought { from: 0, limit: PLAN_PATHS_SHOWN, outcome: None, whole: false })?.0;
     Ok(out)
 }
 
@@ -175,29 +187,92 @@ fn next(plan: &Plan, decision: Option<State>) -> &'static str {
         (PlanState::Done | PlanState::Partly, _) if plan.kind == UNDO => "It was taken back; what came of each step is in get_plan.",
         (PlanState::Done | PlanState::Partly, _) if plan.kind == PURGE => "What was deleted for ever does not come back.",
         (PlanState::Done | PlanState::Partly, _) => "undo_plan takes it back.",
-        (PlanState::Ambiguous, _) => "Somebody has to look at the steps whose outcome is not known: get_plan names them.",
+        (PlanState::Ambiguous, _) => "Somebody has to look at the steps whose outcome is not known: get_plan with the outcome `unclear` names them.",
         (PlanState::Failed, _) => "It could not be made; `note` says why.",
     }
 }
 
-/// Steps from a number on, and whether there are more.
-fn steps(cx: &mut Cx<'_, '_>, plan: &Plan, from: usize, limit: usize, whole: bool) -> Result<(Vec<StepOut>, bool)> {
-    let (mut out, mut number, mut bytes) = (Vec::new(), 0_usize, 0_usize);
+/// What came of the steps that are sought.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Came {
+    /// They were done.
+    Done,
+    /// They were left out, because what they are about is not any more what was approved.
+    Skipped,
+    /// They could not be done.
+    Failed,
+    /// Nobody knows whether they were done.
+    Unclear,
+    /// Nothing yet, or nothing any more, because the plan ended before them.
+    Left,
+}
+
+impl Came {
+    fn of(outcome: Option<&StepOutcome>) -> Self {
+        match outcome.map(|outcome| outcome.state) {
+            Some(StepState::Done) => Self::Done,
+            Some(StepState::Skipped) => Self::Skipped,
+            Some(StepState::Failed) => Self::Failed,
+            Some(StepState::Unclear) => Self::Unclear,
+            None => Self::Left,
+        }
+    }
+
+    /// How many such steps a plan has.
+    fn count(self, plan: &Plan) -> i64 {
+        match self {
+            Self::Done => plan.done,
+            Self::Skipped => plan.skipped,
+            Self::Failed => plan.failed,
+            Self::Unclear => plan.unclear,
+            Self::Left => plan.steps - plan.done - plan.skipped - plan.failed - plan.unclear,
+        }
+    }
+}
+
+/// Which steps are shown, and how much of each.
+struct Sought {
+    /// How many stand before.
+    from: usize,
+    limit: usize,
+    /// Only those of which this came.
+    outcome: Option<Came>,
+    /// With what they change, exactly.
+    whole: bool,
+}
+
+/// How many steps one page looks at while it seeks those that fit.
+const STEPS_LOOKED_MAX: usize = 50_000;
+
+/// Steps, and how many stand before the next page if there is one.
+fn steps(cx: &mut Cx<'_, '_>, plan: &Plan, sought: &Sought) -> Result<(Vec<StepOut>, Option<usize>)> {
+    let (mut out, mut number, mut bytes, mut looked) = (Vec::new(), 0_usize, 0_usize, 0_usize);
+    if sought.outcome.is_some_and(|came| came.count(plan) == 0) {
+        return Ok((out, None));
+    }
     let rows = cx.tx.query("select number, steps from plan_part where plan = $1 order by number", args![plan.id])?;
     for row in rows {
         let count = usize::try_from(row.get::<i64>(1)?).unwrap_or(0);
-        if number + count <= from {
+        if number + count <= sought.from {
             number += count;
             continue;
         }
-        let Some(part) = rows::part(cx.tx, &plan.id, row.get(0)?)?.filter(|part| part.body.is_some()) else { return Ok((out, false)) };
+        if looked >= STEPS_LOOKED_MAX {
+            return Ok((out, Some(number)));
+        }
+        looked += count;
+        let Some(part) = rows::part(cx.tx, &plan.id, row.get(0)?)?.filter(|part| part.body.is_some()) else { return Ok((out, None)) };
         let outcomes = part.outcomes(&plan.id)?;
-        for (at, step) in part.steps(&plan.id)?.into_iter().enumerate().skip(from.saturating_sub(number)) {
-            if out.len() >= limit || bytes > PAGE_BYTES_MAX {
-                return Ok((out, true));
+        let fits = |at: usize| sought.outcome.is_none_or(|came| came == Came::of(outcomes.get(at)));
+        let steps = if (0..count).any(fits) { part.steps(&plan.id)? } else { Vec::new() };
+        for (at, step) in steps.into_iter().enumerate().skip(sought.from.saturating_sub(number)).filter(|(at, _)| fits(*at)) {
+            if out.len() >= sought.limit || bytes > PAGE_BYTES_MAX {
+                return Ok((out, Some(number + at)));
             }
             let outcome = outcomes.get(at);
-            let (diff, diff_bytes) = step.diff.filter(|_| whole).map_or((None, None), |diff| {
+            let is_from_trash = step.is_from_trash();
+            let (diff, diff_bytes) = step.diff.filter(|_| sought.whole).map_or((None, None), |diff| {
                 let (part, next) = part_of(&diff, 0);
                 (Some(part.to_owned()), next.map(|_| diff.len() as u64))
             });
@@ -205,9 +280,11 @@ fn steps(cx: &mut Cx<'_, '_>, plan: &Plan, from: usize, limit: usize, whole: boo
             out.push(StepOut {
                 number: i64::try_from(number + at + 1).unwrap_or(i64::MAX),
                 action: step.action,
-                from: step.from.map(|path| join(&plan.root, &path)),
+                undoes: step.undoes,
+                from: if is_from_trash { step.from } else { step.from.map(|path| join(&plan.root, &path)) },
+                was: step.was.map(|path| join(&plan.root, &path)),
                 to: step.to.map(|path| join(&plan.root, &path)),
-                exact: if whole { without_content(step.exact) } else { None },
+                exact: if sought.whole { without_content(step.exact) } else { None },
                 diff,
                 diff_bytes,
                 irreversible: step.irreversible,
@@ -220,7 +297,7 @@ fn steps(cx: &mut Cx<'_, '_>, plan: &Plan, from: usize, limit: usize, whole: boo
         }
         number += count;
     }
-    Ok((out, false))
+    Ok((out, None))
 }
 
 /// A page of a text from a byte on, which ends with a line where there is one, and where the next one begins.
@@ -284,6 +361,10 @@ pub(in crate::workspace) fn read_diff(cx: &mut Cx<'_, '_>, input: ReadDiff) -> R
 fn without_content(exact: Value) -> Option<Map<String, Value>> {
     let Value::Object(mut fields) = exact else { return None };
     fields.remove("content");
+    // What an undoing takes back has a content as well.
+    if let Some(step) = fields.get_mut("step").and_then(Value::as_object_mut) {
+        step.remove("content");
+    }
     Some(fields)
 }
 
@@ -293,6 +374,8 @@ fn without_content(exact: Value) -> Option<Map<String, Value>> {
 pub(in crate::workspace) struct GetPlan {
     /// The plan.
     plan_id: String,
+    /// Only steps of which this came; all if not given.
+    outcome: Option<Came>,
     /// How many steps; 50 if not given, at most 200.
     limit: Option<u32>,
     /// Where the previous page ended.
@@ -309,7 +392,7 @@ pub(in crate::workspace) struct PlanPage {
     /// Why it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<String>,
-    /// Give this as `cursor` for the next page. Absent at the end.
+    /// Give this as `cursor` for the next page. Absent at the end. With `outcome` a page may be short, even empty, before the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -318,9 +401,8 @@ pub(in crate::workspace) fn get_plan(cx: &mut Cx<'_, '_>, input: GetPlan) -> Res
     let plan = visible(cx, &input.plan_id)?;
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
     let from = page.after.as_ref().map_or(0, |(at, _)| usize::try_from(*at).unwrap_or(0));
-    let (steps, more) = steps(cx, &plan, from, page.limit as usize, true)?;
-    let last = steps.last().map(|step| step.number).filter(|_| more);
-    let next_cursor = last.map(|number| Page::<()>::cursor(number, &plan.id));
+    let (steps, next) = steps(cx, &plan, &Sought { from, limit: page.limit as usize, outcome: input.outcome, whole: true })?;
+    let next_cursor = next.map(|before| Page::<()>::cursor(i64::try_from(before).unwrap_or(i64::MAX), &plan.id));
     Ok(PlanPage { plan: line(cx, &plan)?, steps, reasoning: plan.summary, next_cursor })
 }
 

@@ -6,12 +6,11 @@ use rustix::io::Errno;
 
 use super::super::fault::{Code, Fault};
 use super::super::identity::{Identity, Kind};
-use super::super::path;
 use super::super::root::Root;
 use super::super::sys;
 use super::copy;
 use super::spot::{Made, Spot, carries_nothing_withheld, make_folders, relocate};
-use super::step::{Blob, Done, Step, bounded, check};
+use super::step::{Blob, Done, Step, bounded, check, into_itself};
 use super::trash::{Info, Trash};
 use super::undo::undo;
 
@@ -35,9 +34,7 @@ pub fn apply(root: &Root, step: &Step) -> Result<Done, Fault> {
 
 fn move_to(root: &Root, from: &str, to: &str, identity: &Identity, tag: &str) -> Result<Done, Fault> {
     let (from, to) = (root.changeable(from)?, root.changeable(to)?);
-    if identity.kind == Kind::Folder && path::lies_in(to.as_str(), from.as_str()) {
-        return Err(root.fault(Code::Invalid, to.as_str(), "a folder can't be moved into itself"));
-    }
+    into_itself(root, from.as_str(), to.as_str(), identity.kind)?;
     let source = Spot::find(root, &from)?;
     let found = check(root, &source, identity)?;
     carries_nothing_withheld(root, &source, found.kind, &source.path)?;

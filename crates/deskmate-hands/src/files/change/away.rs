@@ -21,7 +21,7 @@ pub struct Mounts {
 
 impl Mounts {
     /// Whether a step moves something from one file system to another.
-    pub fn parts(&mut self, root: &Root, step: &Step) -> bool {
+    fn parts(&mut self, root: &Root, step: &Step) -> bool {
         let kept = format!("{TRASH}/files/x");
         let (from, to) = match step {
             Step::Move { from, to, .. } => (from.as_str(), to.as_str()),
@@ -31,6 +31,18 @@ impl Mounts {
         };
         let (from, to) = (self.of(root, from), self.of(root, to));
         from.is_some() && to.is_some() && from != to
+    }
+
+    /// The same, and if so the digest of a file is taken: what arrives is a copy, and all that it has in common with its source is
+    /// what it holds.
+    pub fn take_digest(&mut self, root: &Root, step: &mut Step) -> bool {
+        let parts = self.parts(root, step);
+        if let (true, Step::Move { from, identity, .. } | Step::Trash { from, identity, .. }) = (parts, step)
+            && let Ok(found) = root.identify(from, true)
+        {
+            *identity = found;
+        }
+        parts
     }
 
     /// The file system of the folder that a path is in, or of the innermost folder above it that is there.

@@ -31,25 +31,27 @@ pub struct Back {
 }
 
 impl Back {
-    /// Whether this can be taken back, after all that was looked at before; why not, if it cannot.
-    pub fn check(&mut self, root: &Root, done: &Done) -> Result<(), String> {
+    /// Whether this can be taken back, after all that was looked at before, and what whoever decides should know then; why not, if it
+    /// cannot.
+    pub fn check(&mut self, root: &Root, done: &Done) -> Result<Option<String>, String> {
+        let mut edited = false;
         match done {
             Done::Moved { from, to, identity, made } => {
                 self.is_free(root, from)?;
-                let real = self.is_still(root, to, identity)?;
+                let real = self.is_still(root, to, identity, &mut edited)?;
                 self.goes(to, from, real);
                 self.take_back(root, made);
             }
             Done::Trashed { from, id, identity, .. } => {
                 self.is_free(root, from)?;
                 let kept = in_trash(id);
-                let real = self.is_still(root, &kept, identity).map_err(|why| if why == NOT_THERE { NOT_KEPT.to_owned() } else { why })?;
+                let real = self.is_still(root, &kept, identity, &mut edited).map_err(|why| if why == NOT_THERE { NOT_KEPT.to_owned() } else { why })?;
                 self.goes(&kept, from, real);
             }
             Done::Restored { id, to, identity, made, .. } => {
                 let kept = in_trash(id);
                 self.is_free(root, &kept)?;
-                let real = self.is_still(root, to, identity)?;
+                let real = self.is_still(root, to, identity, &mut edited)?;
                 self.goes(to, &kept, real);
                 self.take_back(root, made);
             }
@@ -61,17 +63,20 @@ impl Back {
             Done::Replaced { path, kept, old, new } => {
                 self.is_unchanged(root, path, new)?;
                 let kept = in_trash(kept);
-                let real = self.is_still(root, &kept, old).map_err(|why| if why == NOT_THERE { NOT_KEPT.to_owned() } else { why })?;
+                let real = self.is_still(root, &kept, old, &mut edited).map_err(|why| if why == NOT_THERE { NOT_KEPT.to_owned() } else { why })?;
                 self.goes(&kept, path, real);
             }
             Done::FolderMade { path, made } => {
-                self.is_empty(root, path)?;
-                self.goes_away(path);
+                // One that is gone by now is taken back already.
+                if self.look(root, path)?.is_some() {
+                    self.is_empty(root, path)?;
+                    self.goes_away(path);
+                }
                 self.take_back(root, made);
             }
             Done::Purged { .. } => return Err("what was deleted for ever is gone".to_owned()),
         }
-        Ok(())
+        Ok(edited.then(|| EDITED.to_owned()))
     }
 
     /// Where that lies today which would be at a path by then; `None` if nothing would be.
@@ -107,12 +112,13 @@ impl Back {
         }
     }
 
-    /// It is the thing that was left there, whatever happened to it since.
-    fn is_still(&self, root: &Root, path: &str, meant: &Identity) -> Result<String, String> {
+    /// It is the thing that was left there, whatever happened to it since; whether something did is told.
+    fn is_still(&self, root: &Root, path: &str, meant: &Identity, edited: &mut bool) -> Result<String, String> {
         let Some((real, spot, found)) = self.look(root, path)? else { return Err(NOT_THERE.to_owned()) };
         let like = (found.kind, found.size, found.mode, found.mtime_ns) == (meant.kind, meant.size, meant.mode, meant.mtime_ns);
         let is_it =
             found.is_same_thing(meant) || (like && meant.sha256.is_some() && look_closely(root, &spot).is_ok_and(|closely| closely.sha256 == meant.sha256));
+        *edited = found.is_same_thing(meant) && !meant.is_unchanged(&found);
         if is_it { Ok(real) } else { Err(format!("something else is at {} by now", place(path))) }
     }
 
@@ -176,6 +182,7 @@ impl Back {
     }
 }
 
+const EDITED: &str = "it was changed since, and goes back as it is now";
 const NOT_THERE: &str = "it is not there any more";
 const NOT_KEPT: &str = "it is not in the trash any more";
 

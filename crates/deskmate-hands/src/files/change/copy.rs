@@ -14,13 +14,14 @@ use super::super::path::DEPTH_MAX;
 use super::super::root::Root;
 use super::super::sys;
 use super::spot::{Spot, sync};
+use super::step::ONLY_FILES;
 
 /// Copies a file or link to a free name, checks it, and answers what it is now. Mode and time are kept.
 pub(super) fn copy_one(root: &Root, from: &Spot, to: &Spot, meant: &Identity) -> Result<Identity, Fault> {
     match meant.kind {
         Kind::File => copy_file(root, from, to, meant, false),
         Kind::Link => copy_link(root, from, to, meant),
-        Kind::Folder | Kind::Other => Err(root.fault(Code::NotAFile, &from.path, "only files and links can be copied")),
+        Kind::Folder | Kind::Other => Err(root.fault(Code::NotAFile, &from.path, ONLY_FILES)),
     }
 }
 

@@ -18,7 +18,8 @@ use super::trash::Trash;
 pub enum Probe {
     /// It did not happen; it can be done again.
     NotDone,
-    /// It happened. Folders that were made on the way are not known any more, so undoing leaves them.
+    /// It happened. Folders on the way that are not older than this was begun were made for it; where the file system does not
+    /// keep that, they are not known any more, and undoing leaves them.
     Done(Done),
     /// It can't be told, and why.
     Unclear(String),
@@ -31,7 +32,7 @@ pub enum Probe {
 pub fn probe(root: &Root, step: &Step, since_ns: Option<i64>) -> Result<Probe, Fault> {
     match step {
         Step::Move { from, to, identity } => {
-            let moved = |identity| Done::Moved { from: from.clone(), to: to.clone(), identity, made: Vec::new() };
+            let moved = |identity| Done::Moved { from: from.clone(), to: to.clone(), identity, made: made_for(root, to, since_ns) };
             Ok(between(at(root, from)?, at(root, to)?, identity, moved))
         }
         Step::Trash { from, id, at_us, identity } | Step::RemoveEmptyFolder { path: from, id, at_us, identity } => {
@@ -41,23 +42,24 @@ pub fn probe(root: &Root, step: &Step, since_ns: Option<i64>) -> Result<Probe, F
         Step::Restore { id, to, identity } => {
             let info = Trash::open(root).ok().and_then(|trash| trash.info(id));
             let (from, at_us) = info.map_or((None, None), |info| (Some(info.from), info.at_us));
-            let restored = |identity| Done::Restored { id: id.clone(), to: to.clone(), identity, from, at_us, made: Vec::new() };
+            let restored = |identity| Done::Restored { id: id.clone(), to: to.clone(), identity, from, at_us, made: made_for(root, to, since_ns) };
             Ok(between(in_trash(root, id), at(root, to)?, identity, restored))
         }
         Step::Replace { path, identity, content, kept, .. } => replaced(root, path, identity, &content.digest(), kept),
         Step::Copy { from, to, identity } if identity.kind == Kind::Link => copied_link(root, from, to, identity, since_ns),
         Step::Copy { to, identity, .. } => {
-            let copied = |identity| Done::Copied { to: to.clone(), identity, made: Vec::new() };
+            let copied = |identity| Done::Copied { to: to.clone(), identity, made: made_for(root, to, since_ns) };
             written(root, to, identity.sha256.as_ref(), since_ns, copied)
         }
         Step::Write { to, content, .. } => {
-            let written_to = |identity| Done::Written { to: to.clone(), identity, made: Vec::new() };
+            let written_to = |identity| Done::Written { to: to.clone(), identity, made: made_for(root, to, since_ns) };
             written(root, to, Some(&content.digest()), since_ns, written_to)
         }
         Step::MakeFolder { path } => Ok(match at(root, path)? {
             None => Probe::NotDone,
             Some(found) if found.kind == Kind::Folder && is_since(&found, since_ns) => {
-                Probe::Done(Done::FolderMade { path: path.clone(), made: vec![path.clone()] })
+                let made = made_for(root, path, since_ns).into_iter().chain([path.clone()]).collect();
+                Probe::Done(Done::FolderMade { path: path.clone(), made })
             }
             Some(_) => others(),
         }),
@@ -100,7 +102,7 @@ fn copied_link(root: &Root, from: &str, to: &str, meant: &Identity, since_ns: Op
     };
     let like = found.kind == Kind::Link && (found.size, found.mtime_ns) == (meant.size, meant.mtime_ns) && is_since(&found, since_ns);
     let same = like && text(to).is_ok_and(|copy| text(from).is_ok_and(|source| source == copy));
-    Ok(if same { Probe::Done(Done::Copied { to: to.to_owned(), identity: found, made: Vec::new() }) } else { others() })
+    Ok(if same { Probe::Done(Done::Copied { to: to.to_owned(), identity: found, made: made_for(root, to, since_ns) }) } else { others() })
 }
 
 fn others() -> Probe {
@@ -112,6 +114,32 @@ const CLOCK_STEP_NS: i64 = 20_000_000;
 
 fn is_since(found: &Identity, since_ns: Option<i64>) -> bool {
     found.born_ns.zip(since_ns).is_some_and(|(born, since)| born >= since.saturating_sub(CLOCK_STEP_NS))
+}
+
+/// The folders on the way to a path that are not from before, the outermost first.
+fn made_for(root: &Root, path: &str, since_ns: Option<i64>) -> Vec<String> {
+    let above = |path: &str| path::split(path).map(|(folder, _)| folder.to_owned()).filter(|folder| !folder.is_empty());
+    let is_new = |folder: &String| at(root, folder).is_ok_and(|found| found.is_some_and(|found| found.kind == Kind::Folder && is_since(&found, since_ns)));
+    let mut made: Vec<String> = std::iter::successors(above(path), |folder| above(folder)).take_while(is_new).collect();
+    made.reverse();
+    made
+}
+
+/// What was done in a second attempt, with the folders on the way that the first one had made before it was cut short: undoing
+/// removes those too.
+pub fn with_folders_since(root: &Root, mut done: Done, since_ns: i64) -> Done {
+    let (found, made) = match &mut done {
+        Done::Moved { to, made, .. } | Done::Copied { to, made, .. } | Done::Written { to, made, .. } | Done::Restored { to, made, .. } => {
+            (made_for(root, to, Some(since_ns)), made)
+        }
+        Done::FolderMade { path, made } => (made_for(root, path, Some(since_ns)).into_iter().chain([path.clone()]).collect(), made),
+        Done::Replaced { .. } | Done::Trashed { .. } | Done::Purged { .. } => return done,
+    };
+    // Where their age is not kept, those that this attempt made are all that is known.
+    if found.len() > made.len() {
+        *made = found;
+    }
+    done
 }
 
 fn replaced(root: &Root, path: &str, old: &Identity, new: &Digest, kept: &str) -> Result<Probe, Fault> {

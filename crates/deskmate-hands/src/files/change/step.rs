@@ -114,6 +114,7 @@ impl Step {
     pub fn move_to(root: &Root, from: &str, to: &str) -> Result<Self, Fault> {
         let (from, to) = (changeable(root, from)?, changeable(root, to)?);
         let identity = taken_along(root, &from)?;
+        into_itself(root, &from, &to, identity.kind)?;
         Ok(Self::Move { from, to, identity })
     }
 
@@ -121,6 +122,9 @@ impl Step {
     pub fn copy_to(root: &Root, from: &str, to: &str) -> Result<Self, Fault> {
         let (from, to) = (changeable(root, from)?, changeable(root, to)?);
         let identity = root.identify(&from, true)?;
+        if !matches!(identity.kind, Kind::File | Kind::Link) {
+            return Err(root.fault(Code::NotAFile, &from, ONLY_FILES));
+        }
         Ok(Self::Copy { from, to, identity })
     }
 
@@ -190,6 +194,14 @@ impl Step {
 
 pub(super) fn tag_of(bytes: &[u8]) -> String {
     digest_of(bytes).to_string().chars().take(16).collect()
+}
+
+pub(super) const ONLY_FILES: &str = "only files and links can be copied";
+
+/// A folder does not go into itself.
+pub(super) fn into_itself(root: &Root, from: &str, to: &str, kind: Kind) -> Result<(), Fault> {
+    let inside = kind == Kind::Folder && path::lies_in(to, from);
+    if inside { Err(root.fault(Code::Invalid, to, "a folder can't be moved into itself")) } else { Ok(()) }
 }
 
 /// What a path stands for that goes elsewhere with all that lies in it: nobody has to approve what will be refused.

@@ -93,6 +93,12 @@ pub fn list_trash(root: &Root, after: Option<&str>, limit: usize) -> Result<Tras
     }
 }
 
+/// Where something in the trash was, if the trash says so and the root does not withhold it.
+pub fn was_at(root: &Root, id: &str) -> Option<String> {
+    let info = Trash::open(root).ok()?.info(id)?;
+    (!root.withheld().covers(&info.from)).then_some(info.from)
+}
+
 /// A page of the trash, the newest first, and whether more follow; of the same time, by id. All notes are read for each page, a
 /// portion at a time, and no more than the page is held.
 pub fn newest_trash(root: &Root, after: Option<(i64, &str)>, limit: usize, watch: &Watch<'_>) -> Result<(Vec<Trashed>, bool), Fault> {

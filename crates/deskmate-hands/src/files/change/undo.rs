@@ -99,8 +99,8 @@ pub fn settle(root: &Root, done: &Done) -> Result<(), Fault> {
                 trash.forget(id);
             }
         }
-        Done::Moved { made, .. } | Done::Restored { made, .. } => Made(made.clone()).take_back(root),
-        Done::FolderMade { .. } | Done::Purged { .. } => {}
+        Done::Moved { made, .. } | Done::Restored { made, .. } | Done::FolderMade { made, .. } => Made(made.clone()).take_back(root),
+        Done::Purged { .. } => {}
     }
     Ok(())
 }
@@ -196,12 +196,19 @@ fn put_back(root: &Root, path: &str, kept: &str, old: &Identity, new: &Identity,
     place.sync(root)
 }
 
-/// Removes the folders that were made, the innermost first; it must be empty, those above may be in use by now.
+/// Removes the folders that were made, the innermost first; it must be empty, those above may be in use by now. It may be gone
+/// already: a step that put something into it goes back before, and after a crash that one does not know whose the folder was.
 fn remove_made(root: &Root, path: &str, made: &[String]) -> Result<(), Fault> {
     let path = root.changeable(path)?;
-    let spot = Spot::find(root, &path)?;
-    rustix::fs::unlinkat(spot.folder(), spot.name.as_str(), AtFlags::REMOVEDIR).map_err(|errno| root.errno(path.as_str(), errno))?;
-    spot.sync(root)?;
+    match Spot::find(root, &path) {
+        Ok(spot) => match rustix::fs::unlinkat(spot.folder(), spot.name.as_str(), AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => spot.sync(root)?,
+            Err(errno) => return Err(root.errno(path.as_str(), errno)),
+        },
+        // With a folder above it, or with one that is a file by now, it is gone, too.
+        Err(fault) if matches!(fault.code, Code::NotFound | Code::NotAFolder) => {}
+        Err(fault) => return Err(fault),
+    }
     Made(made.to_vec()).take_back(root);
     Ok(())
 }

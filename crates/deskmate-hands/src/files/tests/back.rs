@@ -70,12 +70,34 @@ fn steps_that_build_on_each_other_are_looked_at_in_their_order() {
     .into();
     let mut back = Back::default();
     for one in steps.iter().rev() {
-        assert_eq!(back.check(&kit.root, one), Ok(()), "{one:?}");
+        assert_eq!(back.check(&kit.root, one), Ok(None), "{one:?}");
     }
     for one in steps.iter().rev() {
         undo(&kit.root, one).unwrap();
     }
     assert_eq!(kit.picture(), before);
+}
+
+#[test]
+fn what_was_changed_since_goes_back_as_it_is_and_that_is_told() {
+    let kit = Kit::new();
+    kit.put("a", "a").put("b", "b").put("c", "c").put("d", "d");
+    let moved = done(&kit, Step::move_to(&kit.root, "a", "to/a"));
+    let trashed = done(&kit, Step::trash(&kit.root, "b", AT));
+    let replaced = done(&kit, Step::replace(&kit.root, "c", b"new".to_vec(), AT));
+    let away = done(&kit, Step::trash(&kit.root, "d", AT));
+    let Done::Trashed { id: d, .. } = &away else { panic!("{away:?}") };
+    let restored = done(&kit, Step::restore(&kit.root, d, Some("e")));
+    let (Done::Trashed { id: b, .. }, Done::Replaced { kept: c, .. }) = (&trashed, &replaced) else { panic!("{trashed:?} {replaced:?}") };
+    let places = ["to/a".to_owned(), format!(".trash/files/{b}"), format!(".trash/files/{c}"), "e".to_owned()];
+    for (one, place) in [&moved, &trashed, &replaced, &restored].into_iter().zip(places) {
+        assert_eq!(Back::default().check(&kit.root, one), Ok(None), "{one:?}");
+        fs::write(kit.at(&place), "edited since").unwrap();
+        let told = Back::default().check(&kit.root, one);
+        assert_eq!(told, Ok(Some("it was changed since, and goes back as it is now".to_owned())), "{one:?}");
+        undo(&kit.root, one).unwrap();
+    }
+    assert_eq!((kit.text("a").as_deref(), kit.text("b").as_deref()), (Some("edited since"), Some("edited since")));
 }
 
 /// Numbers that look like chance and come again for the same seed.
@@ -131,7 +153,7 @@ fn whatever_was_done_and_happened_since_the_word_about_it_holds() {
         for (one, said) in said {
             all += 1;
             match said {
-                Ok(()) => undo(&kit.root, one).unwrap_or_else(|fault| panic!("seed {seed}: {one:?}: {fault}, of {steps:#?}")),
+                Ok(_) => undo(&kit.root, one).unwrap_or_else(|fault| panic!("seed {seed}: {one:?}: {fault}, of {steps:#?}")),
                 Err(why) => {
                     blocked += 1;
                     assert!(undo(&kit.root, one).is_err(), "seed {seed}: {one:?} was called impossible: {why}, of {steps:#?}");

@@ -67,6 +67,52 @@ fn a_move() {
 }
 
 #[test]
+fn folders_that_were_made_for_it_are_known_by_their_age() {
+    let kit = Kit::new();
+    kit.put("a", "a").put("b", "b").put("c", "c").folder("old");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    kit.put("clock", "");
+    let begun = kit.root.stat("clock").unwrap().mtime_ns;
+    if kit.root.stat("").unwrap().born_ns.is_none() {
+        return;
+    }
+    let away = apply(&kit.root, &Step::trash(&kit.root, "c", AT).unwrap()).unwrap();
+    let Done::Trashed { id, .. } = &away else { panic!("{away:?}") };
+    let before = kit.picture();
+    for step in [
+        Step::move_to(&kit.root, "a", "old/x/y/a").unwrap(),
+        Step::copy_to(&kit.root, "b", "old/x/y/b").unwrap(),
+        Step::write_new(&kit.root, "old/x/y/new", b"new".to_vec(), None).unwrap(),
+        Step::make_folder(&kit.root, "old/x/y").unwrap(),
+        Step::restore(&kit.root, id, Some("old/x/y/c")).unwrap(),
+    ] {
+        apply(&kit.root, &step).unwrap();
+        // The process ended before anybody was told, so only the disk knows.
+        let Probe::Done(done) = probe(&kit.root, &step, Some(begun)).unwrap() else { panic!("{step:?}") };
+        undo(&kit.root, &done).unwrap();
+        assert_eq!(kit.picture(), before, "nothing that was made for it is left, and what was there before is: {step:?}");
+    }
+}
+
+#[test]
+fn a_folder_that_went_with_what_lay_in_it_is_taken_back_too() {
+    let kit = Kit::new();
+    kit.put("a", "a");
+    if kit.root.stat("").unwrap().born_ns.is_none() {
+        return;
+    }
+    let before = kit.picture();
+    let folder = apply(&kit.root, &Step::make_folder(&kit.root, "x/y").unwrap()).unwrap();
+    let step = Step::move_to(&kit.root, "a", "x/y/a").unwrap();
+    apply(&kit.root, &step).unwrap();
+    // The process ended: by their age, the folders may have been made for what was moved into them.
+    let Probe::Done(moved) = probe(&kit.root, &step, Some(0)).unwrap() else { panic!() };
+    undo(&kit.root, &moved).unwrap();
+    undo(&kit.root, &folder).unwrap();
+    assert_eq!(kit.picture(), before);
+}
+
+#[test]
 fn an_inode_that_was_used_again_is_not_the_same_thing() {
     let kit = Kit::new();
     for _ in 0..50 {

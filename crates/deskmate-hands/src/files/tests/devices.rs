@@ -7,22 +7,28 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::kit::{AT, Kit, open, picture};
-use crate::files::{Access, Code, Probe, Step, apply, list_trash, probe, undo};
+use crate::files::{Access, Code, Mounts, Probe, Step, apply, list_trash, probe, undo};
 
 const PLACE: &str = "DESKMATE_HANDS_MOUNTED";
 
+/// Where another device is mounted, for a test that was started again with one.
+#[expect(clippy::disallowed_methods, reason = "a test tells itself in the environment where it is")]
+fn place() -> Option<PathBuf> {
+    std::env::var_os(PLACE).map(PathBuf::from)
+}
+
 #[test]
 fn c8_steps_across_devices_copy_check_and_remove() {
-    match std::env::var_os(PLACE) {
-        Some(place) => across(&PathBuf::from(place)),
+    match place() {
+        Some(place) => across(&place),
         None => mounted("c8_steps_across_devices_copy_check_and_remove", ""),
     }
 }
 
 #[test]
 fn c8_in_bulk_too_a_copy_is_on_the_disk_before_its_source_goes() {
-    if let Some(place) = std::env::var_os(PLACE) {
-        return bulk(&PathBuf::from(place));
+    if let Some(place) = place() {
+        return bulk(&place);
     }
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace");
@@ -124,4 +130,14 @@ fn across(place: &Path) {
     assert_eq!(fs::read_dir(place.join("mnt")).unwrap().count(), 2);
     fs::remove_file(place.join("mnt/file")).unwrap();
     assert_eq!(picture(place), start);
+    // What would go across is known by what it holds: other content of the same length and time is not it.
+    let (mut step, mut within) = (Step::move_to(&root, "file", "mnt/file").unwrap(), Step::move_to(&root, "file", "other").unwrap());
+    let as_it_was = within.clone();
+    assert!(Mounts::default().take_digest(&root, &mut step) && !Mounts::default().take_digest(&root, &mut within));
+    assert_eq!(within, as_it_was, "what keeps its inode needs no digest");
+    let was = fs::metadata(place.join("file")).unwrap().modified().unwrap();
+    put("file", "TEXT");
+    fs::File::options().write(true).open(place.join("file")).unwrap().set_modified(was).unwrap();
+    assert_eq!(apply(&root, &step).unwrap_err().code, Code::Changed);
+    assert!(place.join("file").exists() && !place.join("mnt/file").exists());
 }
