@@ -9,7 +9,7 @@ use super::{manage, tool};
 use crate::call::Cx;
 use crate::limits::{NAME_CHARS_MAX, TITLE_CHARS_MAX};
 use crate::policy::draft::{self, Applied, Direction};
-use crate::policy::{self, Document, Effect, GLOBAL_POLICY, GeneralRule, Match, Policy, PolicyRef, Rule, Rulebook, Severity, literal};
+use crate::policy::{self, Document, Effect, GLOBAL_POLICY, GeneralRule, Match, Parts, Policy, PolicyRef, Rule, Rulebook, Severity, literal};
 use crate::request::check_fresh;
 use crate::{Error, Result, check_text, digest, hex};
 
@@ -96,8 +96,12 @@ fn rules(rulebook: &Rulebook) -> &[Rule] {
 
 /// What is set for a tool, if anything is.
 pub(super) fn set(rulebook: &Rulebook, mount: &str, tool: &str) -> Result<Option<ToolAnswer>> {
+    among(rules(rulebook), mount, tool)
+}
+
+fn among(rules: &[Rule], mount: &str, tool: &str) -> Result<Option<ToolAnswer>> {
     let name = rule_name(mount, tool)?;
-    match place(rules(rulebook), &name).and_then(|at| rules(rulebook).get(at)) {
+    match place(rules, &name).and_then(|at| rules.get(at)) {
         Some(Rule::General(rule)) => ToolAnswer::of(rule, mount, tool),
         _ => Ok(None),
     }
@@ -199,19 +203,19 @@ fn put_in_force(cx: &mut Cx<'_, '_>, rulebook: &Rulebook, rules: Vec<Rule>) -> R
     draft::apply(cx, &Document { global: Some(global), ..Document::default() }, false)
 }
 
-/// Takes away what lets tools of a mount pass, because the mount goes: another server may come under its name. What restricts stays.
-pub(super) fn forget(cx: &mut Cx<'_, '_>, mount: &str) -> Result<()> {
-    let rulebook = policy::current(cx)?;
+/// What is to be in force, without what lets tools of mounts pass that go with it: another server may come under their names. What
+/// restricts stays.
+pub(crate) fn without_passing(cx: &mut Cx<'_, '_>, target: &Parts, lost: &[String]) -> Result<Parts> {
+    let Some(global) = target.policies.get(GLOBAL_POLICY) else { return Ok(target.clone()) };
     let mut passing = Vec::new();
-    for tool in tool::of_mount(cx.tx, mount)? {
-        if set(&rulebook, mount, &tool.name)? == Some(ToolAnswer::Pass) {
-            passing.push(rule_name(mount, &tool.name)?);
+    for mount in lost {
+        for tool in tool::of_mount(cx.tx, mount)? {
+            if among(&global.rules, mount, &tool.name)? == Some(ToolAnswer::Pass) {
+                passing.push(rule_name(mount, &tool.name)?);
+            }
         }
     }
-    if passing.is_empty() {
-        return Ok(());
-    }
     let is_passing = |rule: &Rule| matches!(rule, Rule::General(rule) if passing.contains(&rule.name));
-    let left = rules(&rulebook).iter().filter(|rule| !is_passing(rule)).cloned().collect();
-    put_in_force(cx, &rulebook, left).map(drop)
+    let left = Policy { rules: global.rules.iter().filter(|rule| !is_passing(rule)).cloned().collect(), ..global.clone() };
+    Ok(Document { global: Some(left), ..Document::default() }.over(target))
 }

@@ -14,14 +14,16 @@ use crate::meter::{self, Taken};
 use crate::policy::{self, Act, Decision, Mode};
 use crate::record::Event;
 use crate::request::{self, Begun, Judged, New, Packet, Request, RequestKind, Requester, State};
-use crate::{Code, Error, Result, canonical_value, check_text, digest, format_time, hex, protection};
+use crate::{Code, Error, Result, agents, canonical_value, check_text, digest, format_time, hex, protection};
 
 /// The verb of a tool of which nobody said what it does.
-pub(super) const VERB: &str = "tool.call";
+pub(crate) const VERB: &str = "tool.call";
 /// Where callers say why they call, and what they were allowed before.
 pub(super) const METADATA: &str = "_cowork_metadata";
 /// How many reasons of an answer are kept with a call.
 const WHY_MAX: usize = 5;
+/// What whoever made a call of which nobody knows what came does next.
+pub const FIND_OUT: &str = "find out whether it was done before you try it again";
 /// The shortest reason that says anything.
 pub(super) const INTENT_CHARS_MIN: usize = 10;
 
@@ -198,9 +200,11 @@ pub(super) fn act(mount: &Mount, tool: &str, arguments: Value, taint: Vec<String
         kind: mount.verb(tool).unwrap_or(VERB).to_owned(),
         tool: format!("{}_{tool}", mount.name),
         domain: mount.domain(),
+        environment: mount.environment.clone().unwrap_or_default(),
         action: tool.to_owned(),
         target: mount.name.clone(),
         arguments,
+        cost: mount.cost(),
         taint,
         call: true,
         ..Act::default()
@@ -248,6 +252,7 @@ impl Asked {
                 return Err(full.error());
             }
         }
+        agents::spend(cx, self.act.cost)?;
         cx.decided(decision.mode);
         if decision.mode == Mode::Act { self.pass(cx, &decision, session, None) } else { self.hold(cx, decision) }
     }
@@ -357,30 +362,48 @@ impl Asked {
         Ok(shown(&row, Some(&request)))
     }
 
+    /// Notes why a call cannot use the approval that it names. It is decided as new.
+    fn mismatched(&self, cx: &mut Cx<'_, '_>, id: &str, why: &str) -> Result<Option<CallOut>> {
+        let event = Event::new(MISMATCHED, format!("request:{id}"))
+            .fact("mount", self.mount.name.as_str())
+            .fact("tool", self.tool.name.as_str())
+            .fact("digest", hex(&self.own))
+            .payload(json!({ "why": why }));
+        cx.emit(event.audience([self.who.id.as_str()]))?;
+        Ok(None)
+    }
+
+    /// Counts what a call costs beyond what was counted for its proposal. What a day may cost was looked at when the call was weighed; where a
+    /// run has less left, the refusal takes the use of the grant back with it.
+    fn pay_beyond(&self, cx: &mut Cx<'_, '_>, paid: i64) -> Result<()> {
+        let more = self.act.cost.saturating_sub(paid.max(0));
+        if self.who.is_agent() {
+            meter::charge(cx, &self.who.id, &self.act.domain, more)?;
+        }
+        agents::spend(cx, more)
+    }
+
     /// Uses the grant of an approved proposal, if this call is exactly what was approved; `None` if it is decided as new.
     fn with_proposal(&mut self, cx: &mut Cx<'_, '_>, id: &str, session: Option<&str>) -> Result<Option<CallOut>> {
         let now = cx.now();
         let found = request::find_whole(cx, id)?.filter(|request| request.kind == RequestKind::Proposal && request.state_at(now) == State::Approved);
-        let why = match &found {
-            None => Some("there is no approved proposal of this id"),
-            Some(request) => differs(request, &self.act),
-        };
-        if let Some(why) = why {
-            let event = Event::new(MISMATCHED, format!("request:{id}"))
-                .fact("mount", self.mount.name.as_str())
-                .fact("tool", self.tool.name.as_str())
-                .fact("digest", hex(&self.own))
-                .payload(json!({ "why": why }));
-            cx.emit(event.audience([self.who.id.as_str()]))?;
-            return Ok(None);
+        let Some(found) = found else { return self.mismatched(cx, id, "there is no approved proposal of this id") };
+        if let Some(why) = differs(&found, &self.act) {
+            return self.mismatched(cx, id, why);
         }
-        // Today's rules hold for the call itself, too; the approval stands in only for what trust alone would hold.
+        // Today's rules hold for the call itself, too; the approval stands in for what trust would hold, and for the rules under
+        // which people were asked.
         let today = request::weigh(cx, &self.act, &self.who, false)?.decision;
-        if today.mode == Mode::Deny || today.hits.iter().any(|hit| hit.effect == policy::Effect::RequireApproval) {
-            return Ok(None);
+        if today.mode == Mode::Deny {
+            return self.mismatched(cx, id, "the call itself must not be made today");
+        }
+        let Some(then) = found.decided()? else { return self.mismatched(cx, id, "why people were asked was erased") };
+        if let Some(hit) = request::asks_anew(&then, &today) {
+            return self.mismatched(cx, id, &format!("the rule {} asks for a person, and was not among those under which it was approved", hit.rule_id));
         }
         match request::begin(cx, id, None)? {
             Begun::Go(permit) => {
+                self.pay_beyond(cx, permit.act.cost)?;
                 let this = Self {
                     mount: self.mount.clone(),
                     tool: self.tool.clone(),
@@ -405,7 +428,7 @@ pub(super) fn why(decision: &Decision) -> Vec<String> {
 }
 
 /// Where what comes back from a mount comes from.
-pub(super) fn origin(mount: &str) -> String {
+pub(crate) fn origin(mount: &str) -> String {
     format!("mount:{mount}")
 }
 
@@ -482,7 +505,8 @@ pub(super) fn shown(row: &CallRow, request: Option<&Request>) -> CallOut {
         (CallState::Passed, _) => "it was handed on, and nothing has come back yet".to_owned(),
         (CallState::Denied, Some(why)) => format!("this must not be done: {why}"),
         (CallState::Denied, None) => "this must not be done".to_owned(),
-        (CallState::Done, _) => "it was done".to_owned(),
+        (CallState::Done, Some(note)) => format!("it was done; {note}"),
+        (CallState::Done, None) => "it was done".to_owned(),
         (CallState::Failed, Some(why)) => format!("it did not work: {why}"),
         (CallState::Failed, None) => "it did not work".to_owned(),
         (CallState::Ambiguous, why) => {
@@ -491,7 +515,7 @@ pub(super) fn shown(row: &CallRow, request: Option<&Request>) -> CallOut {
     };
     let next = match row.state {
         CallState::Held => Some(format!("go on with something else, and ask again: the same call, or gateway_result with call_id {}", row.id)),
-        CallState::Ambiguous => Some("find out whether it was done before you try it again".to_owned()),
+        CallState::Ambiguous => Some(FIND_OUT.to_owned()),
         _ => None,
     };
     let result = row.result.as_deref().and_then(|text| serde_json::from_str(text).ok());

@@ -122,6 +122,27 @@ fn not_handed_on(cx: &mut Cx<'_, '_>, row: CallRow, why: &str) -> Result<()> {
     end_one(cx, row, &Ended { call: String::new(), outcome: Outcome::Failed, micros: 0, bytes: 0, note: Some(why.to_owned()), result: None, digest: None })
 }
 
+/// A call that waited under a request, for whoever tells its caller how it stands.
+pub(crate) struct CallOf {
+    /// The call.
+    pub(crate) id: String,
+    /// How it stands.
+    pub(crate) state: &'static str,
+    /// Whether its caller has what came of it.
+    pub(crate) is_delivered: bool,
+}
+
+/// The call of a mounted tool that a request is about.
+pub(crate) fn call_of(cx: &mut Cx<'_, '_>, request: &str) -> Result<Option<CallOf>> {
+    let sql = "select id, state, delivered_at from gateway_call where request = $1 order by created_at desc, id desc limit 1";
+    let row = cx.tx.optional(sql, args![request])?;
+    row.map(|row| {
+        let state = CallState::from_name(&row.get::<String>(1)?)?.name();
+        Ok(CallOf { id: row.get(0)?, state, is_delivered: row.get::<Option<i64>>(2)?.is_some() })
+    })
+    .transpose()
+}
+
 /// What came of a call.
 #[derive(Clone, Debug)]
 pub struct Ended {
@@ -163,7 +184,8 @@ fn end_one(cx: &mut Cx<'_, '_>, mut row: CallRow, ended: &Ended) -> Result<()> {
     if row.request.is_some() && row.delivered_at.is_none() {
         row.result = ended.result.clone().filter(|text| text.len() <= CALL_RESULT_BYTES_MAX);
         if row.result.is_none() && ended.result.is_some() {
-            row.note = Some(format!("it was done, and what came back was too long to be kept: more than {CALL_RESULT_BYTES_MAX} bytes"));
+            let long = format!("what came back was too long to be kept: more than {CALL_RESULT_BYTES_MAX} bytes");
+            row.note = Some(row.note.map_or_else(|| long.clone(), |note| format!("{note}; {long}")));
         }
     }
     rows::save(cx.tx, &row)?;
@@ -225,12 +247,14 @@ pub fn abandon(cx: &mut Cx<'_, '_>, before: i64, limit: u32) -> Result<usize> {
     Ok(count)
 }
 
+/// Calls that are over: their time counts from their end, because nobody could fetch what came of them before. Held ones count from when they
+/// were made, and only once nobody will decide about them or do them any more.
+pub(super) const OVER: &str = "select id from gateway_call where created_at < $1 and (ended_at < $1 or (state = 'held' and not exists (select 1 from request \
+     where request.id = gateway_call.request and request.state in ('pending', 'approved', 'executing')))) order by created_at, id limit $2";
+
 /// Removes calls that ended long ago; the record tells of them for ever. Answers how many went.
 pub fn prune(cx: &mut Cx<'_, '_>, before: i64, limit: u32) -> Result<u64> {
-    let rows = cx.tx.query(
-        "select id from gateway_call where created_at < $1 and (ended_at is not null or state = 'held') order by created_at, id limit $2",
-        args![before, i64::from(limit)],
-    )?;
+    let rows = cx.tx.query(OVER, args![before, i64::from(limit)])?;
     for row in &rows {
         let id: String = row.get(0)?;
         cx.tx.execute("delete from gateway_call where id = $1", args![id])?;

@@ -1,10 +1,10 @@
 //! Mounts as owners keep them: a short way to what the settings in force say, and what was seen of each.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
 
-use super::answer;
 use super::mount::{self, Mount};
 use super::tool::{self, Seen, Tool, ToolState};
 use crate::call::{Cx, Errand};
@@ -20,8 +20,38 @@ pub(super) const LOOKED: Kind = Kind { name: "mount.looked", says: "The desk con
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AddMount {
-    /// The mount. With a name that is there already, it takes that one's place.
+    /// The mount.
+    #[schemars(with = "Mount")]
+    mount: Given,
+    /// Whether a mount of this name that is there already is changed: how it is reached, and whatever else you say of it. What else
+    /// was set at the desk stays. Without this, a name that is there already is a conflict.
+    #[serde(default)]
+    replace: bool,
+}
+
+/// A mount, and what was said of it: what was not may stay as it was set.
+struct Given {
     mount: Mount,
+    said: Map<String, Value>,
+}
+
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(given: D) -> std::result::Result<Self, D::Error> {
+        let said = Map::deserialize(given)?;
+        Ok(Self { mount: Mount::deserialize(&said).map_err(D::Error::custom)?, said })
+    }
+}
+
+/// What people set at the desk, besides how the server is reached.
+const SET_HERE: [&str; 11] = ["enabled", "shared", "domain", "verbs", "hide", "intent", "scan", "redact", "cost", "environment", "timeout_seconds"];
+
+/// Lets what was set at the desk stay when a mount takes the place of one that was there, unless it says otherwise.
+pub fn keep_what_was_set(mount: &mut Map<String, Value>, before: &Value) {
+    for field in SET_HERE {
+        if let (false, Some(value)) = (mount.contains_key(field), before.get(field)) {
+            mount.insert(field.to_owned(), value.clone());
+        }
+    }
 }
 
 /// The mounts as they are now.
@@ -47,10 +77,18 @@ pub(super) struct MountOut {
 }
 
 pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddMount) -> Result<Mounts> {
+    let (Given { mount, mut said }, replace) = (input.mount, input.replace);
     put(cx, |mounts| {
-        match mounts.iter_mut().find(|mount| mount.name == input.mount.name) {
-            Some(place) => *place = input.mount,
-            None => mounts.push(input.mount),
+        match mounts.iter_mut().find(|known| known.name == mount.name) {
+            Some(place) if replace => {
+                keep_what_was_set(&mut said, &json!(place));
+                *place = Mount::deserialize(&said).map_err(|error| Error::invalid("mount", error.to_string()))?;
+            }
+            Some(_) => {
+                return Err(Error::conflict(format!("there is a mount {} already", mount.name))
+                    .hint("`replace: true`, or `deskmate gateway add --replace`, changes how it is reached, and keeps what else was set"));
+            }
+            None => mounts.push(mount),
         }
         Ok(())
     })
@@ -66,14 +104,11 @@ pub(super) struct NameMount {
 }
 
 pub(super) fn remove(cx: &mut Cx<'_, '_>, input: NameMount) -> Result<Mounts> {
-    let mounts = put(cx, |mounts| {
+    put(cx, |mounts| {
         let before = mounts.len();
         mounts.retain(|mount| mount.name != input.name);
         if mounts.len() == before { Err(missing(&input.name)) } else { Ok(()) }
-    })?;
-    answer::forget(cx, &input.name)?;
-    tool::forget(cx, &input.name)?;
-    Ok(mounts)
+    })
 }
 
 /// Serve a mount, or stop serving it.

@@ -4,10 +4,11 @@
 //! - [`mount`]: which servers there are, as settings in force name them; [`manage`]: changing that, and looking at them.
 //! - [`tool`]: what they offer, and what people have seen of it; [`projection`]: the same, rebuilt from the record.
 //! - [`call`]: a call, up to the decision; [`done`]: what comes after it. Who has hands speaks with the servers.
+//! - [`read`]: what else is asked of them: resources, prompts, completions.
 //! - [`taint`]: where what an agent has read came from.
 //! - [`show`]: what callers and people see; [`outlook`]: what each tool would get; [`answer`]: setting that for one of them.
 //!
-//! Tables: `mount_tool`, `gateway_call`, `taint`.
+//! Tables: `mount_met`, `mount_tool`, `gateway_call`, `taint`.
 
 mod answer;
 mod call;
@@ -26,17 +27,21 @@ mod tool;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub use call::{CallOut, deliver, forwarded, is_served, is_under_way, may_pass_on};
+pub(crate) use answer::without_passing;
+pub use call::{CallOut, FIND_OUT, deliver, forwarded, is_served, is_under_way, may_pass_on};
+pub(crate) use call::{VERB as TOOL_CALL, origin};
+pub(crate) use done::{CallOf, approved, call_of, job_ended, not_approved};
 pub use done::{Ended, Handed, abandon, begin, end, mount_of, prune, served, unseen};
-pub(crate) use done::{approved, job_ended, not_approved};
 pub(crate) use erase::erase;
-pub use manage::FoundMount;
+pub use manage::{FoundMount, keep_what_was_set};
 pub use mount::{Intent, Mount, SECRET, Scan, all as mounts};
-pub(crate) use mount::{problem as mounts_problem, tightens as mounts_tighten};
+pub(crate) use mount::{lost as mounts_lost, problem as mounts_problem, tightens as mounts_tighten};
 pub use projection::ToolProjection;
-pub use read::read;
+pub(crate) use read::read;
+pub use read::{ReadKind, Reading, may_read};
 pub use show::named;
-pub(crate) use show::{foresee, tools_like};
+pub(crate) use show::{Served, foresee, tools_like};
+pub(crate) use tool::forget;
 pub use tool::{Seen, seen};
 
 /// The job that does a held call once it is approved.
@@ -47,7 +52,8 @@ const HELD: Kind = Kind { name: "call.held", says: "A call of a mounted tool wai
 const DENIED: Kind = Kind { name: "call.denied", says: "A call of a mounted tool was not handed on." };
 const ENDED: Kind = Kind { name: "call.ended", says: "What came of a call of a mounted tool." };
 const DELIVERED: Kind = Kind { name: "call.delivered", says: "The caller fetched what came of a call that was held." };
-const MISMATCHED: Kind = Kind { name: "call.mismatched", says: "A call named an approved proposal and was something else; it was decided as new." };
+const MISMATCHED: Kind =
+    Kind { name: "call.mismatched", says: "A call named an approved proposal and was something else, or needs more than that; it was decided as new." };
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[
@@ -59,6 +65,7 @@ pub const EVENTS: &[Kind] = &[
     MISMATCHED,
     read::READ,
     manage::LOOKED,
+    tool::MET,
     tool::PINNED,
     tool::OFFERED,
     tool::SETTLED,
@@ -76,8 +83,10 @@ pub const INDEXED: &[(&str, &str)] = &[
     (show::ALL, "gateway_call_by_age"),
     (show::OF_MOUNT, "gateway_call_by_mount"),
     (show::OF_ACTOR, "gateway_call_by_actor"),
+    (show::OF_ACTOR_AND_MOUNT, "gateway_call_by_actor_and_mount"),
     (rows::WAITING, "gateway_call_waiting"),
     (done::UNDER_WAY, "gateway_call_under_way"),
+    (done::OVER, "gateway_call_by_age"),
 ];
 
 /// What can be done.

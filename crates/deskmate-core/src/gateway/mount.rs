@@ -11,7 +11,8 @@ use url::Url;
 
 use crate::call::Cx;
 use crate::limits::{CONTENT_BYTES_MAX, MOUNT_PARTS_MAX, MOUNTS_MAX, NAME_CHARS_MAX, PATH_BYTES_MAX, URL_BYTES_MAX};
-use crate::{Error, Result, policy};
+use crate::policy::{self, Parts, Section};
+use crate::{Error, Result, meter};
 
 /// What a value begins with that is only the name of a secret.
 pub const SECRET: &str = "secret:";
@@ -41,7 +42,7 @@ pub enum Scan {
 }
 
 /// Another MCP server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mount {
     /// Its name: the address `/mcp/NAME`, and what stands before its tools where several servers are served together.
@@ -89,6 +90,12 @@ pub struct Mount {
     /// Which personal data is taken out of what comes back, by kind, such as `email`; what looks like a secret always is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
+    /// What one call of its tools costs, in units, for rules and budgets; nothing if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Where its tools act, such as `production`, for rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
     /// How long one call may take.
     #[serde(default = "timeout")]
     pub timeout_seconds: u32,
@@ -106,6 +113,11 @@ impl Mount {
     /// The domain in which its calls are judged.
     pub fn domain(&self) -> String {
         self.domain.clone().unwrap_or_else(|| format!("gateway.{}", self.name))
+    }
+
+    /// What one call costs, in millionths of a unit.
+    pub(super) fn cost(&self) -> i64 {
+        self.cost.map_or(0, meter::millionths)
     }
 
     /// What a tool does, where somebody said so. A whole name counts before a glob, and a longer glob before a shorter one.
@@ -177,6 +189,14 @@ impl Mount {
             && (domain.is_empty() || domain.len() > NAME_CHARS_MAX || domain.chars().any(|letter| letter.is_control() || letter.is_whitespace()))
         {
             return Some(format!("`{domain}` is no domain: write for example crm.deals"));
+        }
+        if let Some(environment) = &self.environment
+            && (environment.is_empty() || environment.len() > NAME_CHARS_MAX || environment.chars().any(|letter| letter.is_control() || letter.is_whitespace()))
+        {
+            return Some(format!("`{environment}` is no environment: write for example production"));
+        }
+        if let Some(cost) = self.cost.filter(|cost| !(0.0..=1e9).contains(cost)) {
+            return Some(format!("cost is {cost}: write what one call costs, 0 to 1000000000"));
         }
         if self.timeout_seconds == 0 || self.timeout_seconds > 600 {
             return Some(format!("timeout_seconds is {}: write 1 to 600", self.timeout_seconds));
@@ -276,6 +296,17 @@ pub(crate) fn tightens(was: &Value, is: &Value) -> bool {
     is.iter().all(|mount| was.iter().any(|before| before.name == mount.name && mount.is_within(before)))
 }
 
+/// The mounts that are there before a change of what is in force, and not after it.
+pub(crate) fn lost(before: &Parts, after: &Parts) -> Vec<String> {
+    let names = |parts: &Parts| -> Vec<String> {
+        let mounts = parts.settings.get("").and_then(|sections| sections.get(&Section::Gateway)).and_then(|patch| patch.get("mounts"));
+        let named = mounts.and_then(Value::as_array).into_iter().flatten().filter_map(|mount| mount.get("name")?.as_str());
+        named.map(str::to_owned).collect()
+    };
+    let left = names(after);
+    names(before).into_iter().filter(|name| !left.contains(name)).collect()
+}
+
 /// The mounts in force.
 pub fn all(cx: &mut Cx<'_, '_>) -> Result<Vec<Mount>> {
     Ok(policy::current(cx)?.settings("").gateway.mounts.clone())
@@ -324,6 +355,8 @@ mod tests {
             (json!([{ "name": "a", "command": "x", "verbs": { "x": "a b" } }]), "no verb"),
             (json!([{ "name": "a", "command": "x", "hide": ["["] }]), "glob"),
             (json!([{ "name": "a", "command": "x", "timeout_seconds": 0 }]), "1 to 600"),
+            (json!([{ "name": "a", "command": "x", "cost": -1 }]), "what one call costs"),
+            (json!([{ "name": "a", "command": "x", "environment": "a b" }]), "no environment"),
             (json!([{ "name": "a", "command": "x", "colour": 1 }]), "not a mount"),
             (json!([{ "name": "a", "command": "x" }, { "name": "a", "command": "y" }]), "two mounts"),
         ] {
@@ -348,6 +381,8 @@ mod tests {
             json!({ "verbs": { "x": "file.read" } }),
             json!({ "shared": true }),
             json!({ "domain": "d" }),
+            json!({ "cost": 2 }),
+            json!({ "environment": "test" }),
         ] {
             assert!(!tightens(&plain, &mount(looser.clone())), "{looser}");
         }

@@ -25,6 +25,8 @@ struct Pin {
 #[derive(Default)]
 pub struct ToolProjection {
     tools: BTreeMap<(String, String), Pin>,
+    /// The mounts that were looked at.
+    met: BTreeMap<String, bool>,
 }
 
 impl Projection for ToolProjection {
@@ -33,7 +35,12 @@ impl Projection for ToolProjection {
         let (key, digest) = ((text("mount"), text("tool")), text("digest"));
         let known = ToolState::Known.name().to_owned();
         match body.kind.as_str() {
+            kind if kind == tool::MET.name => {
+                self.met.insert(key.0, true);
+            }
             kind if kind == tool::PINNED.name => {
+                // A record that began before looks were told has only this of them.
+                self.met.insert(key.0.clone(), true);
                 self.tools.insert(key, Pin { state: known, digest, ..Pin::default() });
             }
             kind if kind == tool::OFFERED.name => {
@@ -51,7 +58,10 @@ impl Projection for ToolProjection {
             kind if kind == tool::ACCEPTED.name => {
                 self.change(&key, |pin| *pin = Pin { state: known, digest, offered: None, accepted_by: Some(body.actor.id.clone()) });
             }
-            kind if kind == tool::FORGOTTEN.name => self.tools.retain(|(mount, _), _| *mount != key.0),
+            kind if kind == tool::FORGOTTEN.name => {
+                self.met.remove(&key.0);
+                self.tools.retain(|(mount, _), _| *mount != key.0);
+            }
             _ => {}
         }
     }
@@ -72,6 +82,9 @@ impl Projection for ToolProjection {
             let pin = Pin { state: row.get(2)?, digest: hex(&digest), offered: offered.as_deref().map(hex), accepted_by: row.get(7)? };
             stored.insert(key, pin);
         }
+        let met = tx.query("select mount from mount_met order by mount", &[])?;
+        let met = met.iter().map(|row| Ok((row.get::<String>(0)?, true))).collect::<Result<BTreeMap<_, _>>>()?;
+        differences(&self.met, &met, |mount| format!("the first look at the mount {mount}"), &mut findings);
         differences(&self.tools, &stored, |(mount, tool)| format!("the tool {tool} of {mount}"), &mut findings);
         Ok(findings)
     }

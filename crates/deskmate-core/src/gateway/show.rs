@@ -212,6 +212,9 @@ pub(super) const OF_MOUNT: &str = select_call!(
 pub(super) const OF_ACTOR: &str = select_call!(
     "where actor_kind = $5 and actor = $6 and (created_at < $1 or (created_at = $1 and id < $2)) and ($3 = '' or state = $3) order by created_at desc, id desc limit $4"
 );
+pub(super) const OF_ACTOR_AND_MOUNT: &str = select_call!(
+    "where actor_kind = $5 and actor = $6 and mount = $7 and (created_at < $1 or (created_at = $1 and id < $2)) and ($3 = '' or state = $3) order by created_at desc, id desc limit $4"
+);
 
 pub(super) fn list_calls(cx: &mut Cx<'_, '_>, input: ListCalls) -> Result<Page<TracedCall>> {
     for (field, text) in [("mount", &input.mount), ("agent", &input.agent), ("state", &input.state), ("request", &input.request)] {
@@ -228,7 +231,8 @@ pub(super) fn list_calls(cx: &mut Cx<'_, '_>, input: ListCalls) -> Result<Page<T
     let (state, limit) = (input.state.unwrap_or_default(), i64::from(page.look_ahead()));
     let own = cx.actor.is_agent().then(|| cx.actor.id.clone()).or(input.agent);
     let rows = match (&own, &input.mount) {
-        (Some(agent), _) => cx.tx.query(OF_ACTOR, args![at, id, state, limit, "agent", agent])?,
+        (Some(agent), Some(mount)) => cx.tx.query(OF_ACTOR_AND_MOUNT, args![at, id, state, limit, "agent", agent, mount])?,
+        (Some(agent), None) => cx.tx.query(OF_ACTOR, args![at, id, state, limit, "agent", agent])?,
         (None, Some(mount)) => cx.tx.query(OF_MOUNT, args![at, id, state, limit, mount])?,
         (None, None) => cx.tx.query(ALL, args![at, id, state, limit])?,
     };
@@ -236,15 +240,21 @@ pub(super) fn list_calls(cx: &mut Cx<'_, '_>, input: ListCalls) -> Result<Page<T
     for row in &rows {
         items.push(traced(cx, &CallRow::read(row)?)?);
     }
-    let mut page = Page::cut(items, &page, |call| (call.at, call.call_id.clone()));
-    if let (Some(_), Some(mount)) = (&own, &input.mount) {
-        page.items.retain(|call| call.mount == *mount);
-    }
-    Ok(page)
+    Ok(Page::cut(items, &page, |call| (call.at, call.call_id.clone())))
 }
 
-/// The tools that are served whose name has a word of each list: mount, tool, and whether it has to be given something.
-pub(crate) fn tools_like(cx: &mut Cx<'_, '_>, words: &[&[&str]]) -> Result<Vec<(String, String, Vec<String>)>> {
+/// A tool that is served.
+pub(crate) struct Served {
+    pub(crate) mount: String,
+    pub(crate) tool: String,
+    /// What it has to be given.
+    pub(crate) required: Vec<String>,
+    /// What it can be given.
+    pub(crate) takes: Vec<String>,
+}
+
+/// The tools that are served whose name has a word of each list.
+pub(crate) fn tools_like(cx: &mut Cx<'_, '_>, words: &[&[&str]]) -> Result<Vec<Served>> {
     let mut found = Vec::new();
     for mount in super::done::served(cx)? {
         for tool in tool::of_mount(cx.tx, &mount.name)? {
@@ -256,7 +266,9 @@ pub(crate) fn tools_like(cx: &mut Cx<'_, '_>, words: &[&[&str]]) -> Result<Vec<(
             if words.iter().all(|any| any.iter().any(|word| parts.contains(word))) {
                 let required = tool.definition.pointer("/inputSchema/required").and_then(Value::as_array);
                 let required = required.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-                found.push((mount.name.clone(), tool.name, required));
+                let takes = tool.definition.pointer("/inputSchema/properties").and_then(Value::as_object);
+                let takes = takes.into_iter().flat_map(serde_json::Map::keys).cloned().collect();
+                found.push(Served { mount: mount.name.clone(), tool: tool.name, required, takes });
             }
         }
     }

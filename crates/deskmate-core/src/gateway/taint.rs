@@ -21,25 +21,36 @@ pub(super) const EVERY: &str = "*";
 /// A note of the same origin is renewed no more often than this.
 const RENEWED: i64 = 600_000_000;
 
-/// The origins of what the caller has read: in its run or session, or else by itself within a day.
+/// What the sessions of hooks are kept under, apart from connections.
+const HOOK: &str = "hook:";
+
+/// The name under which a session of hooks is kept.
+#[must_use]
+pub fn of_hooks(session: &str) -> String {
+    format!("{HOOK}{session}")
+}
+
+/// The origins of what the caller has read: in its run or session, or else by itself within a day. The connection of a client
+/// does not know which of that client's sessions calls over it, so it carries what all of them have read within a day.
 pub fn of_caller(cx: &mut Cx<'_, '_>, session: Option<&str>) -> Result<Vec<String>> {
     if !cx.actor.is_agent() {
         return Ok(Vec::new());
     }
-    let (actor, own) = (cx.actor.id.clone(), cx.actor.run.clone());
-    of_agent(cx, &actor, own.as_deref().or(session))
+    let (actor, own, since) = (cx.actor.id.clone(), cx.actor.run.clone(), cx.now() - KEPT);
+    let Some(within) = own.as_deref().or(session) else { return of_agent(cx, &actor) };
+    // Where none of them count, what every session has read is only named a second time.
+    let hooks = if own.is_none() && !within.starts_with(HOOK) { "hook:%" } else { EVERY };
+    let rows = cx.tx.query(
+        "select origin from taint where actor = $1 and (session = $2 or ((session = $4 or session like $5) and at > $3)) group by origin order by origin",
+        args![actor, within, since, EVERY, hooks],
+    )?;
+    rows.iter().map(|row| Ok(row.get(0)?)).collect()
 }
 
-/// The same of any agent.
-pub fn of_agent(cx: &mut Cx<'_, '_>, agent: &str, session: Option<&str>) -> Result<Vec<String>> {
+/// What any agent has read within a day, wherever it did.
+pub fn of_agent(cx: &mut Cx<'_, '_>, agent: &str) -> Result<Vec<String>> {
     let since = cx.now() - KEPT;
-    let rows = match session {
-        Some(session) => cx.tx.query(
-            "select origin from taint where actor = $1 and (session = $2 or (session = $4 and at > $3)) group by origin order by origin",
-            args![agent, session, since, EVERY],
-        )?,
-        None => cx.tx.query("select origin from taint where actor = $1 and at > $2 group by origin order by origin", args![agent, since])?,
-    };
+    let rows = cx.tx.query("select origin from taint where actor = $1 and at > $2 group by origin order by origin", args![agent, since])?;
     rows.iter().map(|row| Ok(row.get(0)?)).collect()
 }
 
@@ -118,9 +129,10 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListTaint) -> Result<Page<TaintOu
     )?;
     let items = rows.iter().map(|row| {
         let session: String = row.get(1)?;
+        let session = session.strip_prefix(HOOK).unwrap_or(&session);
         Ok(TaintOut {
             agent: row.get(0)?,
-            session: (!session.is_empty() && session != EVERY).then_some(session),
+            session: (!session.is_empty() && session != EVERY).then(|| session.to_owned()),
             origin: row.get(2)?,
             at: format_time(row.get(3)?),
         })

@@ -11,6 +11,8 @@ use crate::limits::{MOUNT_TOOLS_MAX, TOOL_BYTES_MAX};
 use crate::record::{Event, Kind};
 use crate::{Code, Error, Result, canonical_value, digest, hex};
 
+pub(super) const MET: Kind =
+    Kind { name: "mount.met", says: "A mount was looked at for the first time: what it offered then is known, and what comes later waits for a person." };
 pub(super) const PINNED: Kind =
     Kind { name: "tool.pinned", says: "A tool of a mount was seen for the first time together with its mount, and is known from now on." };
 pub(super) const OFFERED: Kind =
@@ -146,7 +148,7 @@ pub fn seen(cx: &mut Cx<'_, '_>, mount: &str, offered: &[Value]) -> Result<Seen>
         return Err(Error::invalid("tools", format!("{mount} offers {} tools; at most {MOUNT_TOOLS_MAX} are served", offered.len())));
     }
     let before: BTreeMap<String, Tool> = of_mount(cx.tx, mount)?.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
-    let first = before.is_empty();
+    let first = meet(cx, mount)? && before.is_empty();
     let others = names_elsewhere(cx, mount)?;
     let mut found = Seen::default();
     let mut names = BTreeSet::new();
@@ -187,6 +189,16 @@ pub fn seen(cx: &mut Cx<'_, '_>, mount: &str, offered: &[Value]) -> Result<Seen>
         found.gone.push(tool.name);
     }
     Ok(found)
+}
+
+/// Notes that a mount was looked at, also where it offered nothing then. `false`: it was before.
+fn meet(cx: &mut Cx<'_, '_>, mount: &str) -> Result<bool> {
+    let now = cx.now();
+    let is_new = cx.tx.execute("insert into mount_met (mount, met_at) values ($1, $2) on conflict do nothing", args![mount, now])? == 1;
+    if is_new {
+        cx.emit(Event::new(MET, format!("mount:{mount}")).fact("mount", mount))?;
+    }
+    Ok(is_new)
 }
 
 fn add(cx: &mut Cx<'_, '_>, mount: &str, name: &str, definition: &Value, digest: &[u8; 32], first: bool, looks_like: Option<String>) -> Result<ToolState> {
@@ -263,9 +275,9 @@ pub(super) fn accept(cx: &mut Cx<'_, '_>, mount: &str, name: &str, shown: &str) 
 }
 
 /// Forgets the tools of a mount that was taken away: if one of that name comes again, it is a new one.
-pub(super) fn forget(cx: &mut Cx<'_, '_>, mount: &str) -> Result<()> {
+pub(crate) fn forget(cx: &mut Cx<'_, '_>, mount: &str) -> Result<()> {
     let tools = cx.tx.execute("delete from mount_tool where mount = $1", args![mount])?;
-    if tools == 0 {
+    if cx.tx.execute("delete from mount_met where mount = $1", args![mount])? + tools == 0 {
         return Ok(());
     }
     cx.emit(Event::new(FORGOTTEN, format!("mount:{mount}")).fact("mount", mount).fact("tools", tools))

@@ -7,14 +7,14 @@ use super::event::{Decided, HookOut};
 use super::rows::{self, CallRow};
 use super::shell::Verb;
 use super::tool::{CLIENT_OWN, DESK_CALL, Server, TOOL_CALL, ToolCall, cut};
-use super::{OBSERVED, PASSED, veil};
+use super::{OBSERVED, PASSED, tool, veil};
 use crate::call::Cx;
-use crate::gateway::taint;
+use crate::gateway::{self, taint};
 use crate::policy::settings::HookMode;
 use crate::policy::{self, Act, Decision, Effect, Mode, Reason};
 use crate::record::Event;
-use crate::request::{self, Begun, Bound, New, Packet, Request, RequestKind, Requester, State};
-use crate::{Result, digest, format_time, hex};
+use crate::request::{self, Begun, Bound, Judged, New, Packet, Request, RequestKind, Requester, State};
+use crate::{Result, digest, format_time, hex, meter};
 
 /// How long after a rejection the same call is refused without asking again, in microseconds.
 const REJECTED_FOR: i64 = 15 * 60 * 1_000_000;
@@ -38,7 +38,7 @@ pub(super) fn decide(cx: &mut Cx<'_, '_>, asked: &Asked<'_>) -> Result<HookOut> 
     let call = ToolCall { tool: asked.tool, input: asked.input, folder: asked.folder, server: asked.server };
     let mut act = call.act();
     let key = digest(&json!([who.kind.name(), who.id, act]))?;
-    act.taint = taint::of_caller(cx, Some(asked.session).filter(|session| !session.is_empty()))?;
+    act.taint = taint::of_caller(cx, Some(asked.session).filter(|session| !session.is_empty()).map(taint::of_hooks).as_deref())?;
     if asked.is_question
         && let Some(row) = asked.call.map(|id| rows::call(cx.tx, &who.id, id)).transpose()?.flatten()
         && row.key == key
@@ -48,29 +48,45 @@ pub(super) fn decide(cx: &mut Cx<'_, '_>, asked: &Asked<'_>) -> Result<HookOut> 
         // The hook before this question has answered it.
         return Ok(HookOut { request_id: row.request, ..HookOut::new(Decided::Allow, "passed") });
     }
-    let request::Judged { mut decision, trust, .. } = request::weigh(cx, &act, &who, false)?;
-    lift(&act, &mut decision);
+    let mut judged = request::weigh(cx, &act, &who, false)?;
+    lift(&act, &mut judged.decision);
     if policy::current(cx)?.settings("").hooks.mode == HookMode::Observe {
-        return observed(cx, asked, &act, &decision);
+        count(cx, &act, &mut judged)?;
+        return observed(cx, asked, &act, &judged.decision);
     }
-    match decision.mode {
+    match judged.decision.mode {
         Mode::Act => {
-            tell(cx, PASSED, asked, &act, &decision)?;
+            count(cx, &act, &mut judged)?;
+            tell(cx, PASSED, asked, &act, &judged.decision)?;
             begin(cx, asked, &act, &key, None)?;
             cx.decided(Mode::Act);
             Ok(HookOut::new(Decided::Allow, "passed"))
         }
         Mode::Deny => {
-            request::denied(cx, &who, &act, &decision)?;
-            Ok(HookOut::new(Decided::Deny, "denied").reason(forbidden(&decision)))
+            if let Some(why) = judged.stopped() {
+                // That everything is denied was told once. Attempts are counted, so that nobody fills the disk with them.
+                meter::denied(cx, &who.id, &act.domain)?;
+                cx.decided(Mode::Deny);
+                return Ok(HookOut::new(Decided::Deny, "denied").reason(format!("Deskmate: {why}. Nothing was run.")));
+            }
+            request::denied(cx, &who, &act, &judged.decision)?;
+            Ok(HookOut::new(Decided::Deny, "denied").reason(forbidden(&judged.decision)))
         }
         Mode::Suggest | Mode::Escalate => {
             if let Some(out) = known(cx, asked, &call, &act, &key)? {
+                if out.decision == Decided::Allow {
+                    count(cx, &act, &mut judged)?;
+                }
                 return Ok(out);
             }
-            held(cx, asked, &call, act, decision, trust, &key)
+            held(cx, asked, &call, act, judged, &key)
         }
     }
+}
+
+/// Counts a call that runs, where a rule looks at how many there were. What is asked of the desk is counted there.
+fn count(cx: &mut Cx<'_, '_>, act: &Act, judged: &mut Judged) -> Result<()> {
+    if act.kind == DESK_CALL { Ok(()) } else { judged.count(cx, act.cost) }
 }
 
 /// What changes nothing, and what a rule names and allows, passes also for an agent that nothing proved: it could look
@@ -146,11 +162,17 @@ fn redeem(cx: &mut Cx<'_, '_>, asked: &Asked<'_>, act: &Act, key: &[u8], request
 /// Notes a call that runs now, so that what comes of it can be told.
 fn begin(cx: &mut Cx<'_, '_>, asked: &Asked<'_>, act: &Act, key: &[u8], request: Option<String>) -> Result<()> {
     // What comes from the web and from other servers is nobody's word; what the agent does later carries that.
+    let session = taint::of_hooks(asked.session);
     if act.arguments.get("fetches") == Some(&json!(true)) {
-        taint::add(cx, Some(asked.session), "web")?;
+        taint::add(cx, Some(&session), "web")?;
     }
     if act.kind == TOOL_CALL {
-        taint::add(cx, Some(asked.session), &act.domain)?;
+        taint::add(cx, Some(&session), &act.domain)?;
+    }
+    if act.kind == DESK_CALL
+        && let Some(mount) = mounted(cx, asked)?
+    {
+        taint::add(cx, Some(&session), &gateway::origin(&mount))?;
     }
     let Some(call) = asked.call.filter(|call| !call.is_empty()) else { return Ok(()) };
     let (agent, begun_at) = (cx.actor.id.clone(), cx.now());
@@ -167,6 +189,17 @@ fn begin(cx: &mut Cx<'_, '_>, asked: &Asked<'_>, act: &Act, key: &[u8], request:
     rows::begin(cx.tx, &agent, call, &row)
 }
 
+/// The server behind the desk that a call of the desk's tools reaches. The desk counts what it brings to the connection; here it is
+/// counted to the session that reads it.
+fn mounted(cx: &mut Cx<'_, '_>, asked: &Asked<'_>) -> Result<Option<String>> {
+    let Some((_, tool)) = tool::mcp(asked.tool) else { return Ok(None) };
+    if matches!(tool, "gateway_call" | "call") {
+        let named = asked.input.get("mount").and_then(Value::as_str);
+        return Ok(gateway::served(cx)?.into_iter().map(|mount| mount.name).find(|name| Some(name.as_str()) == named));
+    }
+    Ok(gateway::named(cx, tool)?.map(|(mount, _)| mount))
+}
+
 fn waiting(request: &Request) -> HookOut {
     let reason = format!(
         "Deskmate: this waits for a person in the inbox until {} (request {}). Nothing was run. Do something else, and try exactly this again once it is approved.",
@@ -177,15 +210,8 @@ fn waiting(request: &Request) -> HookOut {
 }
 
 /// Makes a request of a call.
-fn held(
-    cx: &mut Cx<'_, '_>,
-    asked: &Asked<'_>,
-    call: &ToolCall<'_>,
-    act: Act,
-    decision: Decision,
-    trust: Option<crate::trust::Trust>,
-    key: &[u8],
-) -> Result<HookOut> {
+fn held(cx: &mut Cx<'_, '_>, asked: &Asked<'_>, call: &ToolCall<'_>, act: Act, judged: Judged, key: &[u8]) -> Result<HookOut> {
+    let Judged { decision, trust, .. } = judged;
     let salt = hex(&cx.secret());
     let sha256 = call.seal(&salt)?;
     let title = cut(&format!("{}: {}", asked.tool, if act.action == asked.tool { &act.target } else { &act.action }), 200);

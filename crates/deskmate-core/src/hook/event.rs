@@ -38,7 +38,8 @@ pub(super) struct HookEvent {
     session_id: Option<String>,
     /// The folder that the agent works in: an absolute path.
     cwd: Option<String>,
-    /// Where the client got the MCP server from whose tool it is: `user`, `project`, `local`, `plugin` and so on.
+    /// Where the client got the MCP server from whose tool it is: `user`, `project`, `local`, `plugin` and so on; empty where it
+    /// could say that and did not.
     mcp_source: Option<String>,
     /// The name of the desk's own MCP server at the client; `desk` or `deskmate` if not given.
     desk_server: Option<String>,
@@ -158,13 +159,13 @@ pub(super) fn event(cx: &mut Cx<'_, '_>, input: HookEvent) -> Result<HookOut> {
         name @ ("PostToolUse" | "PostToolUseFailure") => {
             let failed = name == "PostToolUseFailure" || has_failed(&input.tool_response);
             after::ended(cx, session, input.tool_name.as_deref().unwrap_or_default(), input.tool_use_id.as_deref(), failed)?;
-            news::told(cx, session, false)?
+            news::told(cx, session)?
         }
         "SessionStart" => {
             cx.emit(Event::new(SESSION, format!("agent:{}", cx.actor.id)).fact("observe", observe).payload(json!({ "session": session, "cwd": input.cwd })))?;
-            news::told(cx, session, true)?
+            news::told(cx, session)?
         }
-        "UserPromptSubmit" => news::told(cx, session, true)?,
+        "UserPromptSubmit" => news::told(cx, session)?,
         "Stop" | "SubagentStop" => news::waking(cx, input.stop_hook_active)?,
         other => {
             let known = "PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure, UserPromptSubmit, SessionStart, Stop";
@@ -188,7 +189,8 @@ pub(super) fn permission(cx: &mut Cx<'_, '_>, input: HookPermission) -> Result<H
         tool: &input.tool_name,
         input: &input.input,
         folder: input.cwd.as_deref(),
-        server: Server::default(),
+        // Such a client does not say where it got a server from.
+        server: Server::UNSAID,
         session: "",
         call: input.tool_use_id.as_deref(),
         is_question: true,

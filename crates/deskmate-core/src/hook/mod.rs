@@ -7,7 +7,7 @@
 //! - [`event`]: the operations, one for every event of a client; [`decide`]: whether a call may run; [`after`]: what came of
 //!   it; [`news`]: what an agent is told at its next step.
 //!
-//! May use: the call, the record, requests, policy and the bridge. Tables: `hook_call`, `hook_request`, `hook_told`.
+//! May use: the call, the record, requests, policy, the gateway and the bridge. Tables: `hook_call`, `hook_request`, `hook_told`.
 
 mod after;
 mod decide;

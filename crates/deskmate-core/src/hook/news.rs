@@ -8,7 +8,7 @@ use super::{TOLD, rows, veil};
 use crate::call::{Cx, PageIn};
 use crate::record::Event;
 use crate::request::{self, RequestKind, State};
-use crate::{Result, bridge, format_time, policy};
+use crate::{Result, bridge, format_time, gateway, policy};
 
 /// Things that one step tells.
 const ITEMS_MAX: usize = 5;
@@ -29,13 +29,10 @@ struct Item {
     line: Value,
 }
 
-/// Everything that this session was not told yet. `all` is false between two steps, where a busy agent is told only of
-/// decisions.
-pub(super) fn told(cx: &mut Cx<'_, '_>, session: &str, all: bool) -> Result<HookOut> {
+/// Everything that this session was not told yet.
+pub(super) fn told(cx: &mut Cx<'_, '_>, session: &str) -> Result<HookOut> {
     let mut items = decided(cx)?;
-    if all {
-        items.extend(messages(cx)?);
-    }
+    items.extend(messages(cx)?);
     let out = HookOut::new(Decided::None, "noted");
     let items = fresh(cx, session, items)?;
     Ok(if items.is_empty() { out } else { HookOut { state: "told".to_owned(), context: Some(text(&items)), ..out } })
@@ -71,7 +68,8 @@ fn fresh(cx: &mut Cx<'_, '_>, session: &str, items: Vec<Item>) -> Result<Vec<Ite
 
 fn text(items: &[Item]) -> String {
     let lines: Vec<String> = items.iter().map(|item| item.line.to_string()).collect();
-    let how = "Messages stay unread until you acknowledge them with acknowledge_messages of the bridge; an approved call is run by trying exactly it again.";
+    let how =
+        "Messages stay unread until you acknowledge them with acknowledge_messages of the bridge; what a decision lets you do stands in its line as `next`.";
     format!("Deskmate has news for you. {NOTICE}\n{}\n{how}", lines.join("\n"))
 }
 
@@ -97,27 +95,55 @@ fn messages(cx: &mut Cx<'_, '_>) -> Result<Vec<Item>> {
 fn decided(cx: &mut Cx<'_, '_>) -> Result<Vec<Item>> {
     let (agent, now) = (cx.actor.id.clone(), cx.now());
     let page = request::of_requester(cx, &agent, None, &PageIn { limit: REQUESTS_LOOKED, after: None })?;
-    let is_news = |request: &request::Request| {
+    let mut items = Vec::new();
+    for request in page.items {
         let by_people = request.decided_by.as_deref().is_some_and(|by| by != "desk");
         let recent = request.decided_at.is_some_and(|at| now - at < DECIDED_WITHIN);
-        by_people && recent && request.requester.kind == cx.actor.kind && matches!(request.state_at(now), State::Approved | State::Rejected)
-    };
-    let news = page.items.into_iter().filter(is_news);
-    Ok(news
-        .map(|request| {
-            let next = match (request.state, request.kind) {
-                (State::Rejected, _) => "do not do it",
-                (_, RequestKind::ToolCall) => "try exactly this call again: it may run once",
-                (_, RequestKind::Plan) => "do it with workspace_execute_plan",
-                _ => "look at it with cowork_get_request",
-            };
-            Item {
-                subject: format!("request:{}:{}", request.id, request.version),
-                line: json!({
-                    "request_id": request.id, "origin": "a person's decision", "state": request.state.name(), "title": request.title.as_deref().map(veil::hidden),
-                    "reason": request.reason, "next": next,
-                }),
+        if !by_people || !recent || request.requester.kind != cx.actor.kind {
+            continue;
+        }
+        let state = request.state_at(now);
+        let call = if request.kind == RequestKind::ToolCall { gateway::call_of(cx, &request.id)? } else { None };
+        let (subject, state, next) = match (state, call) {
+            (State::Rejected, _) => (format!("request:{}:{}", request.id, request.version), state.name(), "do not do it".to_owned()),
+            // The desk does such a call itself, so there is something to fetch and nothing to try again.
+            (state, Some(call)) => {
+                let stands = if call.state == "held" && state == State::Approved { "passed" } else { call.state };
+                match fetched(&call, stands) {
+                    Some(next) => (format!("call:{}:{stands}", call.id), stands, next),
+                    None => continue,
+                }
             }
-        })
-        .collect())
+            (State::Approved, None) => {
+                let next = match request.kind {
+                    RequestKind::ToolCall => "try exactly this call again: it may run once",
+                    RequestKind::Plan => "do it with workspace_execute_plan",
+                    _ => "look at it with cowork_get_request",
+                };
+                (format!("request:{}:{}", request.id, request.version), state.name(), next.to_owned())
+            }
+            _ => continue,
+        };
+        items.push(Item {
+            subject,
+            line: json!({
+                "request_id": request.id, "origin": "a person's decision", "state": state, "title": request.title.as_deref().map(veil::hidden),
+                "reason": request.reason, "next": next,
+            }),
+        });
+    }
+    Ok(items)
+}
+
+/// How to come by what came of an approved call of a mounted tool; `None` where that was done, or nothing came of it.
+fn fetched(call: &gateway::CallOf, stands: &str) -> Option<String> {
+    let fetch = format!("gateway_result with call_id {}", call.id);
+    match stands {
+        _ if call.is_delivered => None,
+        "done" => Some(format!("it was done: {fetch} has what came back; do not call it again")),
+        "failed" => Some(format!("it did not work: {fetch} says why")),
+        "ambiguous" => Some(format!("nobody knows what came of it: {fetch} says more; find out whether it was done before you try it again")),
+        "passed" => Some(format!("it is being done: ask for what comes of it by {fetch}; do not call it again")),
+        _ => None,
+    }
 }

@@ -61,6 +61,9 @@ pub(super) struct Server<'c> {
 }
 
 impl Server<'_> {
+    /// A server of which nobody says where it comes from, at a client where a project can name one as it likes: never the desk.
+    pub(super) const UNSAID: Self = Self { source: Some(""), desk: None, in_project: false };
+
     /// Whether a server of this name is the desk, which decides about its calls itself.
     fn is_desk(self, name: &str) -> bool {
         if name == DESK_PLUGIN {
@@ -257,7 +260,7 @@ impl ToolCall<'_> {
 }
 
 /// Server and tool of a name such as `mcp__server__tool`.
-fn mcp(tool: &str) -> Option<(&str, &str)> {
+pub(super) fn mcp(tool: &str) -> Option<(&str, &str)> {
     if let Some(rest) = tool.strip_prefix("mcp__").or_else(|| tool.strip_prefix("MCP:")) {
         return Some(rest.split_once("__").unwrap_or(("unnamed", rest)));
     }

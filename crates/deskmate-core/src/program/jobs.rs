@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use data_encoding::BASE64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::work::Asked;
 use super::{JOB, kinds, roots};
 use crate::call::{Cx, Key, PageIn, Wait};
 use crate::job::{self, Entry, NewJob, Priority, State};
 use crate::limits::{IDEMPOTENCY_KEY_CHARS_MAX, INPUT_BYTES_MAX, PROGRAM_ATTEMPTS_MAX, PROGRAM_JOBS_MAX, WAIT_MAX};
-use crate::{Code, Error, Result, check_text};
+use crate::workspace::plan;
+use crate::{Code, Error, Result, check_text, request};
 
 /// Put a job into the queue, as a program that is paired with a person. The same `dedupe_key` and type again, within 7 days and
 /// with the same content, is the same job.
@@ -281,4 +282,44 @@ pub(super) fn cancel(cx: &mut Cx<'_, '_>, input: Cancel) -> Result<Cancelled> {
     let entry = own(cx, &input.job)?;
     let state = job::cancel(cx, &entry.id)?;
     Ok(Cancelled { job_id: entry.id, status: status(state) })
+}
+
+/// Read whether a person has approved the plan that a job of the calling program made. The program decides nothing: with
+/// `ttl_seconds` it only lets an approval that was given end sooner.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetApproval {
+    /// The job that made the plan.
+    plan_job_id: String,
+    /// For how many seconds from now the approval is good; no longer than policy lets it be, and that long if not given.
+    ttl_seconds: Option<i64>,
+}
+
+/// How the approval of a plan stands.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Approval {
+    /// The request with which people decide.
+    request_id: String,
+    /// What exactly would be done, as a digest.
+    plan_hash: String,
+    /// For how many seconds the approval is still good. Absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_seconds: Option<i64>,
+}
+
+pub(super) fn approval(cx: &mut Cx<'_, '_>, input: GetApproval) -> Result<Approval> {
+    if input.ttl_seconds.is_some_and(|seconds| seconds < 1) {
+        return Err(Error::invalid("ttl_seconds", "must be at least 1"));
+    }
+    let entry = own(cx, &input.plan_job_id)?;
+    if entry.state != State::Done {
+        return Err(Error::invalid("plan_job_id", "names a job that has not succeeded"));
+    }
+    let made = job::contents(cx, &entry.id)?.1.unwrap_or_default();
+    let plan = made.get("plan_id").and_then(Value::as_str).ok_or_else(|| Error::not_found("this job made no plan"))?;
+    let (request_id, plan_hash) = plan::decided_with(cx, plan)?.ok_or_else(|| Error::not_found("there is nothing to approve in this plan"))?;
+    let now = cx.now();
+    let is_approved = request::find(cx, &request_id)?.is_some_and(|request| request.state_at(now) == request::State::Approved);
+    let ttl_seconds = if is_approved { Some(request::seconds_left(cx, &request_id, input.ttl_seconds)?) } else { None };
+    Ok(Approval { request_id, plan_hash, ttl_seconds })
 }

@@ -81,9 +81,6 @@ fn field<'p>(op: &Op, kind: &Kind, name: &'p str, text: &str) -> Result<Option<(
     Ok(match name {
         // Which plan that is, is found when the job runs.
         "plan_job_id" if kind.number == EXECUTE_PLAN => None,
-        "workspace_root" if !takes(name) && takes("root") => Some(("root", value("root")?)),
-        // The path, or the plan, says where: this only narrows.
-        "workspace_root" if !takes(name) => None,
         // An item of the trash is known by its own name, whatever its folder is called.
         "trash_item_path" if takes("trash_id") => Some(("trash_id", Value::from(text.trim_end_matches('/').rsplit('/').next().unwrap_or_default()))),
         "max_bytes" if takes(name) => {
@@ -127,6 +124,8 @@ mod tests {
             (3, &[("max_bytes", "many")], "params.max_bytes"),
             (2, &[("sudo", "true")], "params.sudo"),
             (2, &[("agent_token", "x")], "params.agent_token"),
+            (2, &[("root", "notes/sub"), ("workspace_root", "notes")], "params.workspace_root"),
+            (10, &[("path", "notes/a.docx"), ("workspace_root", "manuals")], "params.workspace_root"),
             (5, &[("plan_id", "x")], "params.plan_id"),
             (4, &[("idempotency_key", "x")], "params.idempotency_key"),
             (9, &[("data", "no JSON")], "params.data"),

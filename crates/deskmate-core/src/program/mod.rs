@@ -3,7 +3,8 @@
 //!
 //! - [`kinds`]: the kinds, and how their texts become the input of an operation.
 //! - [`roots`]: what a program narrows its own job to.
-//! - [`jobs`]: putting jobs into the queue and looking at them. A program sees those of its own pairing.
+//! - [`jobs`]: putting jobs into the queue, looking at them, and at the approval of what they planned. A program sees those of its own
+//!   pairing.
 //! - [`work`]: the steps that the worker takes, each in one transaction.
 //!
 //! A job holds the id of the credential, never a secret: a token that is revoked ends the work that waits with it.
@@ -34,6 +35,8 @@ pub(crate) fn operations() -> Vec<Op> {
         of_program(Op::read(Toolset::Desk, "program_job_get", jobs::get)),
         of_program(Op::wait(Toolset::Desk, "program_job_wait", jobs::wait)),
         of_program(Op::read(Toolset::Desk, "program_job_result", jobs::result)),
+        // Where nothing ends sooner there is nothing to tell.
+        of_program(Op::write(Toolset::Desk, "program_approval", jobs::approval).idempotent()),
         of_program(Op::write(Toolset::Desk, "program_job_cancel", jobs::cancel).destructive().idempotent()),
     ]
 }

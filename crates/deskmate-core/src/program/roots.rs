@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::kinds::Kind;
 use crate::call::Cx;
 use crate::limits::PROGRAM_ROOTS_MAX;
-use crate::workspace::within;
+use crate::workspace::{is_root, within};
 use crate::{Error, Result};
 
 /// Parameters that name a place.
@@ -25,6 +25,14 @@ pub(super) fn narrowed(cx: &mut Cx<'_, '_>, kind: &Kind, allowed: &[String], par
         })?;
     }
     let Some(first) = allowed.first() else { return Ok(params) };
+    if kind.name == "search_past_actions" {
+        for root in allowed {
+            if !is_root(cx, "allowed_roots", root)? {
+                let why = "names a folder beneath a root: the record tells of roots, so a search of it is narrowed to whole ones";
+                return Err(Error::invalid("allowed_roots", why));
+            }
+        }
+    }
     let folders = params.contains_key("read") || params.contains_key("write");
     if (IN_FOLDER.contains(&kind.name) || folders) && !params.contains_key("root") {
         params.insert("root".to_owned(), first.clone());

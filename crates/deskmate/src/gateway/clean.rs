@@ -6,7 +6,7 @@
 use std::sync::{Arc, PoisonError};
 
 use deskmate_core::gateway::Mount;
-use deskmate_core::redact::{Known, Redactor};
+use deskmate_core::redact::{Kind, Known, Redactor};
 use futures_util::future::{BoxFuture, ready};
 use rmcp::model::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, ErrorData, InputRequiredResult, ListRootsResult,
@@ -14,7 +14,7 @@ use rmcp::model::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Gateway;
 use super::back::ORIGIN;
@@ -42,6 +42,21 @@ impl Cleaner {
     /// Without secrets. `None`: what cannot even be looked through cannot be passed on.
     pub(super) fn value(&self, said: Value) -> Option<Value> {
         self.redactor.as_ref().map(|redactor| redactor.own_value(said).value)
+    }
+
+    /// What a server says of itself and of its tools. Only texts that hold a secret that the mount was given are others: what people
+    /// know of a tool must not change with what is taken out of answers.
+    pub(super) fn offered(&self, said: Value) -> Option<Value> {
+        let redactor = self.redactor.as_ref()?;
+        if self.hidden.is_empty() {
+            return Some(said);
+        }
+        let text = |said: String| {
+            let cleaned = redactor.text(&said);
+            let holds = cleaned.found.of(Kind::Known) > 0 || self.hidden.iter().any(|secret| said.contains(secret.as_str()));
+            if holds { cleaned.text } else { said }
+        };
+        Some(in_texts(said, &text))
     }
 
     /// The same of whatever the protocol knows.
@@ -77,6 +92,16 @@ impl Cleaner {
     pub(crate) fn context(self: &Arc<Self>, context: &CallContext) -> CallContext {
         let relay = context.relay.clone().map(|to| Arc::new(Clean { to, cleaner: Arc::clone(self) }) as Arc<dyn Relay>);
         CallContext { relay, ..context.clone() }
+    }
+}
+
+/// Another text for each one in a value, names of fields included.
+fn in_texts(value: Value, text: &impl Fn(String) -> String) -> Value {
+    match value {
+        Value::String(said) => Value::String(text(said)),
+        Value::Array(list) => list.into_iter().map(|one| in_texts(one, text)).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(name, one)| (text(name), in_texts(one, text))).collect::<Map<_, _>>().into(),
+        other => other,
     }
 }
 

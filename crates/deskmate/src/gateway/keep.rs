@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deskmate_core::Result;
@@ -23,8 +24,6 @@ const AGAIN: Duration = Duration::from_mins(1);
 const SLICE: u32 = 200;
 /// How long a call may take at most. What is older and has no outcome has none any more, whichever server handed it on.
 const LONGEST: i64 = 11 * 60 * 1_000_000;
-/// How long the rows of calls are kept: 30 days.
-const KEPT: i64 = 30 * 86_400_000_000;
 
 /// Ends what was under way when a server before this one was killed: nobody knows what came of it. Where several servers share
 /// a store, a call of another one may still be under way.
@@ -48,9 +47,11 @@ pub(crate) async fn sweep(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Forgets calls that were made long ago, and what was read long ago; the record tells of both for ever.
-pub(crate) async fn prune(app: &App) -> Result<()> {
-    while app.desk.act(Surface::System, |cx| core::prune(cx, cx.now() - KEPT, SLICE)).await? >= u64::from(SLICE) {}
+/// Forgets calls that were made longer ago than they are kept, and what was read long ago; the record tells of both for ever.
+pub(crate) async fn prune(app: &App, kept: Option<i64>) -> Result<()> {
+    if let Some(kept) = kept {
+        while app.desk.act(Surface::System, move |cx| core::prune(cx, cx.now() - kept, SLICE)).await? >= u64::from(SLICE) {}
+    }
     while app.desk.act(Surface::System, |cx| core::taint::prune(cx, SLICE)).await? >= u64::from(SLICE) {}
     Ok(())
 }
@@ -99,6 +100,9 @@ pub(crate) async fn follow(app: App, stop: CancellationToken) {
         }
         let there = app.gateway.pool().list();
         let Ok((now, unseen)) = served(&app).await else { continue };
+        if known != now {
+            app.gateway.0.state.fetch_add(1, Ordering::Relaxed);
+        }
         not_before.retain(|name, _| known.get(name) == now.get(name));
         end_stale(&app, there, &known, &now).await;
         for mount in now.values() {

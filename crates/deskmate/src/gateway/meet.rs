@@ -55,8 +55,10 @@ impl Gateway {
 
     /// Looks at the tools of a server, and takes in what is different.
     async fn look(&self, app: &App, mount: &str, upstream: &Arc<Upstream>) -> Result<(), Error> {
+        let (of, spec) = spec::of(app, mount).await.map_err(|error| Error::NotStarted { name: mount.to_owned(), why: error.message })?;
+        let cleaner = self.cleaner(&of, &spec);
         let tools = upstream.list_tools().await?;
-        let tools: Arc<Vec<Value>> = Arc::new(tools.iter().filter_map(|tool| serde_json::to_value(tool).ok()).collect());
+        let tools: Arc<Vec<Value>> = Arc::new(tools.iter().filter_map(|tool| cleaner.offered(serde_json::to_value(tool).ok()?)).collect());
         let name = mount.to_owned();
         let seen = app.desk.act(Surface::System, move |cx| {
             gateway::mount_of(cx, &name)?;
@@ -99,7 +101,8 @@ impl Gateway {
 
     /// Connects to a mount for whoever wants to see what it offers.
     pub(crate) async fn visit(&self, app: &App, mount: &Mount) -> deskmate_core::Result<FoundMount> {
-        let (_, spec) = spec::of(app, &mount.name).await?;
+        let (mount, spec) = spec::of(app, &mount.name).await?;
+        let cleaner = self.cleaner(&mount, &spec);
         let started = Instant::now();
         let upstream = self.pool().slot(&spec, DESK).map_err(|error| error.to_core())?;
         // Who asks for a look does not want to hear that it was given up before.
@@ -115,9 +118,9 @@ impl Gateway {
         let info = upstream.ready().await.map_err(told)?;
         let tools = upstream.list_tools().await.map_err(told)?;
         Ok(FoundMount {
-            server: json!(info.server_info),
+            server: cleaner.offered(json!(info.server_info)).unwrap_or_default(),
             protocol: info.protocol_version.to_string(),
-            tools: tools.iter().filter_map(|tool| serde_json::to_value(tool).ok()).collect(),
+            tools: tools.iter().filter_map(|tool| cleaner.offered(serde_json::to_value(tool).ok()?)).collect(),
             micros: i64::try_from(started.elapsed().as_micros()).unwrap_or(i64::MAX),
         })
     }

@@ -15,6 +15,7 @@ mod pass;
 mod spec;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::{Value, json};
@@ -24,7 +25,8 @@ use crate::upstream::{Pool, Talks};
 
 pub(crate) use keep::{abandon_left_behind, follow, prune, sweep};
 pub(crate) use meet::Behind;
-pub(crate) use pass::{By, within};
+pub(crate) use pass::{By, passes, within};
+pub(crate) use spec::read as way;
 
 /// What a desk holds of the servers behind it. Cheap to clone.
 #[derive(Clone, Default)]
@@ -44,12 +46,19 @@ struct Inner {
     /// The calls that wait for an answer of their caller, by the state that it was given.
     rounds: Mutex<HashMap<String, pass::Round>>,
     ended: OnceLock<mpsc::UnboundedSender<ended::Came>>,
+    /// Counts the changes of mounts that were seen.
+    state: AtomicU64,
 }
 
 impl Gateway {
     /// The connections. They are made within the runtime, and so is this.
     pub(crate) fn pool(&self) -> &Pool {
         self.0.pool.get_or_init(Pool::new)
+    }
+
+    /// A number that is another one whenever mounts were seen to have changed.
+    pub(crate) fn state(&self) -> u64 {
+        self.0.state.load(Ordering::Relaxed)
     }
 
     /// How all connections stand, with what their servers wrote last.

@@ -14,18 +14,66 @@ pub(crate) fn claude_code(command: &str) -> Value {
     of_claude(&json!({ "type": "command", "command": command }))
 }
 
-/// The same over HTTP: no program is started for each step.
-pub(crate) fn claude_code_http(url: &str) -> Value {
-    let headers = json!({ "Authorization": "Bearer $DESKMATE_TOKEN" });
-    of_claude(&json!({ "type": "http", "url": format!("{url}/hook"), "headers": headers, "allowedEnvVars": ["DESKMATE_TOKEN"] }))
+/// What a client says with every question, besides what happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Said<'a> {
+    /// How many seconds a call waits for a person; what the desk is set to if not given.
+    pub(crate) hold: Option<u64>,
+    /// The name of the desk's own MCP server at the client.
+    pub(crate) server: Option<&'a str>,
+    /// Whether a file of the project names it.
+    pub(crate) in_project: bool,
+}
+
+impl Said<'_> {
+    /// As the address of the desk says it.
+    pub(crate) fn query(self, more: &[(&str, &str)]) -> String {
+        let mut pairs = url::form_urlencoded::Serializer::new(String::new());
+        pairs.extend_pairs(more);
+        if let Some(hold) = self.hold {
+            pairs.append_pair("hold", &hold.to_string());
+        }
+        if let Some(server) = self.server {
+            pairs.append_pair("server", server);
+        }
+        if self.in_project {
+            pairs.append_pair("project_server", "true");
+        }
+        let query = pairs.finish();
+        if query.is_empty() { query } else { format!("?{query}") }
+    }
+}
+
+/// The same over HTTP: no program is started for each step. Who calls is proved by a token, or, while no agent is registered, named.
+pub(crate) fn claude_code_http(url: &str, agent: Option<&str>, said: Said<'_>) -> Value {
+    let mut hook = json!({ "type": "http", "url": format!("{url}/hook{}", said.query(&[])) });
+    let who = match agent {
+        Some(agent) => json!({ "headers": { "X-Deskmate-Agent": agent } }),
+        None => json!({ "headers": { "Authorization": "Bearer $DESKMATE_TOKEN" }, "allowedEnvVars": ["DESKMATE_TOKEN"] }),
+    };
+    if let (Some(hook), Value::Object(who)) = (hook.as_object_mut(), who) {
+        hook.extend(who);
+    }
+    of_claude(&hook)
 }
 
 /// The same as a tool of an MCP server that the client is connected to. Before it is connected nobody can be told anything, so
 /// only what is about tools is.
-pub(crate) fn claude_code_mcp_tool(server: &str) -> Value {
+pub(crate) fn claude_code_mcp_tool(said: Said<'_>) -> Value {
     let names = ["hook_event_name", "tool_name", "tool_input", "tool_use_id", "session_id", "cwd"];
-    let input: serde_json::Map<String, Value> = names.into_iter().map(|name| (name.to_owned(), json!(format!("${{{name}}}")))).collect();
-    let mut settings = of_claude(&json!({ "type": "mcp_tool", "server": server, "tool": "hook_event", "input": input }));
+    let mut input: serde_json::Map<String, Value> = names.into_iter().map(|name| (name.to_owned(), json!(format!("${{{name}}}")))).collect();
+    // For tools of the client's own, it fills in nothing.
+    input.insert("mcp_source".to_owned(), json!("${mcp_server.source}"));
+    if let Some(hold) = said.hold {
+        input.insert("timeout_seconds".to_owned(), json!(hold));
+    }
+    if let Some(server) = said.server {
+        input.insert("desk_server".to_owned(), json!(server));
+    }
+    if said.in_project {
+        input.insert("desk_in_project".to_owned(), json!(true));
+    }
+    let mut settings = of_claude(&json!({ "type": "mcp_tool", "server": said.server.unwrap_or("desk"), "tool": "hook_event", "input": input }));
     if let Some(hooks) = settings.get_mut("hooks").and_then(Value::as_object_mut) {
         hooks.retain(|event, _| matches!(event.as_str(), "PreToolUse" | "PermissionRequest" | "PostToolUse" | "PostToolUseFailure"));
     }
@@ -91,13 +139,15 @@ mod tests {
     #[test]
     fn what_decides_fails_closed_and_what_tells_does_not_block() {
         let settings = claude_code("desk hook");
-        for settings in [&settings, &claude_code_http("http://127.0.0.1:1"), &claude_code_mcp_tool("gate")] {
+        for settings in [&settings, &claude_code_http("http://127.0.0.1:1", None, Said::default()), &claude_code_mcp_tool(Said::default())] {
             for event in ["PreToolUse", "PermissionRequest"] {
                 assert_eq!(settings["hooks"][event][0]["hooks"][0]["onFailure"], "block", "{event}");
                 assert_eq!(settings["hooks"][event][0]["matcher"], "*");
             }
         }
-        assert!(claude_code_mcp_tool("gate")["hooks"].get("SessionStart").is_none());
+        let asked = claude_code_mcp_tool(Said::default());
+        assert!(asked["hooks"].get("SessionStart").is_none());
+        assert_eq!(asked["hooks"]["PreToolUse"][0]["hooks"][0]["input"]["mcp_source"], "${mcp_server.source}");
         for event in ["PostToolUse", "UserPromptSubmit", "SessionStart", "Stop"] {
             assert_eq!(settings["hooks"][event][0]["hooks"][0].get("onFailure"), None, "{event}");
         }

@@ -31,6 +31,15 @@ impl Client {
         }
     }
 
+    /// What it calls the event before a tool is used.
+    pub(crate) fn asks(self) -> &'static str {
+        match self {
+            Self::ClaudeCode | Self::Codex => "PreToolUse",
+            Self::Gemini => "BeforeTool",
+            Self::Cursor => "preToolUse",
+        }
+    }
+
     /// The client of a name.
     pub(crate) fn of(name: &str) -> Option<Self> {
         [Self::ClaudeCode, Self::Codex, Self::Gemini, Self::Cursor].into_iter().find(|client| client.name() == name)
@@ -316,6 +325,28 @@ mod tests {
         assert!(Client::is_asked(&Value::Null));
         for event in ["PostToolUse", "UserPromptSubmit", "SessionStart", "Stop", "AfterAgent"] {
             assert!(!Client::is_asked(&json!({ "hook_event_name": event })), "{event}");
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever a client says, it becomes an input with an event by name, and the way back is JSON.
+        #[test]
+        fn any_bytes_are_taken_in_or_refused(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..100),
+            fields in proptest::collection::btree_map(
+                "(hook_event_name|tool_name|tool_input|tool_response|tool_output|command|url|edits|session_id|[a-z]{1,3})",
+                "(null|[1-9][0-9]{0,2}|true|\\[[0-9]?\\]|\"[a-zA-Z_é:]{0,12}\"|\\{\"[a-z]{0,8}\":\\[\"x\"\\]\\})",
+                0..8,
+            ),
+        ) {
+            let fields = fields.into_iter().map(|(name, value)| (name, serde_json::from_str(&value).expect("JSON"))).collect();
+            let payloads = [Value::Object(fields), serde_json::from_slice(&bytes).unwrap_or_default()];
+            for (payload, client) in payloads.iter().flat_map(|payload| [Client::ClaudeCode, Client::Codex, Client::Gemini, Client::Cursor].map(|client| (payload, client))) {
+                assert!(client.incoming(payload)["hook_event_name"].is_string());
+                drop(client.outgoing(payload, &out(Decided::Deny)));
+            }
         }
     }
 }

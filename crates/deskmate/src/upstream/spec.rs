@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use deskmate_core::limits::ANSWER_BYTES_MAX;
 use deskmate_core::{Error, Result};
 use hyper::Uri;
 
@@ -78,7 +79,7 @@ pub(crate) struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            answer_bytes: 4 * 1024 * 1024,
+            answer_bytes: ANSWER_BYTES_MAX,
             start: Duration::from_secs(30),
             call: Duration::from_mins(1),
             call_total: Duration::from_mins(10),
