@@ -35,6 +35,8 @@ pub(super) struct RequestApproval {
     expires_in_hours: Option<f64>,
     /// The scope of work; `desk.agents` if not given. The approvers' roles have to cover it.
     domain: Option<String>,
+    /// Where it would happen, such as `production` or `staging`; rules see it, and production is of critical risk.
+    environment: Option<String>,
 }
 
 /// What became of it.
@@ -117,6 +119,8 @@ pub(super) fn ask(cx: &mut Cx<'_, '_>, input: RequestApproval) -> Result<Asked> 
     }
     let domain = input.domain.unwrap_or_else(|| DOMAIN.to_owned());
     cowork::check_domain("domain", &domain)?;
+    let environment = input.environment.unwrap_or_default();
+    check_text("environment", &environment, NAME_CHARS_MAX)?;
     let subject = subject(cx, &input.agent_id)?;
     let approvers = approvers(cx, &input.approvers, &domain)?;
     let verified = cx.actor.verified || subject.task.is_some();
@@ -126,6 +130,7 @@ pub(super) fn ask(cx: &mut Cx<'_, '_>, input: RequestApproval) -> Result<Asked> 
         domain,
         action: input.action.clone(),
         target: subject.agent.clone(),
+        environment,
         arguments: json!({ "agent": subject.agent, "action": input.action, "description": input.description }),
         ..Act::default()
     };
@@ -137,7 +142,7 @@ pub(super) fn ask(cx: &mut Cx<'_, '_>, input: RequestApproval) -> Result<Asked> 
         return Ok(Asked { approval_id: None, message, warning: None, approval: None });
     }
     decision.mode = decision.mode.min(Mode::Suggest);
-    let warning = settle(&mut decision, &act, &input.description, &approvers)?;
+    let warning = settle(&mut decision, &act, &approvers)?;
     #[expect(clippy::cast_possible_truncation, reason = "it is between six minutes and a month")]
     let seconds = (hours * 3600.0) as i64;
     decision.needs.expires_seconds = seconds;
@@ -198,8 +203,8 @@ pub(super) fn find_approver(cx: &mut Cx<'_, '_>, named: &str, domain: &str) -> R
 
 /// Puts risk, quorum and approvers into a decision: the stricter of what policy and the risk want, and never more than there are people. What a rule
 /// wants is not lowered.
-pub(super) fn settle(decision: &mut Decision, act: &Act, description: &str, approvers: &[Approver]) -> Result<Option<String>> {
-    let risk = risk(act, description);
+pub(super) fn settle(decision: &mut Decision, act: &Act, approvers: &[Approver]) -> Result<Option<String>> {
+    let risk = risk(act);
     if request::grade(risk) > request::grade(&decision.risk) {
         risk.clone_into(&mut decision.risk);
     }
@@ -228,22 +233,27 @@ pub(super) fn settle(decision: &mut Decision, act: &Act, description: &str, appr
     Ok(warning)
 }
 
-/// How much is at stake, by what the act does. What its words do not tell is not taken for harmless.
-fn risk(act: &Act, description: &str) -> &'static str {
+/// How much is at stake, by what the act does, in which domain and where; what somebody writes about it changes nothing. What is not told
+/// by that is not taken for harmless.
+fn risk(act: &Act) -> &'static str {
     let does = policy::doings_of(act);
     let any = |names: &[&str]| names.iter().any(|name| does.contains(name));
-    let words: Vec<String> = description.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
-    let says = |names: &[&str]| names.iter().any(|name| words.iter().any(|word| word == name));
-    if any(&["delete", "pay", "grant", "erase_person"]) || says(&["production", "financial"]) {
+    let is_about_much = || policy::doings_of(&Act { kind: act.domain.clone(), ..Act::default() }).iter().any(|about| matches!(*about, "pay" | "grant"));
+    if any(&["delete", "pay", "grant", "erase_person"]) || is_production(&act.environment) || is_about_much() {
         "critical"
-    } else if any(&["write", "configure", "deploy", "install", "run", "export", "database_write"]) || says(&["customer", "customers", "sensitive", "personal"])
-    {
+    } else if any(&["write", "configure", "deploy", "install", "run", "export", "database_write"]) {
         "high"
     } else if any(&["send", "mail", "message", "publish", "collect", "call"]) || does.is_empty() {
         "medium"
     } else {
         "low"
     }
+}
+
+/// Whether an environment is one in which people work, as the templates of policies know them.
+fn is_production(environment: &str) -> bool {
+    let environment = environment.trim().to_lowercase();
+    matches!(environment.as_str(), "prod" | "production" | "live") || environment.starts_with("prod-")
 }
 
 /// An approval that the caller may see: people see all, an agent its own and those of agents that it made.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::conflict::{self, Conflict, ConflictKind};
 use super::model::{Attachment, Definition, Source};
 use super::rows;
-use super::{ATTACHED, DETACHED, guard, template};
+use super::{ATTACHED, DETACHED, guard};
 use crate::call::Cx;
 use crate::limits::NAME_CHARS_MAX;
 use crate::policy::{self, Attached, Effect, GLOBAL_POLICY, GeneralRule, Match, Policy, Rule, Rulebook, Severity};
@@ -26,10 +26,14 @@ pub(crate) fn attached(cx: &mut Cx<'_, '_>, agent: &str, rulebook: &Rulebook) ->
     // Asked for every act of every agent: only the digest is read, unless it is new.
     let Some(digest) = rows::digest_of(cx.tx, agent)? else { return Ok(None) };
     let held = cx.rulebooks.clone();
-    held.attached(&digest, rulebook, || Ok(rows::by_agent(cx.tx, agent)?.and_then(|row| compiled(&row.definition, rulebook))))
+    held.attached(&digest, rulebook, || match rows::by_agent(cx.tx, agent)? {
+        Some(row) => held.compiled(&policies_of(&row.definition, rulebook), rulebook),
+        None => Ok(None),
+    })
 }
 
-fn compiled(definition: &Definition, rulebook: &Rulebook) -> Option<Arc<Attached>> {
+/// The policies of an agent with their versions, as they hold beside a rulebook.
+fn policies_of(definition: &Definition, rulebook: &Rulebook) -> Vec<(Policy, i64)> {
     let mut all: Vec<(Policy, i64)> = Vec::new();
     for held in &definition.policies {
         all.push((held.policy.clone(), held.version));
@@ -41,7 +45,7 @@ fn compiled(definition: &Definition, rulebook: &Rulebook) -> Option<Arc<Attached
             all.push((newer.clone(), version));
         }
     }
-    (!all.is_empty()).then(|| Arc::new(Attached::compile(rulebook, &all)))
+    all
 }
 
 /// A rule of one's own, for one agent.
@@ -204,9 +208,9 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, field: &str, id: &str, values: &Map<Stri
         }
         return Ok(Attachment { policy: plain(policy.clone()), version, source: Source::Desk, why: why.to_owned(), custom: Vec::new() });
     }
-    let Some(template) = template::policy(id) else {
+    let Some(template) = cx.templates.policy(id) else {
         let desk = rulebook.parts().policies.keys().filter(|name| *name != GLOBAL_POLICY).map(String::as_str);
-        let known: Vec<&str> = desk.chain(template::policies().iter().map(|template| template.id.as_str())).collect();
+        let known: Vec<&str> = desk.chain(cx.templates.policies().map(|template| template.id.as_str())).collect();
         return Err(Error::not_found(format!("there is no policy {id:?}; there are {}", known.join(", "))).hint("agents_create_policy makes one of sentences"));
     };
     let filled = template.fill(id, values).map_err(|problems| Error::invalid("values", problems.first().map_or_else(String::new, ToString::to_string)))?;

@@ -67,10 +67,12 @@ struct Summary {
 }
 
 /// How often something came.
-#[derive(Serialize, JsonSchema)]
-struct Counted {
-    action: String,
-    count: usize,
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Counted {
+    /// The kind of event.
+    pub action: String,
+    /// How often.
+    pub count: usize,
 }
 
 /// What came of something.
@@ -141,6 +143,10 @@ const SUMMARY_DAYS: i64 = 30 * 86_400_000_000;
 
 pub(super) const OWN: &str = "select seq, kind from event where actor = $1 and seq >= $2 order by seq desc limit $3";
 pub(super) const ABOUT: &str = "select seq, kind from event where subject = $1 and seq >= $2 order by seq desc limit $3";
+// The kind as an expression, so that no planner takes the index of kinds and reads through everybody's denials.
+pub(super) const DENIALS: &str = "select body from event where subject = $1 and kind || '' = 'act.denied' and seq >= $2 order by seq desc limit $3";
+/// How many denials are looked into for the rules that forbade them.
+const DENIALS_MAX: i64 = 200;
 const STANDS: &str = "select state, decided_by, decided_at, expires_at from request where id = $1";
 
 pub(super) fn log(cx: &mut Cx<'_, '_>, input: AuditLog) -> Result<Log> {
@@ -282,6 +288,27 @@ fn outcome(event: &EventRow, request: Option<&RequestNow>) -> Outcome {
         _ if ["outcome", "state"].into_iter().any(|name| matches!(fact(name), "failed" | "failure" | "error" | "ambiguous")) => Outcome::Failure,
         _ => Outcome::Success,
     }
+}
+
+/// What is told of an agent's acts in 30 days, for whoever asks how it stands.
+pub(super) struct Told {
+    pub(super) blocked: usize,
+    /// How often a rule forbade one.
+    pub(super) violations: usize,
+    pub(super) top_actions: Vec<Counted>,
+}
+
+pub(super) fn told(cx: &mut Cx<'_, '_>, agent: &str) -> Result<Told> {
+    let Summary { blocked, top_actions, .. } = summary(cx, agent)?;
+    let mut violations = 0;
+    if blocked > 0 {
+        let first = i64::try_from(record::place_at(cx.tx, cx.now().saturating_sub(SUMMARY_DAYS))?).unwrap_or(i64::MAX);
+        for row in &cx.tx.query(DENIALS, args![format!("agent:{agent}"), first, DENIALS_MAX])? {
+            let body: Value = serde_json::from_str(&row.get::<String>(0)?).unwrap_or_default();
+            violations += body.pointer("/facts/rules").and_then(Value::as_array).map_or(0, Vec::len);
+        }
+    }
+    Ok(Told { blocked, violations, top_actions })
 }
 
 /// Counts the newest events of 30 days, without reading what is in them.

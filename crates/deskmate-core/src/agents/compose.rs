@@ -5,13 +5,16 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::model::Need;
+use super::model::{Definition, Need};
+use super::project;
+use super::runner::Language;
 use super::sentence::{self, Sketch, Step as Said};
 use super::step::Step;
-use super::template::{AgentTemplate, ParameterKind};
+use super::template::{self, AgentTemplate, ParameterKind};
 use super::value;
 use crate::call::Cx;
-use crate::{Error, Result, gateway};
+use crate::gateway::{self, Served};
+use crate::{Error, Result};
 
 /// What came of a sketch.
 #[derive(Default)]
@@ -87,6 +90,13 @@ const TOOLS: &[(&str, &[&[&str]], &str)] = &[
 
 /// The parameter that says how many items a run works on.
 const MOST: &str = "most";
+/// How many mails the connector `mail` reads at once, at most, and if nobody says.
+const MAILS_MAX: u32 = 200;
+const MAILS: u32 = 20;
+/// The template of agents that make backups.
+const BACKUP: &str = "backup-agent";
+/// The tools of the connector `storage` that a backup is made, checked and tried with.
+const BACKUP_TOOLS: [&str; 3] = ["back_up", "verify_backup", "test_restore"];
 
 /// A limit of how many items one run works on: its place, how many, and whether that is about what goes out.
 fn items_limit(sketch: &Sketch) -> Option<(usize, u32, bool)> {
@@ -143,6 +153,36 @@ pub(super) fn suggested(steps: Vec<Step>, params: Map<String, Value>) -> Compose
     Composed { steps, params, needs, ..Composed::default() }
 }
 
+/// The same for a project in a language: the steps if they are plain calls, and otherwise that whoever wants it writes it. A sentence is no
+/// program.
+pub(super) fn for_project(made: Composed, language: Language) -> Composed {
+    match project::plain_calls(&made.steps, &made.params).filter(|_| made.needs.is_empty()) {
+        Some(steps) => Composed { steps, ..made },
+        None => Composed { params: made.params, needs: vec![project::unwritten(language)], ..Composed::default() },
+    }
+}
+
+/// What the sentence says and nothing came of: what must not be done, and what should start it. Somebody has to hear of it, or they rely on it. What
+/// only a template says of itself its steps keep.
+pub(super) fn without_effect(sketch: &Sketch, description: &str, definition: &Definition) -> Vec<String> {
+    let own = |words: &&String| description.contains(words.as_str());
+    let reads_a_database = sketch.source.as_ref().is_some_and(|source| source.kind == "database");
+    let is_kept = |words: &str| {
+        let by = definition.policies.iter().find(|held| held.policy.id == "read-only-access").filter(|_| reads_a_database);
+        let why = by.and_then(|held| held.why.split_once('(')).map(|(_, why)| why.trim_end_matches(')'));
+        why.is_some_and(|why| words.contains(why) || why.contains(words))
+    };
+    let open = sketch.forbidden.iter().filter(own).filter(|words| !is_kept(words));
+    let mut said: Vec<String> = open
+        .map(|words| format!("what it must not do (\"{words}\") is kept by nothing: attach a policy that says so (agents_create_policy, agents_attach_policy)"))
+        .collect();
+    // Who asks for it starts it.
+    let by_hand = |words: &&String| ["on demand", "on request", "when i ", "when we "].iter().any(|start| words.to_lowercase().starts_with(start));
+    let trigger = sketch.trigger.as_ref().filter(|_| definition.schedule.is_none()).filter(own).filter(|words| !by_hand(words));
+    said.extend(trigger.map(|words| format!("\"{words}\" starts nothing: give a schedule, or start it with agents_run_agent")));
+    said
+}
+
 struct Builder<'s> {
     sketch: &'s Sketch,
     text: String,
@@ -155,12 +195,14 @@ struct Builder<'s> {
     class: Option<String>,
     /// The text that was made last.
     said: Option<String>,
+    /// Where the place stands from which the next run reads on.
+    after: Option<String>,
 }
 
 /// Makes steps of a sketch.
 pub(super) fn compose(cx: &mut Cx<'_, '_>, sketch: &Sketch, description: &str, given: &Map<String, Value>) -> Result<Composed> {
     let made = Composed { params: given.clone(), ..Composed::default() };
-    let mut builder = Builder { sketch, text: description.to_owned(), made, items: None, field: None, class: None, said: None };
+    let mut builder = Builder { sketch, text: description.to_owned(), made, items: None, field: None, class: None, said: None, after: None };
     // A sentence may name what goes out before what it is made of: "forward negative cases". Reading comes first, sending last.
     let mut in_order: Vec<&Said> = sketch.steps.iter().collect();
     in_order.sort_by_key(|said| rank(&said.kind));
@@ -177,6 +219,9 @@ pub(super) fn compose(cx: &mut Cx<'_, '_>, sketch: &Sketch, description: &str, g
     if let Some((at, most, _)) = limit.filter(|_| builder.items.is_some()) {
         builder.at_most(at, most);
     }
+    if let Some(after) = builder.after.take() {
+        builder.add("result", "set", json!({ "after": after }));
+    }
     if sketch.steps.is_empty() {
         let what = "no step was understood: say what it reads, what it does with it and where that goes, or give steps with agents_update_agent".to_owned();
         builder.made.needs.push(Need { what, param: None, words: String::new() });
@@ -189,8 +234,9 @@ fn rank(kind: &str) -> u8 {
     match kind {
         "fetch_url" | "query_database" | "call_api" => 0,
         kind if kind.starts_with("read_") => 0,
-        "write_report" | "draft" => 2,
-        "send_mail" | "post_chat" | "notify" | "publish" | "hand_to_person" | "write_files" | "update_records" | "pay" | "deploy" | "delete" | "back_up"
+        // Who is told of a backup is told once it was made.
+        "write_report" | "draft" | "back_up" => 2,
+        "send_mail" | "post_chat" | "notify" | "publish" | "hand_to_person" | "write_files" | "update_records" | "pay" | "deploy" | "delete"
         | "organise_files" => 3,
         _ => 1,
     }
@@ -198,13 +244,18 @@ fn rank(kind: &str) -> u8 {
 
 /// Something in the text that is a path of a file.
 fn path_in(text: &str) -> Option<String> {
+    paths_in(text).into_iter().next()
+}
+
+/// All of them, in their order.
+fn paths_in(text: &str) -> Vec<String> {
     const ENDS: [&str; 10] = [".csv", ".txt", ".md", ".json", ".jsonl", ".log", ".tsv", ".html", ".xml", ".yaml"];
     let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'', '`', ',', ';', '(', ')', ':', '“', '”']).trim_end_matches('.'));
     let is_path = |word: &&str| {
         let lower = word.to_lowercase();
         !lower.contains("://") && !lower.contains('@') && (ENDS.iter().any(|end| lower.ends_with(end)) && lower.len() > 4)
     };
-    words.into_iter().find(is_path).map(str::to_owned)
+    words.filter(is_path).map(str::to_owned).collect()
 }
 
 /// Whether the name of a file ends so.
@@ -306,23 +357,74 @@ impl Builder<'_> {
                 let plan = self.add("plan", "workspace_organize_plan", json!({ "root": "{{params.folder}}", "reasoning": self.task() }));
                 self.carry_out(&plan);
             }
-            "back_up" => {
-                self.param("from", path_in(&self.text.clone()), "params.from: what is copied", &said.words);
-                self.param("to_folder", None, "params.to_folder: where the copy goes, beneath a root of the desk", &said.words);
-                let steps = json!([{ "action": "copy", "from": "{{params.from}}", "to": "{{params.to_folder}}/{{run.id}}" }]);
-                let plan = self.add("plan", "workspace_change_plan", json!({ "steps": steps, "reasoning": self.task() }));
-                self.carry_out(&plan);
-            }
+            "back_up" => match paths_in(&self.text).as_slice() {
+                [file] => self.copy(file.clone(), said),
+                _ => self.back_up(cx, said)?,
+            },
             "delete" if self.sketch.source.as_ref().is_some_and(|source| matches!(source.kind.as_str(), "files" | "logs" | "spreadsheet")) => {
                 self.param("path", path_in(&self.text.clone()), "params.path: what goes to the trash", &said.words);
                 let plan = self.add("plan", "workspace_soft_delete", json!({ "path": "{{params.path}}", "reasoning": self.task() }));
                 self.carry_out(&plan);
             }
+            "notify" if self.tells_of_failure() => {}
             "notify" => self.notify(cx, said),
             "hand_to_person" => self.hand_over(said),
             kind => self.by_tool(cx, kind, said)?,
         }
         Ok(())
+    }
+
+    /// A copy of one file, by a plan.
+    fn copy(&mut self, file: String, said: &Said) {
+        self.param("from", Some(file), "params.from: what is copied", &said.words);
+        self.param("to_folder", None, "params.to_folder: where the copy goes, beneath a root of the desk", &said.words);
+        let steps = json!([{ "action": "copy", "from": "{{params.from}}", "to": "{{params.to_folder}}/{{run.id}}" }]);
+        let plan = self.add("plan", "workspace_change_plan", json!({ "steps": steps, "reasoning": self.task() }));
+        self.carry_out(&plan);
+    }
+
+    /// A backup is what the template does: plans copy no folders, the connector `storage` does.
+    fn back_up(&mut self, cx: &mut Cx<'_, '_>, said: &Said) -> Result<()> {
+        let all = gateway::tools_like(cx, &[])?;
+        let has = |mount: &str, tool: &str| all.iter().any(|one| one.mount == mount && one.tool == tool);
+        let mut mounts: Vec<String> = all.iter().filter(|one| BACKUP_TOOLS.iter().all(|tool| has(&one.mount, tool))).map(|one| one.mount.clone()).collect();
+        mounts.dedup();
+        let found = if let [mount] = mounts.as_slice() { Some(mount.clone()) } else { None };
+        let need = match mounts.as_slice() {
+            [] => "params.mount: mount the connector `storage`, which says what it copies and where to, and give the name of that mount".to_owned(),
+            several => format!("params.mount: which mount of the connector `storage` makes the backup ({})", several.join(", ")),
+        };
+        if let Some(mount) = found.as_ref().filter(|_| !self.made.params.contains_key("mount")) {
+            self.made.assumed.push(format!("{mount} makes the backup, of all that it may read: params.folder names a folder beneath that"));
+        }
+        self.param("mount", found, &need, &said.words);
+        self.made.params.entry("folder").or_insert_with(|| Value::from(""));
+        let me = cx.actor.is_person().then(|| cx.actor.id.clone());
+        if me.is_some() && !self.made.params.contains_key("to") {
+            self.made.assumed.push("whoever made it is told when a backup fails".to_owned());
+        }
+        self.param("to", me, "params.to: the agent or person who is told when it fails", &said.words);
+        self.made.steps.extend(template::agent(BACKUP).into_iter().flat_map(|template| template.steps.iter().cloned()));
+        self.said = Some("The backup {{steps.result.backup}} was made: {{steps.result.files}} files".to_owned());
+        Ok(())
+    }
+
+    /// Whether the sentence only wants to hear of failures, which the steps of a backup tell.
+    fn tells_of_failure(&self) -> bool {
+        let lower = self.text.to_lowercase();
+        let says = |start: &str| lower.split(|letter: char| !letter.is_alphabetic()).any(|word| word.starts_with(start));
+        self.made.steps.iter().any(|step| step.id == "faults") && (says("fail") || says("error") || says("wrong"))
+    }
+
+    /// How many a tool that reads on from where it was is asked for at once.
+    fn most_at_once(&mut self, mount: &str, tool: &str) {
+        let most = items_limit(self.sketch).map_or(MAILS, |(_, most, _)| most);
+        let most = self.made.params.entry(MOST).or_insert_with(|| Value::from(most)).as_u64();
+        if let Some(most) = most.filter(|most| *most > u64::from(MAILS_MAX)) {
+            let what =
+                format!("{mount} {tool} may give fewer than {most} at once (the connector `mail` at most {MAILS_MAX}); the next run reads on behind them");
+            self.made.assumed.push(what);
+        }
     }
 
     fn read_files(&mut self, said: &Said) {
@@ -452,24 +554,37 @@ impl Builder<'_> {
             None => Vec::new(),
         };
         let does = known.map_or("does this", |(.., does)| does);
-        if let [(mount, tool, required)] = found.as_slice() {
+        if let [Served { mount, tool, required, takes }] = found.as_slice() {
             let name = format!("{kind}_arguments");
-            if !required.is_empty() {
+            let reads_on = kind.starts_with("read_")
+                && required.is_empty()
+                && !self.made.params.contains_key(&name)
+                && ["after", MOST].iter().all(|own| takes.iter().any(|one| one == own));
+            if reads_on {
+                self.most_at_once(mount, tool);
+            } else if !required.is_empty() {
                 self.need(Some(&name), &format!("params.{name}: what {mount} {tool} is called with; it has to have {}", required.join(", ")), &said.words);
             } else if !self.made.params.contains_key(&name) {
                 self.made.params.insert(name.clone(), json!({}));
             }
-            let arguments = format!("{{{{params.{name}}}}}");
+            let arguments = if reads_on {
+                json!({ "after": "{{last.after}}", "most": format!("{{{{params.{MOST}}}}}") })
+            } else {
+                Value::from(format!("{{{{params.{name}}}}}"))
+            };
             let id = self.add(kind, "gateway_call", json!({ "mount": mount, "tool": tool, "arguments": arguments, "reasoning": self.task() }));
             self.items = Some(format!("{{{{steps.{id}.result.structuredContent.items}}}}"));
             self.said = None;
+            if reads_on {
+                self.after = Some(format!("{{{{steps.{id}.result.structuredContent.after}}}}"));
+            }
             self.made.assumed.push(format!("{mount} {tool} {does}, because it is the only tool behind this desk whose name says so"));
             return Ok(());
         }
         let what = if found.is_empty() {
             format!("a tool that {does}: mount a server that has one, and give a gateway_call step for \"{}\"", said.words)
         } else {
-            let all: Vec<String> = found.iter().take(5).map(|(mount, tool, _)| format!("{mount} {tool}")).collect();
+            let all: Vec<String> = found.iter().take(5).map(|one| format!("{} {}", one.mount, one.tool)).collect();
             format!("which tool {does} ({}): give a gateway_call step for \"{}\"", all.join(", "), said.words)
         };
         self.need(None, &what, &said.words);

@@ -13,10 +13,10 @@ use super::place::Place;
 use super::rows::{self, AgentRow};
 use super::runner::{IfInterrupted, Language};
 use super::schedule::Schedule;
-use super::sentence::{self, DESCRIPTION_BYTES_MAX, Given, Match, Planned, Sketch};
+use super::sentence::{self, DESCRIPTION_BYTES_MAX, Given, Match, Planned, Sketch, Touched};
 use super::step::Step;
 use super::suggest::{self, Hints};
-use super::{MADE, compose, guard, template, words};
+use super::{MADE, compose, deploy, guard, template, words};
 use crate::call::Cx;
 use crate::limits::{AGENTS_MAX, CONTENT_BYTES_MAX};
 use crate::{Error, Result, check_text, format_time};
@@ -46,7 +46,8 @@ pub(super) struct CreateAgent {
     /// read).
     #[schemars(with = "Option<Map<String, Value>>")]
     runner: Option<Runner>,
-    /// Makes a small project in this language, with a test, instead of steps: python, typescript, javascript or go.
+    /// Makes a small project in this language, with a test, instead of steps: python, typescript, javascript or go. Plain calls of operations
+    /// become its calls; what is more than that is written by whoever wants it, and needed before it is deployed.
     language: Option<Language>,
     /// When it runs by itself, as cron: five fields, or six with seconds first; or a short name such as `@daily`. Read out of the
     /// description if not given; an empty text for none.
@@ -164,6 +165,8 @@ struct Told {
     schedule: Option<WouldRun>,
     /// The policies that hold for it, each with its reason.
     policies: Vec<Shown>,
+    /// Data that it touches, each with the words that say so.
+    data: Vec<Touched>,
     /// Templates that are like it, the best first.
     templates: Vec<Match>,
     /// What it needs before it can be deployed.
@@ -178,7 +181,10 @@ struct Told {
 pub(super) struct Drafted {
     name: String,
     definition: Definition,
+    data: Vec<Touched>,
     templates: Vec<Match>,
+    /// The frameworks that the description names.
+    frameworks: Vec<String>,
     pub(super) assumed: Vec<String>,
     pub(super) not_understood: Vec<String>,
     /// What of it a model suggested.
@@ -333,16 +339,19 @@ pub(super) fn drafted(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Dra
     for (name, value) in hints.params {
         given.entry(name).or_insert(value);
     }
-    let is_program = input.runner.is_some() || input.language.is_some();
-    let composed = match (&input.steps, hints.steps, &read.template, &read.sketch) {
+    let reads = input.runner.is_none();
+    let mut composed = match (&input.steps, hints.steps, &read.template, &read.sketch) {
         (None, Some(steps), ..) => compose::suggested(steps, given),
-        (None, None, Some(template), sketch) if !is_program => compose::from_template(template, sketch.as_ref(), given)?,
-        (None, None, None, Some(sketch)) if !is_program => compose::compose(cx, sketch, &read.description, &given)?,
+        (None, None, Some(template), sketch) if reads => compose::from_template(template, sketch.as_ref(), given)?,
+        (None, None, None, Some(sketch)) if reads => compose::compose(cx, sketch, &read.description, &given)?,
         (steps, ..) => compose::Composed { steps: steps.clone().unwrap_or_default(), params: given, ..compose::Composed::default() },
     };
+    if let Some(language) = input.language.filter(|_| reads && input.steps.as_ref().is_none_or(Vec::is_empty)) {
+        composed = compose::for_project(composed, language);
+    }
     assumed.extend(composed.assumed);
     let mut budget = input.budget.clone().unwrap_or_default();
-    let not_kept = limits(&input, &read, composed.kept, &mut budget);
+    let mut not_kept = limits(&input, &read, composed.kept, &mut budget);
     let asks = read.template.as_ref().is_some_and(|template| template.approval) || read.sketch.as_ref().is_some_and(|sketch| sketch.approval.is_some());
     let mut definition = Definition {
         task: read.description.clone(),
@@ -359,6 +368,9 @@ pub(super) fn drafted(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Dra
         needs: composed.needs,
     };
     policies(cx, &input, &read, &mut definition)?;
+    if let (Some(sketch), Some(description)) = (&read.sketch, &input.description) {
+        not_kept.extend(compose::without_effect(sketch, description, &definition));
+    }
     check(&definition)?;
     let name = if let Some(name) = &input.name {
         own_name(cx, name)?
@@ -368,13 +380,18 @@ pub(super) fn drafted(cx: &mut Cx<'_, '_>, mut input: CreateAgent) -> Result<Dra
         let wanted = read.sketch.as_ref().map_or_else(|| name_of(&read.description), |sketch| sketch.name.clone());
         free_name(cx, if wanted.is_empty() { "agent" } else { &wanted })?
     };
-    let templates = read.sketch.map(|sketch| sketch.templates.into_iter().take(3).collect()).unwrap_or_default();
-    Ok(Drafted { name, definition, templates, assumed, not_understood: read.not_understood.into_iter().chain(not_kept).collect(), suggested: Vec::new() })
+    let (templates, data, frameworks) =
+        read.sketch.map(|sketch| (sketch.templates.into_iter().take(3).collect(), sketch.data, sketch.frameworks)).unwrap_or_default();
+    let not_understood = read.not_understood.into_iter().chain(not_kept).collect();
+    Ok(Drafted { name, definition, data, templates, frameworks, assumed, not_understood, suggested: Vec::new() })
 }
 
 pub(super) fn sketch(cx: &mut Cx<'_, '_>, SketchAgent(input): SketchAgent) -> Result<Sketched> {
-    let drafted = draft(cx, input)?;
+    let mut drafted = draft(cx, input)?;
     rows::sealed(&drafted.definition)?;
+    if let Some(most) = drafted.definition.schedule.as_ref().map(|timing| timing.jitter_seconds).filter(|most| *most > 0) {
+        drafted.assumed.push(format!("the next runs are those of the schedule; once it is made, each is put off by its own share of {most} seconds"));
+    }
     let told = told(cx, &drafted)?;
     let Drafted { name, definition, .. } = drafted;
     let step_words = words::of(definition.runner.steps());
@@ -384,16 +401,19 @@ pub(super) fn sketch(cx: &mut Cx<'_, '_>, SketchAgent(input): SketchAgent) -> Re
 pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<Made> {
     guard::not_from_a_run(cx)?;
     let drafted = draft(cx, input)?;
-    let told = told(cx, &drafted)?;
-    let suggested = drafted.suggested.clone();
-    let row = built(cx, drafted)?;
-    rows::insert(cx, &row)?;
+    let mut told = told(cx, &drafted)?;
+    let (suggested, frameworks) = (drafted.suggested.clone(), drafted.frameworks.clone());
+    let (row, text) = built(cx, drafted)?;
+    if let Some(schedule) = &mut told.schedule {
+        schedule.next_runs = deploy::due_times(&row, cx.now(), 3)?.into_iter().map(format_time).collect();
+    }
+    rows::insert(cx, &row, &text)?;
     let mut payload = json!({ "definition": row.definition.for_agents() });
     if let Some(fields) = payload.as_object_mut().filter(|_| !suggested.is_empty()) {
         fields.insert("suggested".to_owned(), json!(suggested));
     }
     rows::tell(cx, &row, MADE, payload)?;
-    let next_steps = next_steps(&row.definition, &told);
+    let next_steps = next_steps(&row.definition, &told, &frameworks);
     let message = in_words(&row, &told, &next_steps);
     Ok(Made { message, agent: AgentOut::of(&row, cx)?, told, next_steps })
 }
@@ -401,20 +421,20 @@ pub(super) fn create(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<Made> {
 /// An agent of this input as it would be stored; nothing is.
 pub(super) fn build(cx: &mut Cx<'_, '_>, input: CreateAgent) -> Result<AgentRow> {
     let drafted = draft(cx, input)?;
-    built(cx, drafted)
+    Ok(built(cx, drafted)?.0)
 }
 
 pub(super) const COUNT: &str = "select count(*) from agent_definition where deleted_at is null";
 
-/// The row of a draft, if there is room for one more.
-fn built(cx: &mut Cx<'_, '_>, drafted: Drafted) -> Result<AgentRow> {
+/// The row of a draft and the text of its definition, if there is room for one more.
+fn built(cx: &mut Cx<'_, '_>, drafted: Drafted) -> Result<(AgentRow, String)> {
     let count: i64 = cx.tx.one(COUNT, &[])?.get(0)?;
     if count >= AGENTS_MAX {
         return Err(Error::limited(format!("there are {AGENTS_MAX} agents already"), 60_000).hint("delete those that nobody needs"));
     }
-    let (_, digest) = rows::sealed(&drafted.definition)?;
+    let (text, digest) = rows::sealed(&drafted.definition)?;
     let now = cx.now();
-    Ok(AgentRow {
+    let row = AgentRow {
         id: cx.new_id(),
         agent: drafted.name,
         status: Status::Draft,
@@ -430,7 +450,8 @@ fn built(cx: &mut Cx<'_, '_>, drafted: Drafted) -> Result<AgentRow> {
         updated_at: now,
         deployed_at: None,
         deleted_at: None,
-    })
+    };
+    Ok((row, text))
 }
 
 /// What was read and follows from it, for people and programs.
@@ -447,6 +468,7 @@ fn told(cx: &Cx<'_, '_>, drafted: &Drafted) -> Result<Told> {
     Ok(Told {
         schedule,
         policies: definition.policies.iter().map(|held| Shown::of(held, !cx.actor.is_agent())).collect(),
+        data: drafted.data.clone(),
         templates: drafted.templates.clone(),
         needs: definition.open_needs().cloned().collect(),
         assumed: drafted.assumed.clone(),
@@ -454,12 +476,13 @@ fn told(cx: &Cx<'_, '_>, drafted: &Drafted) -> Result<Told> {
     })
 }
 
-fn next_steps(definition: &Definition, told: &Told) -> Vec<String> {
+fn next_steps(definition: &Definition, told: &Told, frameworks: &[String]) -> Vec<String> {
     let mut next = Vec::new();
     if !told.needs.is_empty() || (definition.runner.steps().is_empty() && !definition.runner.is_program()) {
         next.push("fill in what it needs with agents_update_agent".to_owned());
     }
     next.push("look at what it would do with agents_test_agent".to_owned());
+    next.extend(frameworks.iter().map(|framework| format!("check it with agents_check_compliance, framework {framework}")));
     next.push("let it run with agents_deploy_agent".to_owned());
     next
 }
@@ -476,6 +499,7 @@ fn in_words(row: &AgentRow, told: &Told, next_steps: &[String]) -> String {
     }
     lines.extend(definition.runner.steps().iter().enumerate().map(|(number, step)| format!("{}. {}: {}", number + 1, step.id, step.does)));
     lines.extend(told.policies.iter().map(|policy| format!("Policy {}: {}", policy.id, policy.reason)));
+    lines.extend(told.data.iter().map(|data| format!("Touches {} data: {}", data.kind, data.words)));
     lines.extend(told.templates.iter().map(|template| format!("Like the template {}", template.id)));
     lines.extend(told.needs.iter().map(|need| format!("Needs {}", need.what)));
     lines.extend(told.assumed.iter().map(|assumed| format!("Assumed: {assumed}")));

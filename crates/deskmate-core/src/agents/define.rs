@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use deskmate_db::args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use super::audit::{self, Counted};
 use super::model::{Budget, Definition, IfMissed, RunState, Runner, Status, Timing};
 use super::place::Environment;
 use super::rows::{self, AgentRow, RunRow};
@@ -15,8 +16,9 @@ use super::run::RunOut;
 use super::runner::{self, IfInterrupted, Language};
 use super::schedule::Schedule;
 use super::step::{self, Step};
-use super::{CHANGED, DELETED, attach, conflict, guard, project, test, words};
+use super::{DELETED, attach, conflict, deploy, edits, guard, project, test, words};
 use crate::call::{Access, ActorKind, Cx, Effect, Page, PageIn, Registry, Toolset};
+use crate::edit::{self, Held};
 use crate::limits::{AGENT_RUNS_SHOWN, CONTENT_BYTES_MAX, NAME_CHARS_MAX};
 use crate::request::{self, State};
 use crate::{Error, Result, check_text, format_time, identity};
@@ -35,6 +37,9 @@ const WAITING_SHOWN: u32 = 20;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentOut {
+    /// The fields that a person set. They come before what agents say, and an agent's change of them waits for a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_by_people: Vec<String>,
     /// Its id.
     pub agent_id: String,
     /// Its name, under which it acts.
@@ -84,12 +89,13 @@ impl AgentOut {
         self.status.is_fixed()
     }
 
-    pub(super) fn of(row: &AgentRow, cx: &Cx<'_, '_>) -> Result<Self> {
+    pub(super) fn of(row: &AgentRow, cx: &mut Cx<'_, '_>) -> Result<Self> {
         let schedule = row.definition.schedule.as_ref().map(|timing| Schedule::read(&timing.cron, &timing.time_zone)).transpose()?;
         let is_live = matches!(row.status, Status::Deployed | Status::Paused);
-        let runs = schedule.as_ref().filter(|_| row.status == Status::Deployed);
+        let runs = if row.status == Status::Deployed { deploy::due_times(row, cx.now(), 5)? } else { Vec::new() };
         let created_by = if row.creator_kind == ActorKind::Person && cx.actor.is_agent() { "a person".to_owned() } else { row.creator.clone() };
         Ok(Self {
+            set_by_people: edit::set_by_people(cx.tx, &row.subject())?,
             agent_id: row.id.clone(),
             name: row.agent.clone(),
             status: row.status,
@@ -97,7 +103,7 @@ impl AgentOut {
             definition: if cx.actor.is_agent() { row.definition.for_agents() } else { row.definition.clone() },
             step_words: words::of(row.definition.runner.steps()),
             schedule_words: schedule.as_ref().map(Schedule::words),
-            next_runs: runs.map(|schedule| schedule.next(cx.now(), 5).into_iter().map(format_time).collect()).unwrap_or_default(),
+            next_runs: runs.into_iter().map(format_time).collect(),
             environment: is_live.then(|| row.place.environment()),
             labels: if is_live { row.place.labels().to_vec() } else { Vec::new() },
             node: row.place.node().filter(|_| is_live).map(str::to_owned),
@@ -189,13 +195,18 @@ pub(super) fn free_name(cx: &mut Cx<'_, '_>, wanted: &str) -> Result<String> {
     Err(Error::conflict(format!("there are very many agents called {wanted}")).hint("give it a name"))
 }
 
-/// Change what an agent is. A deployed agent goes on as it was deployed until it is deployed again.
+/// The operation that changes what an agent is.
+pub(crate) const UPDATE: &str = "agents_update_agent";
+
+/// Change what an agent is that is not deployed; stop a deployed one first. It is a draft then, with what you give in the place of what was there:
+/// nothing is read out of a new description. What a person set is not overwritten by the agent that made it: that part of its change
+/// waits for a person, and the answer says so in `held`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct UpdateAgent {
     /// The agent's id or name.
     agent_id: String,
-    /// What it is for.
+    /// What it is for, for people who read it; its steps stay as they are.
     description: Option<String>,
     /// What it does.
     steps: Option<Vec<Step>>,
@@ -226,38 +237,72 @@ pub(super) struct UpdateAgent {
     expected_version: Option<i64>,
 }
 
-pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateAgent) -> Result<AgentOut> {
+/// An agent as it is now.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Updated {
+    /// The part of your change that waits for a person, because it concerns what a person set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<Held>,
+    #[serde(flatten)]
+    agent: AgentOut,
+    /// What may not be as you mean it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+/// Said where somebody changes what an agent is for and leaves what it does.
+fn unsaid(input: &UpdateAgent, row: &AgentRow) -> Option<String> {
+    let is_left = input.steps.is_none() && input.runner.is_none() && input.description.as_ref().is_some_and(|description| *description != row.definition.task);
+    let said =
+        "only its description was changed, and it does what it did before; give steps or a runner too (agents_sketch_agent shows what a description becomes)";
+    is_left.then(|| said.to_owned())
+}
+
+pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateAgent) -> Result<Updated> {
     guard::not_from_a_run(cx)?;
     let mut row = rows::find(cx, &input.agent_id)?;
     guard::maker_or_person(cx, &row)?;
     if input.expected_version.is_some_and(|expected| expected != row.version) {
         return Err(Error::conflict(format!("it is at version {} by now", row.version)).hint("look at it again"));
     }
+    not_fixed(&row)?;
+    let warning = unsaid(&input, &row);
+    let mut wanted = row.definition.clone();
+    let given = rewrite(&mut wanted, input)?;
+    check(&wanted)?;
+    let held = edits::change(cx, &mut row, &wanted, &given)?;
+    Ok(Updated { held, agent: AgentOut::of(&row, cx)?, warning })
+}
+
+/// Refuses a change of what runs.
+pub(super) fn not_fixed(row: &AgentRow) -> Result<()> {
     if row.status.is_fixed() {
         return Err(Error::conflict(format!("{} is {}, and what runs is what was deployed", row.agent, row.status.name()))
             .hint("stop it with agents_stop_agent, change it, and deploy it again"));
     }
-    let definition = &mut row.definition;
+    Ok(())
+}
+
+/// What an agent would be with what is given, and which of its fields that is about.
+fn rewrite(definition: &mut Definition, input: UpdateAgent) -> Result<Vec<&'static str>> {
+    let mut given = Vec::new();
     if let Some(description) = input.description {
         check_text("description", &description, CONTENT_BYTES_MAX)?;
         definition.task = description;
+        given.push("description");
     }
-    match (input.steps, input.runner) {
+    if let Some(runner) = match (input.steps, input.runner) {
         (Some(_), Some(_)) => return Err(Error::invalid("runner", "give either steps or a runner")),
-        (Some(steps), None) => {
-            // Whoever writes the steps says what it does; only parameters that were asked for can still be missing.
-            let used = serde_json::to_string(&steps).unwrap_or_default();
-            definition.needs.retain(|need| need.param.as_ref().is_some_and(|param| used.contains(&format!("params.{param}"))));
-            definition.runner = Runner::Steps { steps };
-        }
-        (None, Some(runner)) => {
-            definition.runner = runner;
-            definition.needs.clear();
-        }
-        (None, None) => {}
+        (Some(steps), None) => Some(Runner::Steps { steps }),
+        (None, runner) => runner,
+    } {
+        definition.runner = runner;
+        given.push("runner");
     }
     if let Some(params) = input.params {
         definition.params = params;
+        given.push("params");
     }
     let is_about_time =
         input.schedule.is_some() || input.time_zone.is_some() || input.jitter_seconds.is_some() || input.missed.is_some() || input.overlap.is_some();
@@ -271,25 +316,25 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateAgent) -> Result<AgentOut
             input.missed.or_else(|| before.map(|timing| timing.missed)).unwrap_or_default(),
             input.overlap.or_else(|| before.map(|timing| timing.overlap)).unwrap_or_default(),
         )?;
+        given.push("schedule");
     }
     if let Some(required) = input.approval_required {
         definition.approval_required = required;
+        given.push("approvalRequired");
     }
     if let Some(budget) = input.budget {
         definition.budget = budget;
+        given.push("budget");
     }
     if input.if_interrupted.is_some() {
         definition.if_interrupted = input.if_interrupted;
+        given.push("ifInterrupted");
     }
     if let Some(may_start) = input.may_start {
         definition.may_start = may_start;
+        given.push("mayStart");
     }
-    check(definition)?;
-    row.version += 1;
-    row.status = Status::Draft;
-    let payload = json!({ "definition": row.definition.for_agents() });
-    rows::save(cx, &mut row, CHANGED, payload)?;
-    AgentOut::of(&row, cx)
+    Ok(given)
 }
 
 /// List the agents that were made here, newest first.
@@ -317,7 +362,12 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListAgents) -> Result<Agents> {
     let rows = cx.tx.query(rows::PAGE, args![at, id, page.look_ahead()])?;
     let rows = rows.iter().map(AgentRow::read).collect::<Result<Vec<_>>>()?;
     let page = Page::cut(rows, &page, |row| (row.created_at, row.id.clone()));
-    let agents = page.items.iter().filter(|row| row.is_for(&cx.actor)).map(|row| AgentOut::of(row, cx)).collect::<Result<_>>()?;
+    let mut agents = Vec::with_capacity(page.items.len());
+    for row in &page.items {
+        if row.is_for(&cx.actor) {
+            agents.push(AgentOut::of(row, cx)?);
+        }
+    }
     Ok(Agents { agents, next_cursor: page.next_cursor })
 }
 
@@ -327,7 +377,7 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: ListAgents) -> Result<Agents> {
 pub(super) struct GetStatus {
     /// The agent's id or name.
     agent_id: String,
-    /// Whether to count its runs; yes if not given.
+    /// Whether to count its runs and what was denied; yes if not given.
     #[serde(default = "yes")]
     include_metrics: bool,
     /// Whether to show what its last run said; no if not given.
@@ -354,7 +404,7 @@ pub(super) struct AgentStatus {
     pending_approvals: Vec<Waiting>,
     /// Its newest runs.
     runs: Vec<RunOut>,
-    /// How its runs of the last 30 days ended.
+    /// How its runs of the last 30 days ended, and what of its acts was denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<Metrics>,
     /// Its newest test without effects.
@@ -383,7 +433,8 @@ struct Waiting {
 }
 
 /// How runs ended.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Metrics {
     /// How many there were, at most 1,000 are looked at.
     pub runs: u64,
@@ -399,13 +450,19 @@ pub struct Metrics {
     pub skipped: u64,
     /// Calls of operations by all of them.
     pub calls: i64,
+    /// Acts of the agent that were denied.
+    pub blocked: usize,
+    /// How often rules forbade one, of the newest 200 that were denied.
+    pub violations: usize,
+    /// What the record tells of it most often, the five most frequent.
+    pub top_actions: Vec<Counted>,
 }
 
 pub(super) fn status(cx: &mut Cx<'_, '_>, input: GetStatus) -> Result<AgentStatus> {
     let row = rows::find(cx, &input.agent_id)?;
     let newest = cx.tx.query(rows::RUNS, args![i64::MAX, "", AGENT_RUNS_SHOWN, row.id])?;
     let newest = newest.iter().map(RunRow::read).collect::<Result<Vec<_>>>()?;
-    let metrics = if input.include_metrics { Some(metrics(cx, &row.id)?) } else { None };
+    let metrics = if input.include_metrics { Some(metrics(cx, &row)?) } else { None };
     let log = match newest.first().filter(|_| input.include_logs) {
         Some(run) => super::run::last_lines(cx, &run.id, 50)?,
         None => Vec::new(),
@@ -441,8 +498,8 @@ fn in_words(agent: &AgentOut, metrics: Option<&Metrics>, pending: &[Waiting]) ->
     });
     let policies: Vec<&str> = agent.definition.policies.iter().map(|held| held.policy.id.as_str()).collect();
     lines.push(if policies.is_empty() { "No policy is attached to it.".to_owned() } else { format!("Policies: {}.", policies.join(", ")) });
-    if let Some(Metrics { runs, done, failed, stopped, .. }) = metrics {
-        lines.push(format!("Last 30 days: {runs} runs, {done} done, {failed} failed, {stopped} stopped."));
+    if let Some(Metrics { runs, done, failed, stopped, blocked, .. }) = metrics {
+        lines.push(format!("Last 30 days: {runs} runs, {done} done, {failed} failed, {stopped} stopped; {blocked} acts denied."));
     }
     lines.extend(
         pending.iter().map(|waits| format!("Waits for people: {} {} of {} risk, until {}.", waits.kind, waits.request_id, waits.risk, waits.expires_at)),
@@ -454,13 +511,14 @@ fn in_words(agent: &AgentOut, metrics: Option<&Metrics>, pending: &[Waiting]) ->
     lines.join("\n")
 }
 
-fn metrics(cx: &mut Cx<'_, '_>, definition: &str) -> Result<Metrics> {
+fn metrics(cx: &mut Cx<'_, '_>, row: &AgentRow) -> Result<Metrics> {
     let since = cx.now().saturating_sub(30 * 86_400_000_000);
     let rows = cx.tx.query(
         "select state, calls from agent_run where definition = $1 and created_at > $2 order by created_at desc, id desc limit 1000",
-        args![definition, since],
+        args![row.id, since],
     )?;
-    let mut found = Metrics::default();
+    let told = audit::told(cx, &row.agent)?;
+    let mut found = Metrics { blocked: told.blocked, violations: told.violations, top_actions: told.top_actions, ..Metrics::default() };
     for row in &rows {
         found.runs += 1;
         found.calls = found.calls.saturating_add(row.get(1)?);

@@ -16,16 +16,17 @@ use super::schedule::Schedule;
 use super::{DEPLOYED, PAUSED, RESUMED, STOPPED, WAITS, guard, node, test};
 use crate::call::{Cx, Presence};
 use crate::gateway::taint;
-use crate::limits::AGENT_OPEN_RUNS_MAX;
-use crate::policy::{Act, Mode};
+use crate::limits::{AGENT_OPEN_RUNS_MAX, NOTE_BYTES_MAX};
+use crate::policy::{Act, Hit, Mode};
 use crate::request::{self, New, Packet, Request, RequestKind, Requester};
-use crate::{Error, Result, hex};
+use crate::{Error, Result, check_text, hex, meter};
 
 /// The verb of deployments.
 pub(crate) const KIND: &str = "agent.deploy";
 
 /// Deploy an agent: from then on it runs when it is due, and when somebody starts it. Where an agent asks for it, a person decides,
-/// unless a rule that names `agent.deploy` lets it pass; the deployment then happens with the approval.
+/// unless a rule that names `agent.deploy` lets it pass; the deployment then happens with the approval. The policies that are attached to
+/// the agent hold for its deployment, whoever asks for it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct DeployAgent {
@@ -41,6 +42,8 @@ pub(super) struct DeployAgent {
     /// With `cloud`: what a node must have, such as `gpu`; all of it.
     #[serde(default)]
     labels: Vec<String>,
+    /// How one gets back from it, for whoever decides and for rules that ask for a way back, such as those of `production-safety`.
+    rollback_plan: Option<String>,
 }
 
 impl DeployAgent {
@@ -78,28 +81,34 @@ pub(super) struct Deployed {
     agent: AgentOut,
 }
 
-fn act_of(row: &AgentRow, place: &Place, auto_start: bool, tested: bool, taint: Vec<String>) -> Act {
+fn act_of(row: &AgentRow, place: &Place, input: &DeployAgent, tested: bool, taint: Vec<String>) -> Act {
     // Of its policies the names: words in their rules are about other acts than this one. The digest covers all of them.
     let names: Vec<&str> = row.definition.policies.iter().map(|held| held.policy.id.as_str()).collect();
     let definition = Definition { policies: Vec::new(), ..row.definition.clone() };
+    let mut arguments = json!({
+        "agent": row.id,
+        "digest": hex(&row.digest),
+        "version": row.version,
+        "definition": definition,
+        "policies": names,
+        "auto_start": input.auto_start,
+        "tested": tested,
+        "environment": place.environment(),
+        "labels": place.labels(),
+        "place": place.text(),
+    });
+    // Only where it is given: nothing under this name would say that there is no way back.
+    if let (Some(plan), Some(arguments)) = (&input.rollback_plan, arguments.as_object_mut()) {
+        arguments.insert("rollback_plan".to_owned(), Value::from(plan.as_str()));
+    }
     Act {
         kind: KIND.to_owned(),
         tool: "agents_deploy_agent".to_owned(),
         domain: DOMAIN.to_owned(),
         action: "deploy".to_owned(),
         target: row.agent.clone(),
-        arguments: json!({
-            "agent": row.id,
-            "digest": hex(&row.digest),
-            "version": row.version,
-            "definition": definition,
-            "policies": names,
-            "auto_start": auto_start,
-            "tested": tested,
-            "environment": place.environment(),
-            "labels": place.labels(),
-            "place": place.text(),
-        }),
+        environment: place.environment().name().to_owned(),
+        arguments,
         taint,
         ..Act::default()
     }
@@ -108,6 +117,12 @@ fn act_of(row: &AgentRow, place: &Place, auto_start: bool, tested: bool, taint: 
 pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed> {
     guard::not_from_a_run(cx)?;
     let place = input.place(cx)?;
+    if let Some(plan) = &input.rollback_plan {
+        check_text("rollbackPlan", plan, NOTE_BYTES_MAX)?;
+        if plan.trim().is_empty() {
+            return Err(Error::invalid("rollbackPlan", "must say how one gets back, or be left out"));
+        }
+    }
     let mut row = rows::find(cx, &input.agent_id)?;
     guard::maker_or_person(cx, &row)?;
     if row.status.is_fixed() {
@@ -130,7 +145,7 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
     }
     let tested = test::passed(cx, &row)?;
     let read = taint::of_caller(cx, None)?;
-    let (act, who) = (act_of(&row, &place, input.auto_start, tested, read), Requester::of(&cx.actor));
+    let (act, who) = (act_of(&row, &place, &input, tested, read), Requester::of(&cx.actor));
     let judged = request::weigh(cx, &act, &who, false)?;
     let mut decision = judged.decision;
     request::hold_unless_named(cx, &mut decision, &act, &who)?;
@@ -139,7 +154,8 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
         "high".clone_into(&mut decision.risk);
     }
     if decision.mode == Mode::Deny {
-        let why: Vec<String> = decision.hard_stops().map(|hit| format!("{}: {}", hit.rule_id, hit.reason)).collect();
+        let instead = |hit: &Hit| hit.alternative.as_ref().map_or_else(String::new, |alternative| format!(" (instead: {alternative})"));
+        let why: Vec<String> = decision.hard_stops().map(|hit| format!("{}: {}{}", hit.rule_id, hit.reason, instead(hit))).collect();
         let why = if why.is_empty() { decision.reasons.first().map(|reason| reason.text.clone()).unwrap_or_default() } else { why.join("; ") };
         request::denied(cx, &who, &act, &decision)?;
         let message = format!("{} is not deployed: policy forbids it. {why}", row.agent);
@@ -149,7 +165,7 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
         decision.mode = Mode::Suggest;
     }
     if decision.mode != Mode::Act {
-        let waits = ask(cx, &mut row, act, decision)?;
+        let waits = ask(cx, &mut row, act, decision, input.rollback_plan)?;
         let message = format!("{} is deployed when a person approves request {}", row.agent, waits.id);
         return Ok(Deployed { deployed: false, message, request_id: Some(waits.id), run_id: None, agent: AgentOut::of(&row, cx)? });
     }
@@ -165,13 +181,14 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
     Ok(Deployed { deployed: true, message, request_id: None, run_id, agent: AgentOut::of(&row, cx)? })
 }
 
-fn ask(cx: &mut Cx<'_, '_>, row: &mut AgentRow, act: Act, decision: crate::policy::Decision) -> Result<Request> {
+fn ask(cx: &mut Cx<'_, '_>, row: &mut AgentRow, act: Act, decision: crate::policy::Decision, plan: Option<String>) -> Result<Request> {
     let Definition { task, schedule, .. } = &row.definition;
     let words = schedule.as_ref().map(|timing| Schedule::read(&timing.cron, &timing.time_zone)).transpose()?.map(|schedule| schedule.words());
     let policies: Vec<Shown> = row.definition.policies.iter().map(|held| Shown::of(held, false)).collect();
+    let plan = plan.map(|plan| format!("{plan}\n"));
     let packet = Packet {
         reasoning: Some(task.clone()),
-        reversibility: Some("It can be stopped at any time; what its runs have done by then stays done.".to_owned()),
+        reversibility: Some(format!("{}It can be stopped at any time; what its runs have done by then stays done.", plan.unwrap_or_default())),
         more: json!({ "schedule": words, "policies": policies }),
         ..Packet::default()
     };
@@ -212,20 +229,17 @@ fn go_live(cx: &mut Cx<'_, '_>, row: &mut AgentRow, place: Place, auto_start: bo
 
 /// When it is due after a moment, with its own share of the jitter.
 pub(super) fn due_after(row: &AgentRow, after: i64) -> Result<Option<i64>> {
-    let Some(timing) = &row.definition.schedule else { return Ok(None) };
+    Ok(due_times(row, after, 1)?.first().copied())
+}
+
+/// The same for the next few times.
+pub(super) fn due_times(row: &AgentRow, after: i64, count: usize) -> Result<Vec<i64>> {
+    let Some(timing) = &row.definition.schedule else { return Ok(Vec::new()) };
     let schedule = Schedule::read(&timing.cron, &timing.time_zone)?;
     let most = i64::from(timing.jitter_seconds) * 1_000_000;
     // A moment that was put off by the jitter may lie ahead though its own time is past.
-    let next = schedule.next_after(after.saturating_sub(most)).and_then(|mut at| {
-        loop {
-            let due = at.saturating_add(schedule.jitter(&row.id, most, at));
-            if due > after {
-                return Some(due);
-            }
-            at = schedule.next_after(at)?;
-        }
-    });
-    Ok(next)
+    let moments = std::iter::successors(schedule.next_after(after.saturating_sub(most)), |at| schedule.next_after(*at));
+    Ok(moments.map(|at| at.saturating_add(schedule.jitter(&row.id, most, at))).filter(|due| *due > after).take(count).collect())
 }
 
 /// Name an agent.
@@ -297,7 +311,7 @@ pub fn start_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<usize> {
         let late = now.saturating_sub(moment) > 60_000_000;
         let missed = timing.as_ref().is_some_and(|timing| timing.missed == IfMissed::Skip) && late;
         cx.tx.execute("update agent_definition set due_at = $2 where id = $1", args![row.id, row.due_at])?;
-        if missed || row.status != Status::Deployed {
+        if missed || row.status != Status::Deployed || meter::paused(cx, &row.agent)? {
             continue;
         }
         // However many may be under way at once: where nobody does them, they do not pile up, and other agents begin theirs.

@@ -63,7 +63,7 @@ struct PolicyTemplate {
     /// Its gaps, with what stands in each if nobody says.
     parameters: Vec<policy::Parameter>,
     /// Its text, as it would stand in a file.
-    text: &'static str,
+    text: String,
 }
 
 pub(super) fn templates(cx: &mut Cx<'_, '_>, input: ListTemplates) -> Result<Templates> {
@@ -80,7 +80,7 @@ pub(super) fn templates(cx: &mut Cx<'_, '_>, input: ListTemplates) -> Result<Tem
         let tags = found.tags.join(" ");
         kind != TemplateKind::Policy && input.framework.is_none() && fits(Some(&found.category), &[&found.id, &found.title, &found.description, &tags])
     });
-    let policies = template::policies().iter().filter(|found| {
+    let policies = cx.templates.policies().filter(|found| {
         let framework = input.framework.as_deref().is_none_or(|wanted| found.framework.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(wanted)));
         let tags = found.tags.join(" ");
         kind != TemplateKind::Agent && framework && fits(Some(&found.category), &[&found.id, &found.title, &found.description, &tags])
@@ -92,7 +92,7 @@ pub(super) fn templates(cx: &mut Cx<'_, '_>, input: ListTemplates) -> Result<Tem
         category: found.category.clone(),
         framework: found.framework.clone(),
         parameters: found.parameters.clone(),
-        text: template::policy_text(&found.id).unwrap_or_default(),
+        text: found.text().to_owned(),
     });
     // Where files lie on the machine is for people.
     let problems = if cx.actor.is_agent() { Vec::new() } else { cx.templates.problems().to_vec() };

@@ -1,6 +1,6 @@
 //! What a run may call. Operations that have a decision of their own ask it themselves, with the policies of the agent; what has none
 //! (messages, tasks) is asked here, by the rules that hold for the agent. A rule that forbids it fails the step, one that asks for a
-//! person makes the run wait, and what was approved is what is called.
+//! person makes the run wait, as a pause does, and what was approved is what is called.
 
 use deskmate_db::args;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::call::{Cx, Effect, Op, Toolset};
 use crate::gateway::taint;
 use crate::policy::{Act, Decision, HIGH_RISK_LIST, Mode};
 use crate::request::{self, Begun, New, Outcome, Packet, RequestKind, Requester, State};
-use crate::{Result, digest};
+use crate::{Result, digest, meter};
 
 /// What becomes of a call.
 pub(crate) enum Passage {
@@ -79,9 +79,14 @@ pub(crate) fn pass(cx: &mut Cx<'_, '_>, op: &Op, input: &Value, key: Option<&str
     {
         match found.state_at(cx.now()) {
             State::Pending => return Ok(waits(id)),
+            // Its grant stays unused, for when somebody lets the agent go on.
+            State::Approved if meter::paused(cx, &who.id)? => return Ok(paused()),
             State::Approved => {
                 return Ok(match request::begin(cx, id, None)? {
-                    Begun::Go(_) => Passage::Free(Some(id.clone())),
+                    Begun::Go(_) => {
+                        request::weigh(cx, &act, &who, false)?.count(cx, act.cost)?;
+                        Passage::Free(Some(id.clone()))
+                    }
                     Begun::Stopped(stop) => refused(&stop.message),
                 });
             }
@@ -89,15 +94,25 @@ pub(crate) fn pass(cx: &mut Cx<'_, '_>, op: &Op, input: &Value, key: Option<&str
             State::Rejected | State::Expired | State::Cancelled => return Ok(refused(&format!("request {id} was not approved"))),
         }
     }
-    let mut decision = request::weigh(cx, &act, &who, false)?.decision;
-    match by_rules(&decision) {
-        Mode::Act => Ok(Passage::Free(None)),
+    let mut judged = request::weigh(cx, &act, &who, false)?;
+    if judged.gauge.as_ref().is_some_and(|gauge| gauge.paused) {
+        return Ok(paused());
+    }
+    if let Some(held) = judged.gauge.as_ref().and_then(|gauge| gauge.held.as_ref()) {
+        return Err(held.error());
+    }
+    match by_rules(&judged.decision) {
+        Mode::Act => {
+            judged.count(cx, act.cost)?;
+            Ok(Passage::Free(None))
+        }
         Mode::Deny => {
-            let why = request::forbids(&decision).unwrap_or_default();
-            request::denied(cx, &who, &act, &decision)?;
+            let why = request::forbids(&judged.decision).unwrap_or_default();
+            request::denied(cx, &who, &act, &judged.decision)?;
             Ok(refused(&why))
         }
         _ => {
+            let mut decision = judged.decision;
             if matches!(decision.mode, Mode::Deny | Mode::Act) {
                 decision.mode = Mode::Suggest;
             }
@@ -114,6 +129,11 @@ pub(crate) fn pass(cx: &mut Cx<'_, '_>, op: &Op, input: &Value, key: Option<&str
 
 fn waits(request: &str) -> Passage {
     Passage::Waits(json!({ "state": "held_for_person", "request_id": request, "message": "a rule asks for a person, and the run waits" }))
+}
+
+/// The kill switch holds a run where it is. It ends only what is decided otherwise meanwhile.
+fn paused() -> Passage {
+    Passage::Waits(json!({ "state": "paused", "message": "its agent is paused, and the run waits until a person lets it go on" }))
 }
 
 /// Notes that an approved call was made.

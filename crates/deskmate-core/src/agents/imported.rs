@@ -106,12 +106,15 @@ pub(crate) fn bring_in(cx: &mut Cx<'_, '_>, foreign: ForeignAgent, dry: bool) ->
     if !needs.is_empty() {
         changed.push(format!("before it can be deployed it needs {}", needs.join("; ")));
     }
-    match rows::sealed(&row.definition) {
-        Ok((_, digest)) => row.digest = digest,
+    let text = match rows::sealed(&row.definition) {
+        Ok((text, digest)) => {
+            row.digest = digest;
+            text
+        }
         Err(error) => return Ok(Err(error.message)),
-    }
+    };
     if !dry {
-        rows::insert(cx, &row)?;
+        rows::insert(cx, &row, &text)?;
         rows::tell(cx, &row, MADE, json!({ "definition": row.definition.for_agents() }))?;
     }
     Ok(Ok(Done { id: row.id, changed }))
@@ -168,7 +171,7 @@ pub(crate) fn bring_in_approval(cx: &mut Cx<'_, '_>, foreign: ForeignApproval, d
     if people.is_empty() {
         changed.push("none of those who were asked is somebody here who may decide it, so everybody decides who may".to_owned());
     } else {
-        warning = match approval::settle(&mut decision, &act, &foreign.description, &people) {
+        warning = match approval::settle(&mut decision, &act, &people) {
             Ok(warning) => warning,
             Err(error) => return Ok(Err(error.message)),
         };

@@ -24,6 +24,7 @@ pub mod conflict;
 mod create;
 mod define;
 mod deploy;
+mod edits;
 mod export;
 mod gallery;
 mod gate;
@@ -35,6 +36,7 @@ pub mod node;
 mod place;
 mod policies;
 mod project;
+mod prune;
 mod rows;
 mod run;
 mod runner;
@@ -53,21 +55,25 @@ use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub(crate) use attach::attached;
+pub use audit::Counted;
+pub(crate) use define::UPDATE;
 pub use define::{AgentOut, Metrics};
 pub(crate) use deploy::KIND as DEPLOY;
 pub(crate) use deploy::approved;
 pub use deploy::{next_due, start_due};
+pub(crate) use edits::accept_definition_edit;
 pub(crate) use gate::{Passage, pass, passed};
 pub(crate) use imported::{ForeignAgent, ForeignApproval, bring_in, bring_in_approval};
 pub use model::{Attachment, Budget, Definition, Need, RunState, Runner, Source, Status};
 pub use node::Server;
 pub use place::Environment;
+pub use prune::prune;
 pub(crate) use rows::is_taken;
 pub use runner::{Cli, Given, IfInterrupted, Language, Reach};
 pub(crate) use subject::{Subject, subject};
 pub use suggest::{Question, READING, question};
 pub use work::{Begun, begin, credential, end, said, told};
-pub(crate) use work::{actor, job_ended};
+pub(crate) use work::{actor, job_ended, spend};
 
 /// The job that does a run.
 pub const RUN_JOB: &str = "agent.run";
@@ -90,11 +96,12 @@ const TAKEN_UP: Kind =
     Kind { name: "run.taken_up", says: "A run was left in the middle, and was taken up again: it goes on, begins anew, or is told as interrupted." };
 const NODE_HERE: Kind = Kind { name: "node.here", says: "A server offers itself for runs of agents." };
 const NODE_GONE: Kind = Kind { name: "node.gone", says: "A server that offered itself for runs ended, or gave no sign of life." };
+const PRUNED: Kind = Kind { name: "run.pruned", says: "Runs that ended long ago were deleted with what they said, and old tests of agents." };
 const SKIPPED: Kind = Kind { name: "run.skipped", says: "A run was due while the one before was still under way, and was left out." };
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[
-    MADE, CHANGED, WAITS, DEPLOYED, PAUSED, RESUMED, STOPPED, DELETED, ATTACHED, DETACHED, TESTED, QUEUED, BEGUN, TAKEN_UP, ENDED, SKIPPED, NODE_HERE,
+    MADE, CHANGED, WAITS, DEPLOYED, PAUSED, RESUMED, STOPPED, DELETED, ATTACHED, DETACHED, TESTED, QUEUED, BEGUN, TAKEN_UP, ENDED, SKIPPED, PRUNED, NODE_HERE,
     NODE_GONE,
 ];
 
@@ -108,8 +115,10 @@ pub const INDEXED: &[(&str, &str)] = &[
     (rows::PAGE, "agent_definition_by_age"),
     (rows::RUNS, "agent_run_by_definition"),
     (rows::OPEN_RUNS, "agent_run_open"),
+    (prune::RUNS, "agent_run_by_age"),
     (audit::OWN, "event_by_actor"),
     (audit::ABOUT, "event_by_subject"),
+    (audit::DENIALS, "event_by_subject"),
 ];
 
 /// What can be done.

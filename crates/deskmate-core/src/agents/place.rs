@@ -17,6 +17,16 @@ pub enum Environment {
     Cloud,
 }
 
+impl Environment {
+    /// The stable name, by which rules know it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Cloud => "cloud",
+        }
+    }
+}
+
 /// Where runs are done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::sentence::{DraftedRule, Refused, draft_policy};
-use super::{attach, guard, template};
+use super::{attach, guard};
 use crate::call::{Cx, Presence, Role};
 use crate::limits::NAME_CHARS_MAX;
 use crate::policy::{self, Caught, Effect, GLOBAL_POLICY, Policy, Rule, draft};
@@ -116,7 +116,7 @@ pub(super) fn is_untold(answer: &Value) -> bool {
 /// A name that no policy and no template has.
 fn free_name(cx: &mut Cx<'_, '_>, given: Option<&str>, rules: &[DraftedRule], category: Category) -> Result<String> {
     let rulebook = policy::current(cx)?;
-    let is_used = |name: &str| rulebook.policy(name).is_some() || template::policy(name).is_some() || matches!(name, GLOBAL_POLICY | policy::DEFAULT_POLICY);
+    let is_used = |name: &str| rulebook.policy(name).is_some() || cx.templates.policy(name).is_some() || matches!(name, GLOBAL_POLICY | policy::DEFAULT_POLICY);
     if let Some(name) = given {
         check_text("name", name, NAME_CHARS_MAX)?;
         if is_used(name) {

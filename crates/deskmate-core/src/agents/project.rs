@@ -3,18 +3,54 @@
 
 use std::collections::BTreeMap;
 
-use super::model::Runner;
+use serde_json::{Map, Value};
+
+use super::model::{Need, Runner};
 use super::runner::{Given, Language};
 use super::step::{self, Step};
+use super::value::{self, Scope};
 use crate::{Error, Result};
+
+/// Whether a step is a call of an operation and nothing else.
+fn is_plain(step: &Step) -> bool {
+    !step::is_built_in(&step.does) && step.for_each.is_none() && step.when.is_none()
+}
+
+/// Steps as plain calls, with the values of parameters in them; nothing if they are more than that.
+pub(super) fn plain_calls(steps: &[Step], params: &Map<String, Value>) -> Option<Vec<Step>> {
+    let mut scope = Scope::default();
+    scope.put("params", Value::Object(params.clone()));
+    let plain = |step: &Step| {
+        let with = Value::Object(step.with.clone());
+        let is_known = value::paths(&with).is_ok_and(|paths| paths.iter().all(|path| path.starts_with("params.")));
+        let Value::Object(with) = value::render(&with, &scope).ok().filter(|_| is_known && is_plain(step))? else { return None };
+        Some(Step { with, ..step.clone() })
+    };
+    // What only reads a text as lines or a table does nothing where no later call uses it, and one that does is not plain.
+    let calls: Vec<&Step> = steps.iter().filter(|step| !matches!(step.does.as_str(), "lines" | "parse")).collect();
+    if calls.is_empty() { None } else { calls.into_iter().map(plain).collect() }
+}
+
+/// What a project needs of which nobody said what it does.
+pub(super) fn unwritten(language: Language) -> Need {
+    let file = match language {
+        Language::Python => "main.py",
+        Language::Javascript => "main.mjs",
+        Language::Typescript => "main.mts",
+        Language::Go => "main.go",
+    };
+    let what =
+        format!("what it does: write {file} and give the project as runner, or give steps that are plain calls of operations; the project does nothing yet");
+    Need { what, param: None, words: String::new() }
+}
 
 /// Makes the project. Steps that call operations become calls; what passes values between steps has no counterpart and is refused.
 pub(super) fn make(language: Language, task: &str, steps: &[Step]) -> Result<Runner> {
-    if let Some(other) = steps.iter().find(|step| step::is_built_in(&step.does) || step.for_each.is_some() || step.when.is_some()) {
+    if let Some(other) = steps.iter().find(|step| !is_plain(step)) {
         return Err(Error::invalid("steps", format!("{} is a step that a project cannot be made of: only plain calls of operations are", other.id))
             .hint("leave the language out, and the steps run as they are"));
     }
-    let calls: Vec<(String, String)> = steps.iter().map(|step| (step.does.clone(), serde_json::Value::Object(step.with.clone()).to_string())).collect();
+    let calls: Vec<(String, String)> = steps.iter().map(|step| (step.does.clone(), Value::Object(step.with.clone()).to_string())).collect();
     if calls.iter().any(|(_, with)| with.contains("{{")) {
         return Err(Error::invalid("steps", "a project cannot be made of steps that use values of others").hint("leave the language out"));
     }

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::model::{Cause, Definition, RunState, Status};
 use super::place::Place;
 use crate::call::{Actor, ActorKind, Cx};
+use crate::edit::EDITED;
 use crate::limits::AGENT_BYTES_MAX;
 use crate::record::{Event, Kind};
 use crate::{Code, Error, Result, canonical, hex};
@@ -150,8 +151,8 @@ pub(crate) fn is_taken(tx: &mut Tx<'_>, name: &str) -> Result<bool> {
     Ok(tx.optional("select id from agent_definition where agent = $1", args![name])?.is_some())
 }
 
-pub(super) fn insert(cx: &mut Cx<'_, '_>, row: &AgentRow) -> Result<()> {
-    let (text, _) = sealed(&row.definition)?;
+/// Writes down a new agent, with the text of its definition as [`sealed`] makes it.
+pub(super) fn insert(cx: &mut Cx<'_, '_>, row: &AgentRow, text: &str) -> Result<()> {
     cx.tx.execute(
         "insert into agent_definition (id, agent, status, version, digest, definition, creator_kind, creator, created_at, updated_at) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)",
@@ -162,6 +163,11 @@ pub(super) fn insert(cx: &mut Cx<'_, '_>, row: &AgentRow) -> Result<()> {
 
 /// Writes down what changed about an agent, and tells the record: its status, its version, and the digest of what it is.
 pub(super) fn save(cx: &mut Cx<'_, '_>, row: &mut AgentRow, kind: Kind, payload: Value) -> Result<()> {
+    save_edited(cx, row, kind, payload, &[])
+}
+
+/// The same with the fields that the caller set.
+pub(super) fn save_edited(cx: &mut Cx<'_, '_>, row: &mut AgentRow, kind: Kind, payload: Value, edited: &[&str]) -> Result<()> {
     let (text, digest) = sealed(&row.definition)?;
     row.digest = digest;
     row.updated_at = cx.now();
@@ -182,17 +188,24 @@ pub(super) fn save(cx: &mut Cx<'_, '_>, row: &mut AgentRow, kind: Kind, payload:
             row.place.text()
         ],
     )?;
-    tell(cx, row, kind, payload)
+    tell_edited(cx, row, kind, payload, edited)
 }
 
 pub(super) fn tell(cx: &mut Cx<'_, '_>, row: &AgentRow, kind: Kind, payload: Value) -> Result<()> {
-    let event = Event::new(kind, row.subject())
+    tell_edited(cx, row, kind, payload, &[])
+}
+
+fn tell_edited(cx: &mut Cx<'_, '_>, row: &AgentRow, kind: Kind, payload: Value, edited: &[&str]) -> Result<()> {
+    let mut event = Event::new(kind, row.subject())
         .fact("id", row.id.as_str())
         .fact("agent", row.agent.as_str())
         .fact("status", row.status.name())
         .fact("version", row.version)
         .fact("digest", hex(&row.digest))
         .fact("place", row.place.text());
+    if !edited.is_empty() {
+        event = event.fact(EDITED, edited.to_vec());
+    }
     let audience: Vec<&str> = if row.creator_kind == ActorKind::Agent { vec![row.agent.as_str(), row.creator.as_str()] } else { vec![row.agent.as_str()] };
     cx.emit(event.payload(payload).audience(audience))
 }
@@ -212,6 +225,8 @@ pub(super) struct RunRow {
     pub(super) node: Option<String>,
     pub(super) input: Option<String>,
     pub(super) calls: i64,
+    /// In millionths of a unit.
+    pub(super) cost: i64,
     pub(super) created_at: i64,
     pub(super) started_at: Option<i64>,
     pub(super) finished_at: Option<i64>,
@@ -224,7 +239,7 @@ macro_rules! select_run {
     ($rest:literal) => {
         concat!(
             "select id, definition, agent, cause, moment, state, parent, depth, job, input, calls, created_at, started_at, finished_at, expires_at, result, error, \
-             node from agent_run ",
+             node, cost from agent_run ",
             $rest
         )
     };
@@ -255,6 +270,7 @@ impl RunRow {
             result: row.get(15)?,
             error: row.get(16)?,
             node: row.get(17)?,
+            cost: row.get(18)?,
         })
     }
 
@@ -292,6 +308,12 @@ pub(super) fn insert_run(tx: &mut Tx<'_>, run: &RunRow) -> Result<bool> {
         ],
     )?;
     Ok(done == 1)
+}
+
+/// Adds to what the calls of a run have cost.
+pub(super) fn add_cost(tx: &mut Tx<'_>, run: &str, cost: i64) -> Result<()> {
+    tx.execute("update agent_run set cost = cost + $2 where id = $1", args![run, cost])?;
+    Ok(())
 }
 
 /// Writes down what changed about a run, and tells the record.

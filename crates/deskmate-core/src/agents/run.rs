@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::model::{Budget, Cause, RunState, Runner, Status};
 use super::rows::{self, AgentRow, RunRow};
+use super::test::OwnTest;
 use super::work::end;
 use super::{QUEUED, RUN_JOB, SKIPPED, guard, node};
 use crate::call::{Actor, Cx, Page, PageIn, Presence, Wait};
 use crate::job::{self, NewJob};
 use crate::limits::{AGENT_DEPTH_MAX, AGENT_OPEN_RUNS_MAX, CONTENT_BYTES_MAX, WAIT_MAX};
-use crate::{Error, Result, check_text, format_time, hex, redact, request};
+use crate::{Error, Result, check_text, format_time, meter, redact, request};
 
 /// A run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -130,6 +131,7 @@ fn blank(cx: &Cx<'_, '_>, row: &AgentRow, id: String, cause: Cause, moment: Opti
         node: None,
         input: None,
         calls: 0,
+        cost: 0,
         created_at: cx.now(),
         started_at: None,
         finished_at: None,
@@ -168,7 +170,10 @@ pub(super) fn start(cx: &mut Cx<'_, '_>, given: RunAgent) -> Result<RunOut> {
         guard::maker_or_person(cx, &row)?;
     }
     if given.test {
-        return test(cx, &row, given.input.is_some());
+        if given.input.is_some() {
+            return Err(Error::invalid("input", "is not for a test"));
+        }
+        return Ok(start_test(cx, &row, "its own test")?.into());
     }
     if row.status != Status::Deployed {
         return Err(
@@ -181,19 +186,24 @@ pub(super) fn start(cx: &mut Cx<'_, '_>, given: RunAgent) -> Result<RunOut> {
     RunOut::of(cx, run, &row)
 }
 
-/// Starts a run of a test. What nobody approved yet is started by a person who is there.
-fn test(cx: &mut Cx<'_, '_>, row: &AgentRow, has_input: bool) -> Result<RunOut> {
+/// Starts a run of a program's own test. What nobody approved yet is started by a person who is there.
+pub(super) fn start_test(cx: &mut Cx<'_, '_>, row: &AgentRow, scenario: &str) -> Result<RunRow> {
     guard::not_from_a_run(cx)?;
-    if has_input {
-        return Err(Error::invalid("input", "is not for a test"));
-    }
-    if !matches!(&row.definition.runner, Runner::Command { test, .. } if !test.is_empty()) {
-        return Err(Error::conflict(format!("{} has no test", row.agent)).hint("a command has one if `test` names it, or if it was made with a language"));
+    match &row.definition.runner {
+        Runner::Command { test, .. } if !test.is_empty() => {}
+        Runner::Cli { .. } => {
+            return Err(Error::conflict(format!("{} asks a model, and what that does shows only when it runs", row.agent))
+                .hint("it has no test; a rule that asks for one leaves it out with `args.definition.runner.kind != 'cli'`"));
+        }
+        _ => {
+            return Err(Error::conflict(format!("{} has no test", row.agent)).hint("a command has one if `test` names it, or if it was made with a language"));
+        }
     }
     if row.status != Status::Deployed && (cx.actor.is_agent() || (cx.actor.is_person() && cx.actor.presence != Presence::Shown)) {
         return Err(Error::needs_presence("a person who is there tries out what is not deployed").hint(request::WAYS));
     }
-    Ok(make(cx, row, Cause::Test, None, None, json!({ "digest": hex(&row.digest) }))?.into())
+    let of = json!(OwnTest::of(cx, row, scenario));
+    make(cx, row, Cause::Test, None, None, of)
 }
 
 /// The runs of an agent, newest first.
@@ -278,6 +288,8 @@ struct Used {
     calls: i64,
     /// Characters of its log, as it is kept.
     log_characters: i64,
+    /// What its calls have cost, in units; what the model of a client costs is not among it.
+    cost: f64,
 }
 
 pub(super) fn get(cx: &mut Cx<'_, '_>, input: GetRun) -> Result<RunGot> {
@@ -298,7 +310,7 @@ pub(super) fn get(cx: &mut Cx<'_, '_>, input: GetRun) -> Result<RunGot> {
         stopping: !ended && work.as_ref().is_some_and(|work| work.stopping),
         progress: work.and_then(|work| work.progress).filter(|_| !ended),
         budget: row.definition.budget.clone(),
-        used: Used { seconds, calls: run.calls, log_characters: said.get(1)? },
+        used: Used { seconds, calls: run.calls, log_characters: said.get(1)?, cost: meter::units(run.cost) },
         last_line: said.get(0)?,
         run: RunOut::of(cx, run, &row)?,
     })

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::model::{Cause, RunState, Runner, Status};
-use super::rows::{self, AgentRow};
+use super::rows::{self, AgentRow, RunRow};
 use super::step::{self, OnError, Step};
 use super::value::{self, Scope};
 use super::{TESTED, gate, guard, run, sentence, work};
@@ -19,7 +19,7 @@ use crate::limits::{AGENT_ITEMS_MAX, CONTENT_BYTES_MAX};
 use crate::policy::{Act, Decision, Effect, Mode, Severity};
 use crate::record::Event;
 use crate::request::{self, Requester};
-use crate::{Code, Error, Result, check_text, format_time, gateway, hex, meter, redact, workspace};
+use crate::{Code, Error, Result, check_text, cowork, format_time, gateway, hex, meter, redact, workspace};
 
 /// How many intended acts a test decides; what comes after is counted only.
 const ACTS_MAX: usize = 200;
@@ -31,7 +31,8 @@ static OPERATIONS: LazyLock<BTreeMap<String, (Toolset, &'static str, OpEffect)>>
 
 /// Try an agent without effects: its real steps run, mock data stands in for what operations would answer, and every act that it
 /// intends is decided by what is in force, without counting it. The result is kept for what the agent is now; a policy can ask for a
-/// passed one before it is deployed. With `dryRun: false` a deployed agent runs once for real, as a run that is marked as a test.
+/// passed one before it is deployed. Of a program its own test is run, without the network and without a token; agents_wait_for_run tells
+/// what came of it. With `dryRun: false` a deployed agent runs once for real, as a run that is marked as a trial.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TestAgent {
@@ -123,10 +124,10 @@ pub(super) struct AgentTested {
     agent_id: String,
     /// The digest of what was tested.
     digest: String,
-    /// Whether it passed. Of a run for real this is not known yet.
+    /// Whether it passed. Of a run this is not known yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     passed: Option<bool>,
-    /// The run, if it is for real.
+    /// The run, if it is for real or of a program's own test.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
     /// Each step.
@@ -200,10 +201,7 @@ pub(super) fn test(cx: &mut Cx<'_, '_>, input: TestAgent) -> Result<AgentTested>
     {
         return Err(held.error());
     }
-    let Runner::Steps { steps } = &row.definition.runner else {
-        return Err(Error::conflict(format!("{} runs a program, and what that does shows only when it runs", row.agent))
-            .hint("agents_run_agent with `test: true` runs its own test, without the network and without a token"));
-    };
+    let Runner::Steps { steps } = &row.definition.runner else { return of_program(cx, &row, &input) };
     check_mocks(steps, &input.mock_data)?;
     let mut trial = Trial::new(&row, &input.mock_data, given, cx.now());
     for step in steps {
@@ -221,12 +219,12 @@ pub(super) fn test(cx: &mut Cx<'_, '_>, input: TestAgent) -> Result<AgentTested>
     }
     let estimate = estimate(cx, &row, &trial)?;
     let not_done = not_done(&input.scenario, &trial)?;
-    let (id, now, digest) = (cx.new_id(), cx.now(), hex(&row.digest));
+    let id = cx.new_id();
     let mut out = AgentTested {
         message: String::new(),
         test_id: id.clone(),
         agent_id: row.id.clone(),
-        digest: digest.clone(),
+        digest: hex(&row.digest),
         passed: Some(passed),
         run_id: None,
         steps: trial.steps,
@@ -236,33 +234,96 @@ pub(super) fn test(cx: &mut Cx<'_, '_>, input: TestAgent) -> Result<AgentTested>
         violations,
         not_done,
         estimate: Some(estimate),
-        at: format_time(now),
+        at: format_time(cx.now()),
     };
     out.message = told(&row.agent, &out, input.strict);
-    let kept = json!({ "violations": out.violations, "steps": out.steps, "held": out.held });
+    let result = json!({ "violations": out.violations, "steps": out.steps, "held": out.held });
+    let by = (cx.actor.kind.name().to_owned(), cx.actor.id.clone());
+    keep(cx, &row, Came { id, by, scenario: &input.scenario, strict: input.strict, passed, violations: out.violations.len(), result })?;
+    Ok(out)
+}
+
+/// What came of a test.
+struct Came<'t> {
+    id: String,
+    /// Who asked for it: kind and id.
+    by: (String, String),
+    scenario: &'t str,
+    strict: bool,
+    passed: bool,
+    violations: usize,
+    result: Value,
+}
+
+/// Keeps what came of a test of what the agent is, and tells the record.
+fn keep(cx: &mut Cx<'_, '_>, row: &AgentRow, came: Came<'_>) -> Result<()> {
     cx.tx.execute(
         "insert into agent_test (id, definition, digest, at, tester_kind, tester, scenario, strict, passed, result) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         args![
-            id,
+            came.id,
             row.id,
             row.digest,
-            now,
-            cx.actor.kind.name(),
-            cx.actor.id,
-            redact::text(&input.scenario).text,
-            i64::from(input.strict),
-            i64::from(passed),
-            kept.to_string()
+            cx.now(),
+            came.by.0,
+            came.by.1,
+            redact::text(came.scenario).text,
+            i64::from(came.strict),
+            i64::from(came.passed),
+            came.result.to_string()
         ],
     )?;
-    let event = Event::new(TESTED, row.subject()).fact("id", row.id.as_str()).fact("digest", digest).fact("passed", passed).fact("strict", input.strict);
-    cx.emit(
-        event
-            .fact("violations", out.violations.len())
-            .payload(json!({ "scenario": input.scenario }))
-            .audience([row.agent.as_str(), cx.actor.id.clone().as_str()]),
-    )?;
-    Ok(out)
+    let event = Event::new(TESTED, row.subject())
+        .fact("id", row.id.as_str())
+        .fact("digest", hex(&row.digest))
+        .fact("passed", came.passed)
+        .fact("strict", came.strict)
+        .fact("violations", came.violations);
+    cx.emit(event.payload(json!({ "scenario": came.scenario })).audience([row.agent.as_str(), came.by.1.as_str()]))
+}
+
+/// What a run of a program's own test is started with.
+#[derive(Serialize, Deserialize)]
+pub(super) struct OwnTest {
+    /// The digest of what is tested.
+    digest: String,
+    scenario: String,
+    tester_kind: String,
+    tester: String,
+}
+
+impl OwnTest {
+    pub(super) fn of(cx: &Cx<'_, '_>, row: &AgentRow, scenario: &str) -> Self {
+        Self { digest: hex(&row.digest), scenario: redact::text(scenario).text, tester_kind: cx.actor.kind.name().to_owned(), tester: cx.actor.id.clone() }
+    }
+}
+
+/// Runs the own test of a program: what a program does shows only when it runs.
+fn of_program(cx: &mut Cx<'_, '_>, row: &AgentRow, input: &TestAgent) -> Result<AgentTested> {
+    if !input.mock_data.is_empty() || !input.strict {
+        let what = if input.strict { "mockData" } else { "strict" };
+        return Err(Error::invalid(what, "is for steps; a program's own test is run as it is, and passes or fails"));
+    }
+    let made = run::start_test(cx, row, &input.scenario)?;
+    let message = format!(
+        "{} is tried by its own test, without the network and without a token, in run {}; agents_wait_for_run tells whether it passed",
+        row.agent, made.id
+    );
+    Ok(AgentTested::begun(cx, row, made.id, message))
+}
+
+/// Keeps what came of a program's own test, now that its run has ended. One that was stopped shows nothing, and neither does one of what the
+/// agent was before.
+pub(super) fn ended(cx: &mut Cx<'_, '_>, run: &RunRow) -> Result<()> {
+    let passed = match run.state {
+        RunState::Done => true,
+        RunState::Failed => false,
+        _ => return Ok(()),
+    };
+    let Some(own) = run.input.as_deref().and_then(|text| serde_json::from_str::<OwnTest>(text).ok()) else { return Ok(()) };
+    let Some(row) = rows::by_id(cx.tx, &run.definition)?.filter(|row| hex(&row.digest) == own.digest) else { return Ok(()) };
+    let result = json!({ "run": run.id, "error": run.error });
+    let came = Came { id: run.id.clone(), by: (own.tester_kind, own.tester), scenario: &own.scenario, strict: true, passed, violations: 0, result };
+    keep(cx, &row, came)
 }
 
 /// What the run would be started with.
@@ -276,7 +337,7 @@ fn started_with(input: &TestAgent) -> Result<Value> {
     Ok(Value::Object(given))
 }
 
-/// Runs a deployed agent once, as a test.
+/// Runs a deployed agent once, as a trial.
 fn for_real(cx: &mut Cx<'_, '_>, row: &AgentRow, input: &TestAgent, given: Value) -> Result<AgentTested> {
     if input.mock_data.keys().any(|name| name != "input") {
         return Err(Error::invalid("mockData", "stands in for steps only in a dry run; for a real one give `input` alone"));
@@ -287,22 +348,30 @@ fn for_real(cx: &mut Cx<'_, '_>, row: &AgentRow, input: &TestAgent, given: Value
         );
     }
     let made = run::make(cx, row, Cause::Trial, None, None, given)?;
-    Ok(AgentTested {
-        message: format!("{} runs for real as a test, run {}; agents_wait_for_run tells what comes of it", row.agent, made.id),
-        test_id: made.id.clone(),
-        agent_id: row.id.clone(),
-        digest: hex(&row.digest),
-        passed: None,
-        run_id: Some(made.id),
-        steps: Vec::new(),
-        acts: Vec::new(),
-        more_acts: 0,
-        violations: Vec::new(),
-        held: 0,
-        not_done: Vec::new(),
-        estimate: None,
-        at: format_time(cx.now()),
-    })
+    let message = format!("{} runs for real as a trial, run {}; agents_wait_for_run tells what comes of it", row.agent, made.id);
+    Ok(AgentTested::begun(cx, row, made.id, message))
+}
+
+impl AgentTested {
+    /// A run that has begun, of which nothing is known yet.
+    fn begun(cx: &Cx<'_, '_>, row: &AgentRow, run: String, message: String) -> Self {
+        Self {
+            message,
+            test_id: run.clone(),
+            agent_id: row.id.clone(),
+            digest: hex(&row.digest),
+            passed: None,
+            run_id: Some(run),
+            steps: Vec::new(),
+            acts: Vec::new(),
+            more_acts: 0,
+            violations: Vec::new(),
+            held: 0,
+            not_done: Vec::new(),
+            estimate: None,
+            at: format_time(cx.now()),
+        }
+    }
 }
 
 /// Mock data for what is no step would have no effect, so it is refused.
@@ -494,7 +563,7 @@ fn foreseen(cx: &mut Cx<'_, '_>, who: &Requester, operation: &str, with: &Value)
         ) => Ok(None),
         (Toolset::Workspace, _) => {
             let (act, decision) = workspace::foresee(cx, name, with, who)?;
-            let is_look = act.kind != "file.write";
+            let is_look = workspace::is_look(&act.kind);
             let stops = decision.hits.iter().any(|hit| matches!(hit.effect, Effect::Deny | Effect::RequireApproval)) || decision.mode == Mode::Deny;
             // A look waits for nobody: it is open, or it is refused.
             let mode = match (is_look, stops) {
@@ -505,22 +574,7 @@ fn foreseen(cx: &mut Cx<'_, '_>, who: &Requester, operation: &str, with: &Value)
             Ok(Some((act, decision, mode)))
         }
         (Toolset::Cowork, "cowork_propose") => {
-            let change = with.get("proposed_change").cloned().unwrap_or_default();
-            let change = match change {
-                Value::String(text) => serde_json::from_str(&text).unwrap_or_else(|_| json!({ "raw": text })),
-                other => other,
-            };
-            let act = Act {
-                kind: "propose".to_owned(),
-                tool: operation.to_owned(),
-                domain: text("domain").to_owned(),
-                action: text("action").to_owned(),
-                target: text("target").to_owned(),
-                environment: text("environment").to_owned(),
-                arguments: change,
-                ..Act::default()
-            };
-            let decision = request::judge(cx, &act, who, false)?;
+            let (act, decision) = cowork::foresee(cx, with.clone(), who)?;
             let mode = decision.mode;
             Ok(Some((act, decision, mode)))
         }

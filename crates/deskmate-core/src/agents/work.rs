@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::model::{Cause, Definition, RunState, Status};
 use super::rows::{self, AgentRow, RunRow};
-use super::{BEGUN, ENDED, RUN_JOB, TAKEN_UP};
+use super::{BEGUN, ENDED, RUN_JOB, TAKEN_UP, test};
 use crate::call::{Actor, Cx};
 use crate::limits::{AGENT_RESULT_BYTES_MAX, NOTE_BYTES_MAX};
 use crate::{Code, Error, Result, format_time, hex, identity, job, meter, redact};
@@ -63,7 +63,8 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Begun>> {
         end(cx, id, RunState::Stopped, Err(if test { "its agent was changed" } else { "its agent is not deployed any more" }.to_owned()), run.calls)?;
         return Ok(None);
     };
-    if meter::paused(cx, &row.agent)? {
+    // The kill switch: nothing begins. Steps that were under way are taken up, and wait where they are; a program cannot wait.
+    if (!again || row.definition.runner.is_program()) && meter::paused(cx, &row.agent)? {
         end(cx, id, RunState::Stopped, Err("its agent is paused".to_owned()), run.calls)?;
         return Ok(None);
     }
@@ -123,6 +124,20 @@ pub fn said(cx: &mut Cx<'_, '_>, run: &str, lines: &[(String, String)], calls: i
     Ok(())
 }
 
+/// Counts what an act of a run costs. Of steps, one that would cost more than is left of their budget is refused; what the model of
+/// a client costs, the client keeps itself.
+pub(crate) fn spend(cx: &mut Cx<'_, '_>, cost: i64) -> Result<()> {
+    let Some(id) = cx.actor.run.clone().filter(|_| cost > 0) else { return Ok(()) };
+    let Some(run) = rows::run(cx.tx, &id)? else { return Ok(()) };
+    let definition = rows::by_id(cx.tx, &run.definition)?.map(|row| row.definition);
+    let most = definition.filter(|definition| !definition.runner.is_program()).and_then(|definition| definition.budget.cost);
+    if let Some(most) = most.filter(|most| run.cost.saturating_add(cost) > meter::millionths(*most)) {
+        let spent = meter::units(run.cost);
+        return Err(Error::used_up(format!("its budget of {most} for cost is used up: {spent} were spent, and this costs {}", meter::units(cost))));
+    }
+    rows::add_cost(cx.tx, &id, cost)
+}
+
 /// Ends a run with what came of it.
 pub fn end(cx: &mut Cx<'_, '_>, id: &str, state: RunState, came: Result<Value, String>, calls: i64) -> Result<()> {
     let Some(mut run) = rows::run(cx.tx, id)?.filter(|run| !run.state.is_end()) else { return Ok(()) };
@@ -138,6 +153,9 @@ pub fn end(cx: &mut Cx<'_, '_>, id: &str, state: RunState, came: Result<Value, S
     }
     let payload = json!({ "error": run.error });
     rows::save_run(cx, &run, ENDED, payload)?;
+    if run.cause == Cause::Test {
+        test::ended(cx, &run)?;
+    }
     identity::end_run(cx, id)
 }
 

@@ -185,3 +185,32 @@ fn differences(report: &Report, proved: &BTreeMap<u64, Body>) -> Vec<(Option<u64
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever a file holds, it is refused or found not to be sound: nobody signed it.
+        #[test]
+        fn any_bytes_are_refused_or_not_sound(text in "(?s).{0,80}", note in "[a-zA-Z0-9+/=\n —]{0,60}", seq in 0_u64..9, events in 0_usize..3) {
+            let counts = json!({ "met": 0, "partly": 0, "notMet": 0, "cannotBeShown": 0 });
+            let report = json!({
+                "agent": "a", "framework": "f", "title": "t", "edition": "e", "at": "", "since": "", "verdict": "nothing_shown", "counts": counts,
+                "controls": [], "lookedAt": 0, "cannot": [], "record": { "size": 1, "checkpoint": note, "keys": [note] }, "notice": ""
+            });
+            let first = json!({ "format": FORMAT, "events": events, "checkpoint": note, "keys": [note], "report": report, "signature": note }).to_string();
+            assert!(read_first(&first).is_ok(), "{:?}", read_first(&first).err());
+            let line = json!({ "seq": seq, "body": text, "hashes": [note] }).to_string();
+            for lines in [vec![text.clone()], vec![first.clone()], vec![first.clone(), text.clone()], vec![first, line]] {
+                let kept = [note.clone()];
+                for kept in [&kept[..], &[]] {
+                    let read = verify_bundle(lines.iter().cloned().map(Ok), None, kept);
+                    assert!(read.is_err() || read.is_ok_and(|report| !report.sound), "{lines:?}");
+                }
+            }
+        }
+    }
+}

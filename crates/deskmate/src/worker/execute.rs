@@ -26,8 +26,8 @@ const TOLD_EVERY: Duration = Duration::from_millis(500);
 pub(super) async fn run(running: &Running) -> Result<Outcome> {
     let desk = &running.app.desk;
     let id = running.claimed.input.get("plan").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-    let asked = id.clone();
-    let Some(executing) = desk.act(Surface::System, move |cx| plan::executing(cx, &asked)).await? else {
+    let (asked, hold) = (id.clone(), running.hold());
+    let Some(executing) = desk.act(Surface::System, move |cx| plan::executing(cx, &hold, &asked)).await? else {
         // An earlier attempt may have ended it and got no further.
         audit::write(running, &id).await;
         return Ok(Outcome::Done(json!({ "plan": id })));
@@ -50,16 +50,16 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
             (_, Some(root)) => part(running, root.clone(), steps, again.then_some(executing.begun_at)).await?,
             (_, None) => return Err(Error::conflict("this plan has no root")),
         };
-        let plan = id.clone();
-        desk.act(Surface::System, move |cx| plan::end_part(cx, &plan, number, &outcomes)).await?;
+        let (plan, hold) = (id.clone(), running.hold());
+        desk.act(Surface::System, move |cx| plan::end_part(cx, &hold, &plan, number, &outcomes)).await?;
         if told.elapsed() > TOLD_EVERY {
             told = tokio::time::Instant::now();
             let percent = u8::try_from(done.saturating_mul(100) / executing.steps.max(1)).unwrap_or(100).min(100);
             running.beat(Some(Progress { percent: Some(percent), text: Some(format!("{done} of {} steps", executing.steps)) })).await?;
         }
     }
-    let end = id.clone();
-    let state = desk.act(Surface::System, move |cx| plan::ended(cx, &end, stopped.then_some("somebody stopped it"))).await?;
+    let (end, hold) = (id.clone(), running.hold());
+    let state = desk.act(Surface::System, move |cx| plan::ended(cx, &hold, &end, stopped.then_some("somebody stopped it"))).await?;
     audit::write(running, &id).await;
     Ok(match state {
         PlanState::Ambiguous => Outcome::Ambiguous { what: format!("some steps of plan {id} may or may not have been done") },
@@ -74,10 +74,17 @@ async fn next(running: &Running, id: &str, number: i64, digest: [u8; 32]) -> Res
         if running.is_cancelled() {
             return Ok(None);
         }
-        let plan = id.to_owned();
-        match running.app.desk.act(Surface::System, move |cx| plan::begin_part(cx, &plan, number, &digest)).await? {
-            NextPart::Go(steps) => return Ok(Some(steps)),
-            NextPart::Paused => tokio::time::sleep(PAUSED).await,
+        let (plan, hold) = (id.to_owned(), running.hold());
+        match running.app.desk.act(Surface::System, move |cx| plan::begin_part(cx, &hold, &plan, number, &digest)).await? {
+            NextPart::Go(steps) => {
+                running.slot.take_back().await;
+                return Ok(Some(steps));
+            }
+            // That may take days, and others need not wait as long.
+            NextPart::Paused => {
+                running.slot.lend();
+                tokio::time::sleep(PAUSED).await;
+            }
         }
     }
 }

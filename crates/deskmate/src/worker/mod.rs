@@ -14,20 +14,21 @@ mod trash;
 mod verify;
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use deskmate_core::agents::{RUN_JOB, node};
 use deskmate_core::call::{Actor, Cx, Surface};
 use deskmate_core::gateway::CALL_JOB;
-use deskmate_core::job::{self, ANYWHERE, Claimed, Outcome, Progress};
+use deskmate_core::job::{self, ANYWHERE, Claimed, Hold, Outcome, Progress};
 use deskmate_core::record::VERIFY_JOB;
 use deskmate_core::workspace::plan::{EXECUTE_JOB, PLAN_JOB};
 use deskmate_core::workspace::scan::SCAN_JOB;
 use deskmate_core::workspace::{AUDIT_JOB, TRASH_JOB};
-use deskmate_core::{Code, Error, Result, notify, program as programs};
+use deskmate_core::{Code, Error, Result, meter, notify, program as programs};
 use deskmate_db::{Engine, Tx};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -74,34 +75,49 @@ async fn rescue_left_behind(app: &App) -> Result<()> {
 
 async fn lane(app: App, outlets: Outlets, kinds: &'static [&'static str], at_once: u32, stop: CancellationToken) {
     let name = format!("worker-{}-{}", std::process::id(), app.desk.world.opaque_id());
-    let slots = Arc::new(tokio::sync::Semaphore::new(at_once as usize));
+    let slots = Arc::new(Semaphore::new(at_once as usize));
     let mut queued = app.queued.subscribe();
     while !stop.is_cancelled() {
-        let free = u32::try_from(slots.available_permits()).unwrap_or(0);
-        let claimed = if free > 0 { claim(&app, &name, kinds, free).await } else { Vec::new() };
+        let (mut places, asked) = (free(&slots), Instant::now());
+        let claimed = match places.as_ref().map(OwnedSemaphorePermit::num_permits) {
+            Some(most) => claim(&app, &name, kinds, u32::try_from(most).unwrap_or(0)).await,
+            None => Vec::new(),
+        };
         for claimed in claimed {
-            let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else { break };
+            let Some(own) = places.as_mut().and_then(|places| places.split(1)) else { break };
             let task = Running {
                 app: app.clone(),
                 outlets: outlets.clone(),
                 worker: name.clone(),
                 claimed: Arc::new(claimed),
+                asked,
                 cancelled: Arc::default(),
                 given_up: Arc::default(),
+                slot: Arc::new(Slot { all: Arc::clone(&slots), own: Mutex::new(Some(own)) }),
             };
             let held = app.activity.hold();
             tokio::spawn(async move {
+                let slot = Arc::clone(&task.slot);
                 task.finish_it().await;
                 drop(held);
-                drop(slot);
+                slot.lend();
             });
         }
+        // What no job needs is free while nothing is looked for.
+        drop(places);
         tokio::select! {
             () = stop.cancelled() => {}
             () = tokio::time::sleep(LOOK) => {}
             _ = queued.changed() => {}
         }
     }
+}
+
+/// All places that are free now. They are taken before jobs are claimed for them: a job that waited could take one back meanwhile, and a job
+/// that was claimed and finds none would lie until its lease runs out.
+fn free(slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    let free = u32::try_from(slots.available_permits()).ok().filter(|free| *free > 0)?;
+    Arc::clone(slots).try_acquire_many_owned(free).ok()
 }
 
 async fn claim(app: &App, worker: &str, kinds: &'static [&'static str], limit: u32) -> Vec<Claimed> {
@@ -141,9 +157,37 @@ struct Running {
     outlets: Outlets,
     worker: String,
     claimed: Arc<Claimed>,
+    /// When the store was asked for the job: its lease lasts from then on at least.
+    asked: Instant,
     cancelled: Arc<AtomicBool>,
     /// The lease was lost: somebody else may have the job by now.
     given_up: Arc<AtomicBool>,
+    slot: Arc<Slot>,
+}
+
+/// A place among the jobs that are done beside each other. It is free again with the job, or while that only waits.
+struct Slot {
+    all: Arc<Semaphore>,
+    own: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Slot {
+    fn own(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets others have it.
+    fn lend(&self) {
+        drop(self.own().take());
+    }
+
+    /// Waits until there is one again.
+    async fn take_back(&self) {
+        if self.own().is_none() {
+            let place = Arc::clone(&self.all).acquire_owned().await.ok();
+            *self.own() = place;
+        }
+    }
 }
 
 impl Running {
@@ -183,18 +227,27 @@ impl Running {
     /// a person who asks for it.
     async fn with_heartbeat(&self, work: impl Future<Output = Result<Outcome>>) -> Result<Outcome> {
         tokio::pin!(work);
-        let mut told = Instant::now();
+        // The lease lasts from when the store did what it was asked, which is not before it was asked; the answer may come late.
+        let mut told = self.asked;
         loop {
+            let last = told + LEASE.saturating_sub(HEARTBEAT);
             tokio::select! {
                 outcome = &mut work => return outcome,
-                () = tokio::time::sleep(HEARTBEAT) => {}
+                () = tokio::time::sleep_until(last.min(Instant::now() + HEARTBEAT).into()) => {}
             }
-            match self.beat(None).await {
-                Ok(()) => told = Instant::now(),
+            let asked = Instant::now();
+            // A store that says nothing at all is as far away as one that refuses: the work goes on no longer than the lease.
+            let beat = tokio::select! {
+                outcome = &mut work => return outcome,
+                beat = tokio::time::timeout_at(last.into(), self.beat(None)) => beat,
+            };
+            match beat.unwrap_or_else(|_| Err(Error::new(Code::Unavailable, "the store does not answer"))) {
+                Ok(()) => told = asked,
                 // The store cannot be asked: until the lease is over, nobody else has the job.
                 Err(error) if error.code == Code::Unavailable && told.elapsed() + HEARTBEAT < LEASE => {}
                 Err(error) => {
                     self.given_up.store(true, Ordering::Relaxed);
+                    tracing::warn!(job = %self.claimed.job, kind = %self.claimed.kind, %error, "a job was given up: its lease could not be kept");
                     return Err(error);
                 }
             }
@@ -235,7 +288,18 @@ impl Running {
 
     /// Refuses to write down anything more once the lease was lost: in the same transaction.
     fn held(&self, cx: &mut Cx<'_, '_>) -> Result<()> {
-        job::held(cx, &self.claimed.job, &self.worker, self.claimed.fence)
+        job::held(cx, &self.hold())
+    }
+
+    /// What shows that this worker has the job.
+    fn hold(&self) -> Hold {
+        Hold { job: self.claimed.job.clone(), worker: self.worker.clone(), fence: self.claimed.fence }
+    }
+
+    /// Whether an agent, or everybody, is paused.
+    async fn is_paused(&self, agent: &str) -> Result<bool> {
+        let (desk, agent) = (self.app.desk.clone(), agent.to_owned());
+        self.app.desk.db.read(move |tx| meter::paused(&mut desk.cx(tx, Actor::system(), Surface::System), &agent)).await
     }
 
     /// Whether somebody asked to stop.
@@ -247,4 +311,30 @@ impl Running {
 /// A failure that trying again cannot mend.
 fn hopeless(error: &Error) -> Outcome {
     Outcome::Failed { error: error.to_string(), retry: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(slots: &Arc<Semaphore>, own: Option<OwnedSemaphorePermit>) -> Slot {
+        Slot { all: Arc::clone(slots), own: Mutex::new(own) }
+    }
+
+    #[tokio::test]
+    async fn who_takes_a_place_back_gets_none_that_a_claimed_job_needs() {
+        let slots = Arc::new(Semaphore::new(2));
+        let lent = slot(&slots, None);
+        let mut places = free(&slots).expect("both are free");
+        let back = lent.take_back();
+        tokio::pin!(back);
+        assert!(tokio::time::timeout(Duration::from_millis(20), &mut back).await.is_err(), "they are kept for what is claimed now");
+        let jobs = [places.split(1).map(|own| slot(&slots, Some(own))), places.split(1).map(|own| slot(&slots, Some(own)))];
+        assert!(jobs.iter().all(Option::is_some) && places.split(1).is_none(), "each claimed job has its own");
+        drop(places);
+        assert!(free(&slots).is_none());
+        jobs.iter().flatten().take(1).for_each(Slot::lend);
+        back.await;
+        assert!(free(&slots).is_none(), "and the next that is free goes to who waited");
+    }
 }

@@ -32,8 +32,12 @@ pub(super) async fn run(job: &Running) -> Result<Outcome> {
     };
     match sent {
         Ok(receipt) => {
-            let attempt = job.claimed.attempt;
-            job.app.desk.act(Surface::System, move |cx| notify::arrived(cx, &id, attempt, receipt.as_deref())).await?;
+            let (own, attempt) = (job.clone(), job.claimed.attempt);
+            let arrived = job.app.desk.act(Surface::System, move |cx| {
+                own.held(cx)?;
+                notify::arrived(cx, &id, attempt, receipt.as_deref())
+            });
+            arrived.await?;
             Ok(Outcome::Done(json!({ "sent": true })))
         }
         Err(refused) => not_sent(job, &id, &channel.name, refused).await,
@@ -79,6 +83,10 @@ async fn not_sent(job: &Running, id: &str, channel: &str, refused: Refused) -> R
 }
 
 async fn report(job: &Running, id: &str, failure: Failure) -> Result<()> {
-    let (id, attempt) = (id.to_owned(), job.claimed.attempt);
-    job.app.desk.act(Surface::System, move |cx| notify::failed(cx, &id, attempt, &failure)).await
+    let (own, id, attempt) = (job.clone(), id.to_owned(), job.claimed.attempt);
+    let failed = job.app.desk.act(Surface::System, move |cx| {
+        own.held(cx)?;
+        notify::failed(cx, &id, attempt, &failure)
+    });
+    failed.await
 }

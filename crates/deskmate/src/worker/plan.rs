@@ -24,8 +24,8 @@ const PARTS_AHEAD: usize = 4;
 const TELL: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(running: &Running) -> Result<Outcome> {
-    let (app, job) = (&running.app, running.claimed.job.clone());
-    let Some(making) = app.desk.act(Surface::System, move |cx| plan::making(cx, &job)).await? else {
+    let (app, hold) = (&running.app, running.hold());
+    let Some(making) = app.desk.act(Surface::System, move |cx| plan::making(cx, &hold)).await? else {
         return Ok(Outcome::Done(json!({ "made": false })));
     };
     let id = making.plan.clone();
@@ -33,14 +33,14 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
         Ask::Undo { plan } => undo(running, &id, plan, making.root.as_ref()).await,
         _ => look(running, making).await,
     };
-    let end = id.clone();
+    let (end, hold) = (id.clone(), running.hold());
     match made {
-        Ok(()) => app.desk.act(Surface::System, move |cx| plan::made(cx, &end)).await?,
+        Ok(()) => app.desk.act(Surface::System, move |cx| plan::made(cx, &hold, &end)).await?,
         // The store being away passes; the rest will not become better.
         Err(error) if error.code == Code::Internal => return Err(error),
         Err(error) => {
             let why = error.message.clone();
-            app.desk.act(Surface::System, move |cx| plan::not_made(cx, &end, &why)).await?;
+            app.desk.act(Surface::System, move |cx| plan::not_made(cx, &hold, &end, &why)).await?;
         }
     }
     Ok(Outcome::Done(json!({ "plan": id })))
@@ -91,9 +91,9 @@ async fn look(running: &Running, making: Making) -> Result<()> {
 
 /// Keeps parts from a number on, and answers with the next one.
 async fn keep(running: &Running, plan: &str, first: i64, parts: Vec<Part>) -> Result<i64> {
-    let (plan, parts) = (plan.to_owned(), Arc::new(parts));
+    let (plan, parts, hold) = (plan.to_owned(), Arc::new(parts), running.hold());
     let next = first + i64::try_from(parts.len()).unwrap_or(0);
-    let add = move |cx: &mut Cx<'_, '_>| (first..).zip(parts.iter()).try_for_each(|(number, part)| plan::add_part(cx, &plan, number, part));
+    let add = move |cx: &mut Cx<'_, '_>| (first..).zip(parts.iter()).try_for_each(|(number, part)| plan::add_part(cx, &hold, &plan, number, part));
     running.app.desk.act(Surface::System, add).await?;
     Ok(next)
 }

@@ -4,6 +4,7 @@
 use data_encoding::BASE64;
 use deskmate_core::call::{Call, Credential, Op, Outcome as Answered, Surface};
 use deskmate_core::job::{Outcome, Progress};
+use deskmate_core::limits::PAGE_MAX;
 use deskmate_core::program::{self, Work};
 use deskmate_core::{Code, Error, Result};
 use serde::Deserialize;
@@ -13,6 +14,11 @@ use super::{Running, hopeless};
 
 /// How long one look at a plan that is under way may take, before the job tells how far it has come.
 const LOOK_SECONDS: u64 = 2;
+/// Of steps that could not be done: how many are told, and how many bytes of them.
+const ERRORS_MAX: usize = 1_000;
+const ERRORS_BYTES_MAX: usize = 256 * 1024;
+/// How much is told of what a program said last before it failed.
+const LAST_WORDS_MAX: usize = 1_000;
 
 pub(super) async fn run(running: &Running) -> Result<Outcome> {
     match work(running).await {
@@ -45,7 +51,7 @@ async fn work(running: &Running) -> Result<Outcome> {
         answer = call(running, &work, "workspace_wait_for_plan".to_owned(), look).await?;
         running.beat(Some(progress(&answer))).await?;
     }
-    Ok(outcome(running, &work, answer))
+    outcome(running, &work, answer).await
 }
 
 /// What a look that was awaited has found, in the words of the operation itself.
@@ -92,16 +98,21 @@ fn text<'a>(answer: &'a Value, field: &str) -> &'a str {
     answer.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
+fn number(answer: &Value, field: &str) -> u64 {
+    answer.get(field).and_then(Value::as_u64).unwrap_or(0)
+}
+
 fn progress(plan: &Value) -> Progress {
-    let number = |field: &str| plan.get(field).and_then(Value::as_u64).unwrap_or(0);
-    let (all, done) = (number("count"), number("applied") + number("skipped") + number("failed") + number("unclear"));
+    let done: u64 = ["applied", "skipped", "failed", "unclear"].into_iter().map(|field| number(plan, field)).sum();
+    let all = number(plan, "count");
     let percent = (all > 0).then(|| u8::try_from(done.saturating_mul(100) / all).unwrap_or(100).min(100));
     Progress { percent, text: Some(if all > 0 { format!("{done} of {all} steps") } else { "looking at the files".to_owned() }) }
 }
 
-/// What the answer is for the job. A plan that waits for a person, or could not be made, is no success of doing it.
-fn outcome(running: &Running, work: &Work, mut answer: Value) -> Outcome {
-    let failed = |error: String| Outcome::Failed { error, retry: false };
+/// What the answer is for the job. A plan that waits for a person, could not be made, or of which nothing was done, is no success of
+/// doing it.
+async fn outcome(running: &Running, work: &Work, mut answer: Value) -> Result<Outcome> {
+    let failed = |error: String| Ok(Outcome::Failed { error, retry: false });
     let state = text(&answer, "state").to_owned();
     if !text(&answer, "plan_id").is_empty() && state == "failed" {
         return failed(text(&answer, "note").to_owned());
@@ -111,15 +122,29 @@ fn outcome(running: &Running, work: &Work, mut answer: Value) -> Outcome {
             return failed(not_begun(running, &answer));
         }
         if state == "ambiguous" {
-            return Outcome::Ambiguous { what: format!("some steps of plan {} may or may not have been done", text(&answer, "plan_id")) };
+            return Ok(Outcome::Ambiguous { what: format!("some steps of plan {} may or may not have been done", text(&answer, "plan_id")) });
         }
-        let errors = errors(&answer);
+        if text(&answer, "decision") == "failed" {
+            return failed(came_to_nothing(&answer));
+        }
+        let (errors, all) = errors(running, work, &answer).await?;
         if let Some(fields) = answer.as_object_mut() {
-            fields.insert("errors".to_owned(), errors);
+            fields.insert("errors".to_owned(), Value::Array(errors));
+            fields.insert("errors_truncated".to_owned(), Value::from(!all));
         }
     }
+    with_truth(&mut answer);
     with_bytes(&mut answer);
-    Outcome::Done(answer)
+    Ok(Outcome::Done(answer))
+}
+
+/// Whether the steps that a plan's answer shows are all.
+fn with_truth(answer: &mut Value) {
+    let shown = moves(answer).count() as u64;
+    let all = number(answer, "count") <= shown;
+    if let Some(fields) = answer.as_object_mut().filter(|fields| fields.contains_key("plan_id")) {
+        fields.insert("moves_truncated".to_owned(), Value::from(!all));
+    }
 }
 
 /// Clients of earlier servers read what a file holds in base64 only.
@@ -138,10 +163,47 @@ fn not_begun(running: &Running, plan: &Value) -> String {
     }
 }
 
-/// The steps that could not be done, as clients of earlier servers read them.
-fn errors(plan: &Value) -> Value {
-    let steps = plan.get("moves").and_then(Value::as_array).into_iter().flatten();
-    let failed = steps.filter(|step| text(step, "outcome") == "failed");
-    let told = failed.map(|step| json!({ "from": step.get("from"), "to": step.get("to"), "error": step.get("note") }));
-    Value::Array(told.collect())
+fn moves(plan: &Value) -> impl Iterator<Item = &Value> {
+    plan.get("moves").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Why a plan came to nothing: why it stopped, or what its first step says, with the last that a program said.
+fn came_to_nothing(plan: &Value) -> String {
+    let first = moves(plan).find(|step| !text(step, "note").is_empty());
+    let place = first.map_or("", |step| if text(step, "from").is_empty() { text(step, "to") } else { text(step, "from") });
+    let said = first.and_then(|step| step.pointer("/ran/stderr")).and_then(Value::as_str).unwrap_or_default().trim();
+    let said = said.get(said.floor_char_boundary(said.len().saturating_sub(LAST_WORDS_MAX))..).unwrap_or_default();
+    let why = match text(plan, "note") {
+        "" => first.map_or("", |step| text(step, "note")),
+        note => note,
+    };
+    // What a program did before it failed is not taken back.
+    let (plan, is_program) = (text(plan, "plan_id"), first.is_some_and(|step| step.get("ran").is_some()));
+    let what = if is_program { format!("the program of plan {plan} failed") } else { format!("nothing of plan {plan} was done") };
+    [what, place.to_owned(), why.to_owned(), said.to_owned()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
+}
+
+/// The steps that could not be done, as clients of earlier servers read them, and whether these are all.
+async fn errors(running: &Running, work: &Work, plan: &Value) -> Result<(Vec<Value>, bool)> {
+    let failed = number(plan, "failed");
+    let (mut told, mut bytes, mut cursor) = (Vec::new(), 0, Value::Null);
+    while (told.len() as u64) < failed {
+        let look = json!({ "plan_id": text(plan, "plan_id"), "outcome": "failed", "limit": PAGE_MAX, "cursor": cursor });
+        let page = call(running, work, "workspace_get_plan".to_owned(), look).await?;
+        let steps = page.get("steps").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for step in steps {
+            let error = json!({ "from": step.get("from"), "to": step.get("to"), "error": step.get("note") });
+            bytes += error.to_string().len();
+            if told.len() >= ERRORS_MAX || bytes > ERRORS_BYTES_MAX {
+                return Ok((told, false));
+            }
+            told.push(error);
+        }
+        match page.get("next_cursor") {
+            Some(next) => cursor = next.clone(),
+            None => break,
+        }
+    }
+    let all = told.len() as u64 >= failed;
+    Ok((told, all))
 }

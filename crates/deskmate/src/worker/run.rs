@@ -60,8 +60,10 @@ impl At {
 enum Stop {
     /// Somebody asked for it.
     Asked,
-    /// A step failed, or a budget is used up.
+    /// A step failed.
     Failed(String),
+    /// A budget is used up, so no other step is done either.
+    UsedUp(String),
     /// A worker before this one left it in the middle, and it is not to go on.
     Interrupted,
 }
@@ -100,7 +102,7 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
         Ok(value) => (RunState::Done, Ok(value)),
         Err(Stop::Asked) => (RunState::Stopped, Err("somebody stopped it".to_owned())),
         Err(Stop::Interrupted) => (RunState::Ambiguous, Err(INTERRUPTED.to_owned())),
-        Err(Stop::Failed(why)) => (RunState::Failed, Err(why)),
+        Err(Stop::Failed(why) | Stop::UsedUp(why)) => (RunState::Failed, Err(why)),
     };
     let (ended, failed, own) = (id.clone(), came.clone().err(), running.clone());
     desk.act(Surface::System, move |cx| {
@@ -132,7 +134,7 @@ impl Run<'_> {
                     self.log(&step.id, &format!("failed: {why}"));
                     json!({ "error": why })
                 }
-                Err(Stop::Failed(why)) => return Ok(Err(Stop::Failed(format!("{}: {why}", step.id)))),
+                Err(Stop::Failed(why) | Stop::UsedUp(why)) => return Ok(Err(Stop::Failed(format!("{}: {why}", step.id)))),
                 Err(stop) => return Ok(Err(stop)),
             };
             let ends = step.does == step::STOP && came.get("stopped").is_some();
@@ -249,7 +251,9 @@ impl Run<'_> {
                     if let Err(stop) = self.keep(None).await? {
                         return Ok(Err(stop));
                     }
-                    tokio::time::sleep(Duration::from_secs(u64::from(wait))).await;
+                    if let Err(stop) = self.wait_to_retry(wait, &why).await {
+                        return Ok(Err(stop));
+                    }
                     wait = wait.saturating_mul(2).min(3_600);
                 }
                 done => {
@@ -259,6 +263,55 @@ impl Run<'_> {
             }
         }
         Ok(Err(Stop::Failed("it was tried in vain".to_owned())))
+    }
+
+    /// Waits before something is tried again. That is time of the run's own; where less is left, there is nothing to wait for.
+    async fn wait_to_retry(&mut self, seconds: u32, why: &str) -> std::result::Result<(), Stop> {
+        let (budget, wait) = (self.begun.definition.budget.seconds, u64::from(seconds) * 1_000);
+        if self.at.worked.saturating_add(wait) > u64::from(budget) * 1_000 {
+            return Err(Stop::UsedUp(format!("its budget of {budget} seconds is used up before it can be tried again: {why}")));
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(wait)) => {}
+            () = self.asked_to_stop() => return Err(Stop::Asked),
+        }
+        self.at.worked += wait;
+        Ok(())
+    }
+
+    /// Holds the run while its agent is paused, for as long as that takes: it is neither a call nor work, and others have its place.
+    async fn while_paused(&mut self, source: &str) -> Result<std::result::Result<(), Stop>> {
+        let mut told = false;
+        loop {
+            match self.running.is_paused(&self.begun.agent).await {
+                Ok(false) => {
+                    tokio::select! {
+                        () = self.running.slot.take_back() => return Ok(Ok(())),
+                        () = self.asked_to_stop() => return Ok(Err(Stop::Asked)),
+                    }
+                }
+                Ok(true) if !told => {
+                    told = true;
+                    self.running.slot.lend();
+                    self.log(source, "its agent is paused; the run waits until a person lets it go on");
+                    if let Err(stop) = self.keep(None).await? {
+                        return Ok(Err(stop));
+                    }
+                }
+                Ok(true) => {}
+                // Who cannot be asked has not said that it may go on.
+                Err(error) if error.of_the_store => {}
+                Err(error) => return Err(error),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(HELD) => {}
+                () = self.asked_to_stop() => return Ok(Err(Stop::Asked)),
+            }
+        }
+    }
+
+    fn worked_since(&mut self, started: Instant) {
+        self.at.worked += u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     }
 
     async fn asked_to_stop(&self) {
@@ -283,12 +336,15 @@ impl Run<'_> {
             if self.running.is_cancelled() {
                 return Ok(Err((Stop::Asked, false)));
             }
+            if let Err(stop) = self.while_paused(&step.id).await? {
+                return Ok(Err((stop, false)));
+            }
             let budget = &self.begun.definition.budget;
             if self.at.calls >= budget.calls {
-                return Ok(Err((Stop::Failed(format!("its budget of {} calls is used up", budget.calls)), false)));
+                return Ok(Err((Stop::UsedUp(format!("its budget of {} calls is used up", budget.calls)), false)));
             }
             if self.at.worked > u64::from(budget.seconds) * 1_000 {
-                return Ok(Err((Stop::Failed(format!("its budget of {} seconds is used up", budget.seconds)), false)));
+                return Ok(Err((Stop::UsedUp(format!("its budget of {} seconds is used up", budget.seconds)), false)));
             }
             self.at.calls += 1;
             let started = Instant::now();
@@ -309,18 +365,19 @@ impl Run<'_> {
                         () = tokio::time::sleep(HELD) => {}
                         () = self.asked_to_stop() => return Ok(Err((Stop::Asked, false))),
                     }
-                    self.at.worked += u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    self.worked_since(started);
                     continue;
                 }
+                Err(error) if error.used_up => return Ok(Err((Stop::UsedUp(error.message), false))),
                 Err(error) => {
-                    self.at.worked += u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    self.worked_since(started);
                     let passing = matches!(error.code, Code::Limited | Code::Unavailable);
                     return Ok(Err((Stop::Failed(error.to_string()), passing)));
                 }
             };
             match answer {
-                // A rule asks for a person first: waiting for people is neither a call nor work.
-                Answered::NotYet(said) if said.get("state") == Some(&Value::from("held_for_person")) => {
+                // A rule asks for a person first, or its agent was paused just now: waiting for people is neither a call nor work.
+                Answered::NotYet(said) if matches!(state_of(&said), "held_for_person" | "paused") => {
                     self.at.calls = self.at.calls.saturating_sub(1);
                     tokio::select! {
                         () = tokio::time::sleep(HELD) => {}
@@ -328,18 +385,27 @@ impl Run<'_> {
                     }
                 }
                 // Nor is what only waits: a person may take days.
-                Answered::NotYet(_) if only_waits => self.at.calls = self.at.calls.saturating_sub(1),
+                Answered::NotYet(said) if only_waits => {
+                    self.at.calls = self.at.calls.saturating_sub(1);
+                    // A call that was handed on waits for no person.
+                    if state_of(&said) == "passed" {
+                        self.worked_since(started);
+                    }
+                }
                 Answered::NotYet(_) => {}
                 Answered::Done(said) if said.get("refused_by_policy") == Some(&Value::Bool(true)) => {
                     let why = said.get("message").and_then(Value::as_str).unwrap_or_default();
                     return Ok(Err((Stop::Failed(format!("policy forbids it: {why}")), false)));
                 }
                 Answered::Done(said) if said.get("call_id").is_some() && matches!(state_of(&said), "held" | "passed") => {
+                    if state_of(&said) == "passed" {
+                        self.worked_since(started);
+                    }
                     "gateway_result".clone_into(&mut operation);
                     input = json!({ "call_id": said.get("call_id") });
                 }
                 Answered::Done(said) => {
-                    self.at.worked += u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    self.worked_since(started);
                     return Ok(if operation.starts_with("gateway_") { answered(said) } else { Ok(said) });
                 }
             }

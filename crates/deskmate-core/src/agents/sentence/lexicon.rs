@@ -258,8 +258,15 @@ impl Word {
 /// Some phrases, and the signs of their first words by which most are passed over; 0 for what is no whole word.
 #[derive(Clone, Debug)]
 struct Phrases {
+    /// A bit for each sign, by its last eight bits: most words begin none of the phrases, which this tells at once.
+    begins: [u64; 4],
     signs: Vec<u32>,
     all: Vec<Phrase>,
+}
+
+/// The place of a sign among four times 64 bits.
+fn bit(sign: u32) -> (usize, u64) {
+    ((sign >> 6 & 3) as usize, 1 << (sign & 63))
 }
 
 impl Phrases {
@@ -268,13 +275,27 @@ impl Phrases {
             Some(Word::Exact(word)) => sign(word),
             _ => 0,
         };
-        Self { signs: all.iter().map(first).collect(), all }
+        let signs: Vec<u32> = all.iter().map(first).collect();
+        let mut begins = [0; 4];
+        for sign in &signs {
+            let (place, bit) = bit(*sign);
+            if let Some(part) = begins.get_mut(place) {
+                *part |= bit;
+            }
+        }
+        if signs.contains(&0) {
+            begins = [u64::MAX; 4];
+        }
+        Self { begins, signs, all }
     }
 
     /// Those that fit at a place, in their order. `joined` says whether a piece belongs to the one before.
     fn at<'a>(&'a self, tokens: &'a [Token], at: usize, joined: impl Fn(usize) -> bool + 'a) -> impl Iterator<Item = &'a Phrase> {
         let begun = tokens.get(at).map_or(0, |token| token.sign);
-        let likely = self.signs.iter().zip(&self.all).filter(move |(sign, _)| **sign == begun || **sign == 0).map(|(_, phrase)| phrase);
+        let (place, bit) = bit(begun);
+        let is_likely = self.begins.get(place).is_some_and(|part| part & bit != 0);
+        let signs = if is_likely { self.signs.as_slice() } else { &[] };
+        let likely = signs.iter().zip(&self.all).filter(move |(sign, _)| **sign == begun || **sign == 0).map(|(_, phrase)| phrase);
         likely.filter(move |phrase| {
             phrase.iter().enumerate().all(|(offset, word)| joined(at + offset) && tokens.get(at + offset).is_some_and(|token| word.fits(token)))
         })

@@ -14,6 +14,7 @@ use super::super::sentence;
 use super::super::step::{self, Step};
 use super::super::value;
 use crate::limits::{AGENT_TEMPLATE_BYTES_MAX, CONTENT_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX, TITLE_CHARS_MAX};
+use crate::policy::{Problem, Template};
 use crate::{Error, Result};
 
 /// The texts of those that are built in. Their order decides between equals.
@@ -200,7 +201,6 @@ impl AgentTemplate {
         if [self.params.len(), self.tags.len(), self.policies.len()].iter().any(|count| *count > PARTS_MAX) {
             problems.push(format!("params, tags and policies have at most {PARTS_MAX} entries"));
         }
-        problems.extend(self.policies.iter().filter(|id| super::policy(id).is_none()).map(|id| format!("policies: there is no template {id:?}")));
         let mut known = BTreeSet::new();
         for param in &self.params {
             if !plain(&param.name, '_') || !known.insert(param.name.as_str()) {
@@ -234,29 +234,80 @@ pub fn agent(id: &str) -> Option<&'static AgentTemplate> {
     AGENTS.iter().find(|template| template.id == id)
 }
 
+/// A file of a desk's own templates.
+#[derive(Clone, Debug)]
+pub enum File {
+    /// Of agents.
+    Agent(Box<AgentTemplate>),
+    /// Of policies: what has a table `template`.
+    Policy(Box<Template>),
+}
+
+impl File {
+    /// Reads a template of agents or of policies, and says what is wrong with it.
+    pub fn read(text: &str) -> Result<Self> {
+        if !text.lines().any(|line| line.starts_with("template:")) {
+            return AgentTemplate::read(text).map(Self::from);
+        }
+        let said = |problems: Vec<Problem>| Error::invalid("template", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        Template::read(text).map(|template| Self::Policy(Box::new(template))).map_err(said)
+    }
+}
+
+impl From<AgentTemplate> for File {
+    fn from(template: AgentTemplate) -> Self {
+        Self::Agent(Box::new(template))
+    }
+}
+
 /// What is built in, and what a desk has of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     own: Arc<Vec<AgentTemplate>>,
+    own_policies: Arc<Vec<Template>>,
     problems: Arc<Vec<String>>,
 }
 
 impl Library {
     /// A desk's own templates, each with the file that it comes from, and what is wrong with files that could not be read. A name is
     /// taken once: what is built in, and whatever comes first, is not replaced.
-    pub fn of(files: Vec<(String, AgentTemplate)>, mut problems: Vec<String>) -> Self {
-        let mut own: Vec<AgentTemplate> = Vec::new();
-        for (file, mut template) in files {
-            if agent(&template.id).is_some() || own.iter().any(|known| known.id == template.id) {
-                problems.push(format!("{file}: there is a template {:?} already; name it otherwise", template.id));
+    pub fn of<F: Into<File>>(files: Vec<(String, F)>, mut problems: Vec<String>) -> Self {
+        let (mut own, mut agents): (Self, Vec<(String, AgentTemplate)>) = (Self::default(), Vec::new());
+        let (mut policies, mut taken): (Vec<Template>, Vec<AgentTemplate>) = (Vec::new(), Vec::new());
+        let is_taken = |file: &str, id: &str| format!("{file}: there is a template {id:?} already; name it otherwise");
+        for (file, template) in files {
+            match template.into() {
+                File::Agent(template) => agents.push((file, *template)),
+                File::Policy(template) if super::policy(&template.id).is_some() || policies.iter().any(|known| known.id == template.id) => {
+                    problems.push(is_taken(&file, &template.id));
+                }
+                File::Policy(template) => policies.push(*template),
+            }
+        }
+        own.own_policies = Arc::new(policies);
+        for (file, mut template) in agents {
+            if agent(&template.id).is_some() || taken.iter().any(|known| known.id == template.id) {
+                problems.push(is_taken(&file, &template.id));
+            } else if let Some(id) = template.policies.iter().find(|id| own.policy(id).is_none()) {
+                problems.push(format!("{file}: policies: there is no template {id:?}"));
             } else {
                 if template.like == Likeness::default() {
                     template.like = sentence::likeness(&template);
                 }
-                own.push(template);
+                taken.push(template);
             }
         }
-        Self { own: Arc::new(own), problems: Arc::new(problems) }
+        Self { own: Arc::new(taken), problems: Arc::new(problems), ..own }
+    }
+
+    /// All templates of policies.
+    pub fn policies(&self) -> impl Iterator<Item = &Template> {
+        super::policies().iter().chain(self.own_policies.iter())
+    }
+
+    /// A template of policies by its name.
+    pub fn policy(&self, id: &str) -> Option<&Template> {
+        self.policies().find(|template| template.id == id)
     }
 
     /// What is wrong with files that could not be taken in.
@@ -264,7 +315,7 @@ impl Library {
         &self.problems
     }
 
-    /// All of them.
+    /// All templates of agents.
     pub fn all(&self) -> impl Iterator<Item = &AgentTemplate> {
         AGENTS.iter().chain(self.own.iter())
     }
@@ -317,7 +368,6 @@ steps:
             ("do: bridge_send_message", "do: desk_claim", "desk_claim"),
             ("{{params.to}}", "{{params.whom}}", "params.whom"),
             ("kind: text, about", "kind: text, default: 3, about", "must be a text"),
-            ("category: custom", "policies: [no-such]\ncategory: custom", "no-such"),
             ("category: custom", "category: custom\nshell: rm", "shell"),
             ("title: Greeter\n", "", "title"),
         ] {
@@ -344,6 +394,40 @@ steps:
         let told = invoices.replace("steps:\n", "like: { words: { dunning: 1 } }\nsteps:\n");
         let told = AgentTemplate::read(&told).unwrap();
         assert_eq!(Library::of(vec![("a.yaml".into(), told.clone())], Vec::new()).get("invoice-chaser").unwrap().like, told.like, "what a file says counts");
+    }
+
+    const FEW_CALLS: &str = "
+template:
+  id: few-calls
+  title: Few calls
+  description: No more calls in a minute than are good for the server.
+  category: operational
+  parameters:
+    - { name: most, kind: count, default: 20, min: 1, max: 1000, about: Calls in a minute }
+rules:
+  - { name: enough, when: \"does('call') && counters.calls_minute >= ${most}\", effect: deny, message: \"${most} calls in a minute are enough\" }
+";
+
+    #[test]
+    fn policies_of_ones_own_are_found_beside_those_that_are_built_in() {
+        let read = |texts: &[String]| {
+            let files = texts.iter().map(|text| ("a.yaml".to_owned(), File::read(text).unwrap())).collect();
+            Library::of(files, Vec::new())
+        };
+        let greeter = GOOD.replace("category: custom", "policies: [few-calls]\ncategory: custom");
+        let library = read(&[greeter.clone(), FEW_CALLS.to_owned()]);
+        assert!(library.problems().is_empty() && library.find("greeter").is_ok(), "a template of agents goes with one's own: {:?}", library.problems());
+        assert_eq!((library.policies().count(), library.policy("few-calls").unwrap().text()), (super::super::policies().len() + 1, FEW_CALLS));
+        for (texts, says) in [
+            (vec![greeter], "no template \"few-calls\""),
+            (vec![FEW_CALLS.to_owned(), FEW_CALLS.to_owned()], "already"),
+            (vec![FEW_CALLS.replace("few-calls", "rate-limiting")], "already"),
+        ] {
+            let problems = read(&texts).problems().join("\n");
+            assert!(problems.contains(says), "{says}: {problems}");
+        }
+        let error = File::read(&FEW_CALLS.replace("effect: deny", "effect: forbid")).unwrap_err().to_string();
+        assert!(error.contains("effect"), "{error}");
     }
 
     #[test]

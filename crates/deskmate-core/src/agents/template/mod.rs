@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use crate::policy::Template;
 
 pub(super) use agent::Likeness;
-pub use agent::{AgentTemplate, Library, Parameter, ParameterKind, agent};
+pub use agent::{AgentTemplate, File, Library, Parameter, ParameterKind, agent};
 
 /// The texts of the templates of policies.
 const POLICIES: [&str; 19] = [
@@ -40,11 +40,6 @@ static BUILT_IN: LazyLock<Vec<Template>> = LazyLock::new(|| POLICIES.iter().filt
 /// The templates of policies that are built in.
 pub fn policies() -> &'static [Template] {
     &BUILT_IN
-}
-
-/// The text of a template of policies that is built in, as it would be written in a file.
-pub fn policy_text(id: &str) -> Option<&'static str> {
-    POLICIES.iter().zip(BUILT_IN.iter()).find(|(_, template)| template.id == id).map(|(text, _)| *text)
 }
 
 /// A template of policies that is built in, by its name.

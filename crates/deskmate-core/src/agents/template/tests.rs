@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{Library, POLICIES, policies, policy, policy_text};
+use super::{Library, POLICIES, policies, policy};
 use crate::policy::{CaseResult, Parts, Policy, Rule, Rulebook, Template, run_cases};
 
 fn run(policy: &Policy) -> Vec<CaseResult> {
@@ -26,7 +26,7 @@ fn all_can_be_read() {
     }
     assert_eq!(policies().len(), 19);
     assert_eq!(Library::default().all().count(), 12);
-    assert!(policy_text("rate-limiting").unwrap().contains("id: rate-limiting"));
+    assert!(policy("rate-limiting").unwrap().text().contains("id: rate-limiting"));
     for agent in Library::default().all() {
         assert!(!agent.policies.is_empty() && agent.policies.iter().all(|id| policy(id).is_some()), "{}", agent.id);
     }

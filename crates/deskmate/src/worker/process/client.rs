@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::confine;
 use super::place::Place;
+use crate::config;
 use crate::hook::settings;
 
 /// The name of the desk among a client's servers.
@@ -142,7 +143,7 @@ fn find(client: Cli, program: Option<&str>, read: &[PathBuf]) -> Result<PathBuf,
         return Some(PathBuf::from(program)).filter(|path| path.is_file()).ok_or_else(|| format!("{program} is not there"));
     }
     let name = client.program();
-    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let paths = config::env_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&paths).chain(read.iter().flat_map(|path| [path.clone(), path.join("bin")]));
     let found = folders.map(|folder| folder.join(name)).find(|path| path.is_absolute() && path.is_file());
     found.ok_or_else(|| format!("{name} is not on this server's PATH: install it, or say in `program` where it is"))

@@ -50,6 +50,11 @@ impl Ending {
     fn failed(why: impl Into<String>) -> Self {
         Self { state: RunState::Failed, came: Err(why.into()) }
     }
+
+    /// The kill switch ends a program: held where it is, it would go on holding what it has open elsewhere.
+    fn paused() -> Self {
+        Self { state: RunState::Stopped, came: Err("its agent was paused, and a program cannot wait".to_owned()) }
+    }
 }
 
 pub(super) async fn run(running: &Running, begun: &Begun) -> Result<Outcome> {
@@ -68,6 +73,9 @@ pub(super) async fn run(running: &Running, begun: &Begun) -> Result<Outcome> {
         }
         tokio::time::sleep(LOOK).await;
     };
+    if running.is_paused(&begun.agent).await? {
+        return finish(running, begun, Vec::new(), calls, Ending::paused()).await;
+    }
     let (values, hidden) = match environment(running, given.filter(|_| !begun.test)).await {
         Ok(found) => found,
         Err(error) => return finish(running, begun, Vec::new(), calls, Ending::failed(error.to_string())).await,
@@ -240,6 +248,14 @@ async fn follow(
             let percent = begun_at.elapsed().as_secs().saturating_mul(100) / u64::from(begun.definition.budget.seconds.max(1));
             let text = Some(format!("{} s, {} % of its time", begun_at.elapsed().as_secs(), percent.min(100)));
             match running.beat(Some(Progress { percent: None, text })).await {
+                Err(error) if error.code != Code::Unavailable => return Err(error),
+                _ => {}
+            }
+            match running.is_paused(&begun.agent).await {
+                Ok(true) if why.is_none() => {
+                    why = Some(Ending::paused());
+                    stop.now();
+                }
                 Err(error) if error.code != Code::Unavailable => return Err(error),
                 _ => {}
             }
