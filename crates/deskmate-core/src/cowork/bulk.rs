@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::decide::OverrideType;
-use super::words::{self, check_domain, check_said, check_share};
+use super::words::{self, check_domain, check_share};
 use crate::call::Cx;
 use crate::limits::{BULK_MAX, NAME_CHARS_MAX, PAGE_MAX, REASONING_BYTES_MAX};
 use crate::record::{self, Event, Kind};
@@ -78,7 +78,8 @@ pub(super) struct BulkReject {
     override_type: OverrideType,
     /// How bad it was; `medium` if not given.
     severity: Option<Severity>,
-    /// Why, for the agents to learn from.
+    /// Why, for the agents to learn from. A domain's `feedback.override_requires_reason` says whether it may be left out.
+    #[serde(default)]
     description: String,
     /// Only show what would be rejected.
     #[serde(default)]
@@ -344,7 +345,7 @@ pub(super) fn approve(cx: &mut Cx<'_, '_>, input: BulkApprove) -> Result<Batch> 
 }
 
 pub(super) fn reject(cx: &mut Cx<'_, '_>, input: BulkReject) -> Result<Batch> {
-    check_said("description", &input.description, REASONING_BYTES_MAX)?;
+    words::check_optional("description", Some(&input.description), REASONING_BYTES_MAX)?;
     let filter = Filter {
         agent: input.filter_agent_id,
         domain: input.filter_domain,
@@ -354,6 +355,9 @@ pub(super) fn reject(cx: &mut Cx<'_, '_>, input: BulkReject) -> Result<Batch> {
     let how = How { verb: "reject", expected: input.expected_set.as_deref(), all_or_nothing: input.all_or_nothing, preview: input.preview };
     let kind = Some(input.override_type.name().to_owned());
     let correction = Correction { reason: Some(input.description), kind, severity: input.severity, action: None };
-    let (batch, settled) = run(cx, &filter, &how, |cx, request, further| request::reject_with(cx, &request.id, correction.clone(), further))?;
+    let (batch, settled) = run(cx, &filter, &how, |cx, request, further| {
+        let seen = request.digest_hex();
+        request::reject_with(cx, &request.id, Some(&seen), correction.clone(), further)
+    })?;
     Ok(if how.preview { batch } else { Batch { rejected: Some(settled), ..batch } })
 }

@@ -269,11 +269,11 @@ fn override_proposal(cx: &mut Cx<'_, '_>, found: &Request, input: &Override, sev
     }
     let correction = Correction { reason: why(input), kind: Some(kind.name().to_owned()), severity: Some(severity), action: what(input) };
     match found.state_at(cx.now()) {
-        State::Pending => drop(request::reject(cx, &found.id, correction)?),
+        State::Pending => drop(request::reject(cx, &found.id, None, correction)?),
         State::Approved if super::propose::has_unused_grant(cx, &found.id)? => {
             // What nobody has done yet is taken back, and then refused.
             request::undo(cx, &found.id, why(input))?;
-            request::reject(cx, &found.id, correction)?;
+            request::reject(cx, &found.id, None, correction)?;
         }
         State::Approved | State::Executing | State::Done | State::Failed | State::Ambiguous => {
             let of = Of { agent: &agent.id, domain: &domain, verified: agent.verified, request: Some(&found.id), confidence: found.confidence.map(Points) };
@@ -316,6 +316,7 @@ fn correct(cx: &mut Cx<'_, '_>, of: Of<'_>, input: &Override, severity: Severity
         return Err(Error::invalid("override_type", format!("must be one of {}", feedback.reason_types.join(", "))));
     }
     let change = trust::overridden(cx, of, kind, severity)?;
+    request::ask_for_promotion(cx, of, &change)?;
     let (description, action) = (Some(input.description.as_str()), what(input));
     let id = overrode(cx, &Overridden { of, kind, severity, impact: change.impact, description, action: action.as_deref() })?;
     Ok((id, change.impact))
@@ -342,6 +343,8 @@ fn told(cx: &mut Cx<'_, '_>, agent: &Requester, domain: &str, before: &trust::Tr
 pub(super) struct ResolveHandoff {
     /// The handoff.
     handoff_id: String,
+    /// The `digest` of what you saw; if it differs from what was handed over, the answer is a conflict.
+    expected_digest: Option<String>,
     /// What you decided.
     resolution: String,
     /// Whether the work goes back to the agent; the same as `hand_back`.
@@ -389,6 +392,7 @@ pub(super) fn resolve(cx: &mut Cx<'_, '_>, input: ResolveHandoff) -> Result<Reso
         return Ok(Resolved { error: Some(true), message: format!("there is no handoff {id}"), handoff_id: id, ..Resolved::default() });
     };
     request::check_decider(cx, &found)?;
+    request::check_seen(&found, input.expected_digest.as_deref())?;
     let hand_back = input.hand_back || input.hand_back_to_agent;
     let instructions = input.instructions.filter(|text| !text.trim().is_empty());
     match found.state_at(cx.now()) {

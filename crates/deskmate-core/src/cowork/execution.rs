@@ -10,6 +10,10 @@ use crate::{Result, protection};
 /// Something was done.
 pub(super) const LOGGED: Kind = Kind { name: "action.logged", says: "An actor reported what it did, with the request it belongs to or without one." };
 
+/// The action of a report that the desk itself makes of a call that it handed on, and where its body names the call.
+pub(super) const HANDED_ON: &str = "gateway_call";
+pub(super) const CALL: &str = "call";
+
 /// How what was done compares with what was approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Matches {
@@ -169,6 +173,14 @@ pub(super) fn executed_change(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<(V
     let Some(text) = row.map(|row| row.get::<Option<String>>(0)).transpose()?.flatten() else { return Ok(None) };
     let body: Option<Value> = serde_json::from_str(&text).ok();
     Ok(body.and_then(|mut body| body.get_mut("executed_change").map(Value::take)).map(|change| (change, text.len())))
+}
+
+/// The call that the desk handed on and saw end, of a report that the desk itself made.
+pub(super) fn observed_call(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<String>> {
+    let row = cx.tx.optional("select body from execution where id = $1 and action = $2", args![id, HANDED_ON])?;
+    let text = row.map(|row| row.get::<Option<String>>(0)).transpose()?.flatten();
+    let body: Option<Value> = text.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(body.and_then(|body| body.get(CALL).and_then(Value::as_str).map(str::to_owned)))
 }
 
 const SINCE: &str = "select id, request, grant_id, agent, domain, claimed_actor, derived_actor, outcome, matches, cost, quality, unknown, silent, \

@@ -146,6 +146,8 @@ pub(super) struct Governance {
     end_time: String,
     /// True when there was more than one call looks at: ask again from `end_time` on.
     cut: bool,
+    /// True when more from before `start_time` waits, or is open, than one call looks at: ask for one agent or one domain.
+    older_cut: bool,
     /// Give this as `cursor` for the next page. Absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
@@ -170,12 +172,14 @@ pub(super) fn report(cx: &mut Cx<'_, '_>, input: GovernanceReport) -> Result<Gov
     let found = scan(cx, &wanted)?;
     let rulebook = policy::current(cx)?;
     let mut issues = of_executions(&found);
+    issues.extend(of_open(&found, &rulebook, now));
     let broken = request::broken_between(cx, start, end)?;
-    issues.extend(of_requests(cx, &found, &rulebook, now, &broken)?);
+    let votes = votes(cx, &found)?;
+    issues.extend(of_requests(&found, &rulebook, now, &votes, &broken));
     issues.extend(of_broken(&found, broken));
     if sees_all(cx) {
         let seen = seen_batches(cx, &found)?;
-        issues.extend(rubber_stamping(&found, &rulebook, &seen));
+        issues.extend(rubber_stamping(&found, &rulebook, &votes, &seen));
     }
     issues.retain(|(_, issue)| input.type_filter.is_none_or(|kind| kind == issue.kind));
     issues.sort_by(|(at, a), (bt, b)| (a.severity, bt, a.kind, &a.proposal_id, &a.action_id).cmp(&(b.severity, at, b.kind, &b.proposal_id, &b.action_id)));
@@ -196,6 +200,7 @@ pub(super) fn report(cx: &mut Cx<'_, '_>, input: GovernanceReport) -> Result<Gov
         start_time: format_time(start),
         end_time: format_time(found.cut_at.unwrap_or(end)),
         cut: found.cut_at.is_some(),
+        older_cut: found.older_cut,
         next_cursor,
     })
 }
@@ -228,7 +233,7 @@ fn of_executions(found: &Found) -> Vec<Dated> {
             let found = Issue { proposal_id: row.request.clone(), action_id: Some(row.id.clone()), domain: Some(row.domain.clone()), ..found };
             issues.push((row.created_at, found));
         };
-        let request = row.request.as_ref().and_then(|id| found.requests.get(id));
+        let request = found.request_of(row);
         match (&row.request, &row.grant) {
             (None, _) if row.unknown => find(OrphanedExecution, High, "ask the agent what it did and for which proposal; there is none of that id"),
             (None, _) => {
@@ -254,13 +259,12 @@ fn of_executions(found: &Found) -> Vec<Dated> {
     issues
 }
 
-/// Requests that went wrong, or nowhere.
-fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64, broken: &[(String, String, i64)]) -> Result<Vec<Dated>> {
+/// Requests that went wrong, or nowhere, also those from before that still wait.
+fn of_requests(found: &Found, rulebook: &Rulebook, now: i64, votes: &Votes, broken: &[(String, String, i64)]) -> Vec<Dated> {
     use IssueSeverity::{High, Medium};
-    use IssueType::{AmbiguousOpen, MissingApproval, ProposalNeverApproved, SlowDecision};
-    let votes = votes(cx, found)?;
+    use IssueType::{MissingApproval, ProposalNeverApproved, SlowDecision};
     let mut issues = Vec::new();
-    for fate in found.requests.values() {
+    for fate in found.requests.values().chain(&found.waiting) {
         let settings = &rulebook.settings(&fate.domain).governance;
         let mut find = |kind, severity, at, advice: String| {
             let found = issue(kind, severity, &fate.agent, at, advice);
@@ -268,7 +272,6 @@ fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64
             issues.push((at, Issue { proposal_id: Some(fate.id.clone()), domain: Some(fate.domain.clone()), person_id, ..found }));
         };
         let slow = i64::from(settings.slow_decision_seconds).saturating_mul(SECOND);
-        let open = i64::from(settings.open_outcome_seconds).saturating_mul(SECOND);
         let expired = fate.state == "expired" || (fate.state == "pending" && fate.expires_at <= now);
         if expired && fate.is_act() {
             find(ProposalNeverApproved, Medium, fate.expires_at, "nobody decided before it expired: check who is asked in this domain".to_owned());
@@ -279,16 +282,8 @@ fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64
         {
             find(SlowDecision, Medium, decided, format!("it took {} hours to decide", (decided - fate.created_at) / (3_600 * SECOND)));
         }
-        if matches!(fate.state.as_str(), "ambiguous" | "executing") && now - fate.updated_at > open {
-            let advice = if fate.state == "ambiguous" {
-                "nobody knows what came of it: look, and report it with cowork_log, its proposal_id and the outcome"
-            } else {
-                "it was begun and never reported: ask the agent, or report it with cowork_log, its proposal_id and the outcome"
-            };
-            find(AmbiguousOpen, High, fate.updated_at, advice.to_owned());
-        }
         let is_broken = broken.iter().any(|(id, ..)| *id == fate.id);
-        if fate.was_approved() && !is_covered(&votes, fate) && !is_broken {
+        if fate.was_approved() && !is_covered(votes, fate) && !is_broken {
             find(
                 MissingApproval,
                 High,
@@ -297,7 +292,26 @@ fn of_requests(cx: &mut Cx<'_, '_>, found: &Found, rulebook: &Rulebook, now: i64
             );
         }
     }
-    Ok(issues)
+    issues
+}
+
+/// What was begun and whose outcome is still open, also from before the stretch of time that is looked at.
+fn of_open(found: &Found, rulebook: &Rulebook, now: i64) -> Vec<Dated> {
+    let mut issues = Vec::new();
+    for fate in found.requests.values().chain(&found.open) {
+        let open = i64::from(rulebook.settings(&fate.domain).governance.open_outcome_seconds).saturating_mul(SECOND);
+        let advice = match fate.state.as_str() {
+            "ambiguous" => "nobody knows what came of it: look, and report it with cowork_log, its proposal_id and the outcome",
+            "executing" => "it was begun and never reported: ask the agent, or report it with cowork_log, its proposal_id and the outcome",
+            _ => continue,
+        };
+        if now - fate.updated_at > open {
+            let one = issue(IssueType::AmbiguousOpen, IssueSeverity::High, &fate.agent, fate.updated_at, advice);
+            let person_id = fate.person().map(str::to_owned);
+            issues.push((fate.updated_at, Issue { proposal_id: Some(fate.id.clone()), domain: Some(fate.domain.clone()), person_id, ..one }));
+        }
+    }
+    issues
 }
 
 /// What somebody decided alone.
@@ -311,27 +325,31 @@ fn of_broken(found: &Found, broken: Vec<(String, String, i64)>) -> Vec<Dated> {
     issues.collect()
 }
 
-/// How many people approved, by request and round.
-fn votes(cx: &mut Cx<'_, '_>, found: &Found) -> Result<BTreeMap<(String, i64), i64>> {
+/// Who approved and when, by request and round.
+type Votes = BTreeMap<(String, i64), Vec<(String, i64)>>;
+
+fn votes(cx: &mut Cx<'_, '_>, found: &Found) -> Result<Votes> {
     let (Some((first, _)), Some((last, _))) = (found.requests.first_key_value(), found.requests.last_key_value()) else { return Ok(BTreeMap::new()) };
-    let sql =
-        "select request, round, count(*) from vote where request >= $1 and request <= $2 and vote = 'approve' group by request, round order by request, round";
-    let rows = cx.tx.query(sql, args![first, last])?;
-    rows.iter().map(|row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?))).collect()
+    let sql = "select request, round, person, at from vote where request >= $1 and request <= $2 and vote = 'approve' order by request, round, person";
+    let mut votes = Votes::new();
+    for row in &cx.tx.query(sql, args![first, last])? {
+        votes.entry((row.get(0)?, row.get(1)?)).or_default().push((row.get(2)?, row.get(3)?));
+    }
+    Ok(votes)
 }
 
 /// Whether what was approved has the approvals that it needs: policy's own word, or enough people.
-fn is_covered(votes: &BTreeMap<(String, i64), i64>, fate: &Fate) -> bool {
+fn is_covered(votes: &Votes, fate: &Fate) -> bool {
     if fate.mode == "act" && fate.person().is_none() {
         return true;
     }
-    votes.get(&(fate.id.clone(), fate.round)).is_some_and(|count| *count >= fate.quorum)
+    votes.get(&(fate.id.clone(), fate.round)).is_some_and(|votes| i64::try_from(votes.len()).unwrap_or(i64::MAX) >= fate.quorum)
 }
 
 /// The batches whose list was seen by who decided them.
 fn seen_batches<'a>(cx: &mut Cx<'_, '_>, found: &'a Found) -> Result<BTreeSet<&'a str>> {
     let mut seen = BTreeSet::new();
-    let batches: BTreeSet<&str> = found.requests.values().filter(|fate| fate.was_approved()).filter_map(|fate| fate.batch.as_deref()).collect();
+    let batches: BTreeSet<&str> = found.requests.values().filter_map(|fate| fate.batch.as_deref()).collect();
     for batch in batches {
         if bulk::was_seen(cx, batch)? {
             seen.insert(batch);
@@ -340,13 +358,15 @@ fn seen_batches<'a>(cx: &mut Cx<'_, '_>, found: &'a Found) -> Result<BTreeSet<&'
     Ok(seen)
 }
 
-/// People who approved many things in seconds. What was approved together as a batch whose list was seen counts once.
-fn rubber_stamping(found: &Found, rulebook: &Rulebook, seen: &BTreeSet<&str>) -> Vec<Dated> {
+/// People who approved many things in seconds, whoever's approval settled them. What was approved together as a batch whose list was
+/// seen counts once.
+fn rubber_stamping(found: &Found, rulebook: &Rulebook, votes: &Votes, seen: &BTreeSet<&str>) -> Vec<Dated> {
     let mut decisions: BTreeMap<&str, BTreeMap<&str, (i64, &Fate)>> = BTreeMap::new();
-    for fate in found.requests.values().filter(|fate| fate.was_approved()) {
-        if let (Some(person), Some(decided)) = (fate.person(), fate.decided_at) {
-            let one = fate.batch.as_deref().filter(|batch| seen.contains(batch)).unwrap_or(&fate.id);
-            decisions.entry(person).or_default().entry(one).or_insert((decided, fate));
+    for ((id, _), approvals) in votes {
+        let Some(fate) = found.requests.get(id) else { continue };
+        let one = fate.batch.as_deref().filter(|batch| seen.contains(batch)).unwrap_or(&fate.id);
+        for (person, at) in approvals {
+            decisions.entry(person).or_default().entry(one).or_insert((*at, fate));
         }
     }
     let mut issues = Vec::new();

@@ -5,18 +5,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::instruction;
+use super::instruction::{self, INSTRUCTIONS_MAX};
 use super::show::find;
 use super::words::{self, NOTICE, check_domain, check_said, check_share};
 use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, PACKET_ITEMS_MAX, PAGE_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::policy::settings::{ContextFormat, HandoffSettings};
-use crate::policy::{self, Act};
-use crate::request::{self, New, Packet, Priority, Request, RequestKind, State};
+use crate::policy::{self, Act, Decision, Mode};
+use crate::request::{self, Judged, New, Packet, Priority, Request, RequestKind, Requester, State};
 use crate::{Error, Result, check_text, format_time};
 
-/// The verb of handoffs.
-const VERB: &str = "handoff";
 /// The longest that a handoff may wait before it goes to the owners: thirty days.
 const TIMEOUT_SECONDS_MAX: u32 = 30 * 24 * 3_600;
 
@@ -156,9 +154,8 @@ pub(super) fn hand_off(cx: &mut Cx<'_, '_>, input: HandOff) -> Result<HandedOff>
     };
     parts.check()?;
     let packet = parts.packet(settings);
-    let decision = request::for_people(cx, &input.domain, "low", "the agent hands this over")?;
     let act = Act {
-        kind: VERB.to_owned(),
+        kind: request::HANDOFF.to_owned(),
         tool: "cowork_handoff".to_owned(),
         domain: input.domain,
         action: mode.name().to_owned(),
@@ -166,6 +163,7 @@ pub(super) fn hand_off(cx: &mut Cx<'_, '_>, input: HandOff) -> Result<HandedOff>
         arguments: packet.clone(),
         ..Act::default()
     };
+    let decision = may_hand_off(cx, &act)?;
     let why = if settings.include_reasoning { words::one_line(&parts.reason, TITLE_CHARS_MAX / 2) } else { "it does not say why".to_owned() };
     let for_human = format!("{} {}: {why}", cx.actor.id, mode.asks_for());
     let title = if settings.include_reasoning { why } else { words::one_line(&for_human, TITLE_CHARS_MAX) };
@@ -188,6 +186,26 @@ pub(super) fn hand_off(cx: &mut Cx<'_, '_>, input: HandOff) -> Result<HandedOff>
         request_id: request.id.clone(),
         handoff_id: request.id,
     })
+}
+
+/// Whether the caller may ask people now: not while it is paused or was denied too much lately, nor against a rule that names handoffs.
+fn may_hand_off(cx: &mut Cx<'_, '_>, act: &Act) -> Result<Decision> {
+    let who = Requester::of(&cx.actor);
+    let Judged { decision, gauge, .. } = request::judge_handoff(cx, act, &who)?;
+    if let Some(held) = gauge.as_ref().and_then(|gauge| gauge.held.as_ref()) {
+        return Err(held.error());
+    }
+    if decision.mode != Mode::Deny {
+        return Ok(decision);
+    }
+    let error = match decision.hard_stops().next() {
+        _ if gauge.is_some_and(|gauge| gauge.paused) => {
+            Error::forbidden("you are paused, and nothing of yours reaches people until a person ends that").hint("stop here; a person lets you go on")
+        }
+        Some(hit) => Error::forbidden(hit.reason.clone()).hint(hit.alternative.clone().unwrap_or_else(|| "a person has to come by themselves".to_owned())),
+        None => Error::forbidden("this cannot be handed over now"),
+    };
+    Err(request::refused(cx, who, act, decision, error))
 }
 
 /// A person by name or id.
@@ -345,21 +363,30 @@ pub(super) struct Checked {
     count: usize,
     /// True when more wait than this answer holds: acknowledge these, and ask again.
     more: bool,
+    /// True when more handoffs wait for people than this answer names: ask for one domain.
+    more_handoffs: bool,
     /// In words.
     message: String,
 }
 
-const OPEN: &str = "select id from request where requester = $1 and kind = 'handoff' and state = 'pending' order by created_at, id limit 200";
+/// How many handoffs that wait one answer names.
+const OPEN_MAX: u32 = 200;
+const OPEN: &str = "select id from request where requester = $1 and kind = 'handoff' and state = 'pending' order by created_at, id limit $2";
+const OPEN_IN: &str = "select id from request where requester = $1 and kind = 'handoff' and state = 'pending' and domain = $3 order by created_at, id limit $2";
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, input: CheckHandoff) -> Result<Checked> {
     if let Some(domain) = &input.domain {
         check_domain("domain", domain)?;
     }
     let (me, now) = (cx.actor.id.clone(), cx.now());
-    let fits = |domain: &str| input.domain.as_ref().is_none_or(|wanted| wanted == domain);
     let (mut instructions, mut bytes, mut more): (Vec<PendingInstruction>, usize, bool) = (Vec::new(), 0, false);
     let mut handoffs: Vec<PendingHandoff> = Vec::new();
-    for row in instruction::waiting(cx.tx, &me)?.into_iter().filter(|row| fits(&row.domain)) {
+    let mut waiting = instruction::waiting(cx.tx, &me, input.domain.as_deref())?;
+    if waiting.len() > INSTRUCTIONS_MAX {
+        more = true;
+        waiting.truncate(INSTRUCTIONS_MAX);
+    }
+    for row in waiting {
         bytes += [&row.resolution, &row.instructions].into_iter().flatten().map(String::len).sum::<usize>();
         if bytes > PAGE_BYTES_MAX / 2 && !instructions.is_empty() {
             more = true;
@@ -384,9 +411,15 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, input: CheckHandoff) -> Result<Checked>
         }
         instructions.push(said);
     }
-    let open: Vec<String> = cx.tx.query(OPEN, args![me])?.iter().map(|row| row.get(0)).collect::<deskmate_db::Result<_>>()?;
+    let open = match &input.domain {
+        None => cx.tx.query(OPEN, args![me, OPEN_MAX + 1])?,
+        Some(domain) => cx.tx.query(OPEN_IN, args![me, OPEN_MAX + 1, domain])?,
+    };
+    let mut open: Vec<String> = open.iter().map(|row| row.get(0)).collect::<deskmate_db::Result<_>>()?;
+    let more_handoffs = open.len() > OPEN_MAX as usize;
+    open.truncate(OPEN_MAX as usize);
     for id in open {
-        let Some(request) = request::find(cx, &id)?.filter(|request| fits(&request.domain)) else { continue };
+        let Some(request) = request::find(cx, &id)? else { continue };
         let status = match request.state_at(now) {
             State::Expired => "expired",
             _ if request.asked_at.is_some() => "asked_back",
@@ -399,7 +432,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, input: CheckHandoff) -> Result<Checked>
         0 => "Nothing new was said to you.".to_owned(),
         _ => format!("{count} answers wait. Acknowledge them with cowork_acknowledge_instructions once you have taken them in."),
     };
-    Ok(Checked { notice: NOTICE, pending_instructions: instructions, pending_handoffs: handoffs, count, more, message })
+    Ok(Checked { notice: NOTICE, pending_instructions: instructions, pending_handoffs: handoffs, count, more, more_handoffs, message })
 }
 
 /// How a handoff ended.

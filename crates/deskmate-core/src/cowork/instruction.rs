@@ -35,6 +35,10 @@ pub(super) struct InstructionRow {
 
 const WAITING: &str = "select id, request, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions, person \
      from instruction where agent = $1 and acknowledged_at is null order by created_at, id limit $2";
+const WAITING_IN: &str = "select id, request, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions, person \
+     from instruction where agent = $1 and acknowledged_at is null and domain = $3 order by created_at, id limit $2";
+/// How many instructions one answer holds.
+pub(super) const INSTRUCTIONS_MAX: usize = PAGE_MAX as usize;
 const OF_REQUEST: &str = "select id, request, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions, person \
      from instruction where request = $1 order by number, id limit 200";
 const BY_ID: &str = "select id, request, agent, domain, number, hand_back, created_at, acknowledged_at, resolution, instructions, person \
@@ -58,9 +62,13 @@ impl InstructionRow {
     }
 }
 
-/// What an agent has not acknowledged yet, oldest first.
-pub(super) fn waiting(tx: &mut Tx<'_>, agent: &str) -> Result<Vec<InstructionRow>> {
-    tx.query(WAITING, args![agent, PAGE_MAX])?.iter().map(InstructionRow::read).collect()
+/// What an agent has not acknowledged yet, oldest first, and one more than an answer holds where there are more.
+pub(super) fn waiting(tx: &mut Tx<'_>, agent: &str, domain: Option<&str>) -> Result<Vec<InstructionRow>> {
+    let rows = match domain {
+        None => tx.query(WAITING, args![agent, PAGE_MAX + 1])?,
+        Some(domain) => tx.query(WAITING_IN, args![agent, PAGE_MAX + 1, domain])?,
+    };
+    rows.iter().map(InstructionRow::read).collect()
 }
 
 /// Everything that was said to a request, oldest first.
@@ -185,6 +193,7 @@ pub(super) fn acknowledge(cx: &mut Cx<'_, '_>, input: AcknowledgeInstructions) -
         cx.emit(event)?;
         acknowledged.push(row.id);
     }
-    let waiting = waiting(cx.tx, &me)?.len();
+    let waiting = cx.tx.one("select count(*) from instruction where agent = $1 and acknowledged_at is null", args![me])?;
+    let waiting = usize::try_from(waiting.get::<i64>(0)?).unwrap_or(usize::MAX);
     Ok(Acknowledged { acknowledged, before, acknowledged_at: format_time(now), waiting })
 }

@@ -202,9 +202,9 @@ pub(crate) fn observed(cx: &mut Cx<'_, '_>, id: &str, call: &str, outcome: Outco
         cost: 0,
         quality: None,
         started_at,
-        action: "gateway_call".to_owned(),
+        action: execution::HANDED_ON.to_owned(),
         reasoning: "the desk handed the call on and saw what came of it".to_owned(),
-        body: json!({ "call": call }),
+        body: json!({ execution::CALL: call }),
     };
     execution::keep(cx, &report)
 }

@@ -34,6 +34,7 @@ pub(crate) use decide::{resolved, unresolved};
 pub(crate) use erase::erase;
 pub(crate) use log::observed;
 pub use projection::CoworkProjection;
+pub(crate) use propose::foresee;
 pub(crate) use words::check_domain;
 
 /// What this capability tells the record.

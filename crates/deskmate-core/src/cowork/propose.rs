@@ -13,7 +13,7 @@ use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, PACKET_ITEMS_MAX, PATH_BYT
 use crate::meter::{self, Full, Room, Taken, Why};
 use crate::policy::{self, Act, Criterion, Decision, Hit, Mode};
 use crate::request::{self, Judged, New, Packet, Priority, Request, RequestKind, Requester, State};
-use crate::{Error, Result, check_text, format_time};
+use crate::{Error, Result, agents, check_text, format_time};
 
 /// The verb of proposals that rules match.
 pub(super) const VERB: &str = "propose";
@@ -211,22 +211,10 @@ pub(super) fn propose(cx: &mut Cx<'_, '_>, input: Propose) -> Result<Proposed> {
     }
     check(&input)?;
     let who = Requester::of(&cx.actor);
+    let mut act = input.act()?;
+    act.taint = taint::with_read(cx, act.taint)?;
     let target_state = input.target_state.map(|state| words::said("target_state", state, CHANGE_BYTES_MAX)).transpose()?;
-    let act = Act {
-        kind: VERB.to_owned(),
-        tool: "cowork_propose".to_owned(),
-        domain: input.domain,
-        environment: input.environment.unwrap_or_default(),
-        action: input.action,
-        target: input.target,
-        field: input.field,
-        arguments: words::said("proposed_change", input.proposed_change, CHANGE_BYTES_MAX)?,
-        cost: millionths("cost", input.cost)?,
-        taint: taint::with_read(cx, input.taint)?,
-        call: false,
-        criteria: Some(input.criteria.clone()),
-    };
-    let Judged { mut decision, trust, gauge } = request::weigh(cx, &act, &who, false)?;
+    let Judged { mut decision, trust, gauge, .. } = request::weigh(cx, &act, &who, false)?;
     if let Some(held) = gauge.as_ref().and_then(|gauge| gauge.held.clone()) {
         return Ok(limited(&held, who.verified));
     }
@@ -247,6 +235,7 @@ pub(super) fn propose(cx: &mut Cx<'_, '_>, input: Propose) -> Result<Proposed> {
         Taken::Room(room) => room,
         Taken::Full(full) => return Ok(limited(&full, who.verified)),
     };
+    agents::spend(cx, act.cost)?;
     if decision.mode == Mode::Deny {
         let why: Vec<String> = violations(&decision).into_iter().map(|violation| violation.reason).collect();
         return Err(Error::limited(why.join("; "), 60_000).hint("cancel what is no longer needed, or wait until people decide"));
@@ -269,6 +258,38 @@ pub(super) fn propose(cx: &mut Cx<'_, '_>, input: Propose) -> Result<Proposed> {
     new.trust = trust;
     let made = request::submit(cx, new)?;
     answer.made(cx, &made, room)
+}
+
+impl Propose {
+    /// The act that it is, as its input tells it.
+    fn act(&self) -> Result<Act> {
+        Ok(Act {
+            kind: VERB.to_owned(),
+            tool: "cowork_propose".to_owned(),
+            domain: self.domain.clone(),
+            environment: self.environment.clone().unwrap_or_default(),
+            action: self.action.clone(),
+            target: self.target.clone(),
+            field: self.field.clone(),
+            arguments: words::said("proposed_change", self.proposed_change.clone(), CHANGE_BYTES_MAX)?,
+            cost: millionths("cost", self.cost)?,
+            taint: self.taint.clone(),
+            call: false,
+            criteria: Some(self.criteria.clone()),
+        })
+    }
+}
+
+/// What an agent's proposal of this input would be answered; nothing is counted or kept.
+pub(crate) fn foresee(cx: &mut Cx<'_, '_>, mut input: Value, who: &Requester) -> Result<(Act, Decision)> {
+    if let Some(fields) = input.as_object_mut() {
+        fields.remove("idempotency_key");
+    }
+    let input: Propose = serde_json::from_value(input).map_err(|error| Error::invalid("cowork_propose", error.to_string()))?;
+    check(&input)?;
+    let act = input.act()?;
+    let decision = request::judge(cx, &act, who, false)?;
+    Ok((act, decision))
 }
 
 fn check(input: &Propose) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Requests and reports of a stretch of time, read in bounded slices: what the governance report and the quality
 //! figures are made of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deskmate_db::{Row, args};
 
@@ -12,6 +12,9 @@ use crate::call::Cx;
 /// How many requests, and how many reports, one call looks at.
 pub(super) const ROWS_MAX: usize = 20_000;
 const SLICE: u32 = 1_000;
+/// How many requests from before that still wait, and how many in each state whose outcome is open.
+const WAITING_MAX: u32 = 20_000;
+const OPEN_MAX: u32 = 1_000;
 
 /// A request as far as its fate goes, without its texts.
 pub(super) struct Fate {
@@ -76,6 +79,16 @@ const ALL: &str = "select id, kind, state, requester, domain, mode, quorum, expi
 const OF_AGENT: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, \
      batch, confidence from request where requester = $5 and (created_at, id) > ($1, $2) and created_at <= $3 order by created_at, id limit $4";
 
+const OPEN: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, \
+     batch, confidence from request where state = $1 and state <> 'pending' and created_at < $2 and ($3 = '' or requester = $3) \
+     and ($4 = '' or domain = $4) order by created_at, id limit $5";
+
+const WAITING: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, \
+     batch, confidence from request where state = 'pending' and expires_at > $1 and created_at < $2 and ($3 = '' or requester = $3) \
+     and ($4 = '' or domain = $4) order by expires_at, id limit $5";
+const BY_ID: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, \
+     batch, confidence from request where id = $1";
+
 /// Which rows are wanted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
@@ -99,13 +112,44 @@ impl Wanted {
 pub(super) struct Found {
     pub(super) requests: BTreeMap<String, Fate>,
     pub(super) executions: Vec<ExecutionRow>,
+    /// Requests from before that were begun and whose outcome nobody knows yet: however old, they are open.
+    pub(super) open: Vec<Fate>,
+    /// Requests from before that still wait for people.
+    pub(super) waiting: Vec<Fate>,
+    /// Requests from before for which something was done.
+    named: BTreeMap<String, Fate>,
     /// Set where there was more than one call looks at: up to when it looked.
     pub(super) cut_at: Option<i64>,
+    /// Whether more of those from before wait or are open.
+    pub(super) older_cut: bool,
+}
+
+impl Found {
+    /// Reads some of those from before, of which one more than fits was asked for.
+    fn older(&mut self, rows: &[Row], most: u32) -> Result<Vec<Fate>> {
+        let most = most as usize;
+        self.older_cut |= rows.len() > most;
+        rows.iter().take(most).map(Fate::read).collect()
+    }
+
+    /// The request for which something was done.
+    pub(super) fn request_of(&self, report: &ExecutionRow) -> Option<&Fate> {
+        let id = report.request.as_ref()?;
+        self.requests.get(id).or_else(|| self.named.get(id))
+    }
 }
 
 /// Reads what is wanted, up to a bound.
 pub(super) fn scan(cx: &mut Cx<'_, '_>, wanted: &Wanted) -> Result<Found> {
-    let mut found = Found { requests: BTreeMap::new(), executions: Vec::new(), cut_at: None };
+    let mut found = Found {
+        requests: BTreeMap::new(),
+        executions: Vec::new(),
+        open: Vec::new(),
+        waiting: Vec::new(),
+        named: BTreeMap::new(),
+        cut_at: None,
+        older_cut: false,
+    };
     let (mut place, mut looked) = ((wanted.start - 1, String::new()), 0);
     loop {
         let rows = match &wanted.agent {
@@ -146,6 +190,21 @@ pub(super) fn scan(cx: &mut Cx<'_, '_>, wanted: &Wanted) -> Result<Found> {
         if looked >= ROWS_MAX {
             found.cut_at = Some(place.0);
             break;
+        }
+    }
+    let (agent, domain) = (wanted.agent.as_deref().unwrap_or_default(), wanted.domain.as_deref().unwrap_or_default());
+    for state in ["ambiguous", "executing"] {
+        let rows = cx.tx.query(OPEN, args![state, wanted.start, agent, domain, OPEN_MAX + 1])?;
+        let open = found.older(&rows, OPEN_MAX)?;
+        found.open.extend(open);
+    }
+    let now = cx.now();
+    let rows = cx.tx.query(WAITING, args![now, wanted.start, agent, domain, WAITING_MAX + 1])?;
+    found.waiting = found.older(&rows, WAITING_MAX)?;
+    let from_before = found.executions.iter().filter_map(|row| row.request.clone()).filter(|id| !found.requests.contains_key(id));
+    for id in from_before.collect::<BTreeSet<String>>() {
+        if let Some(row) = cx.tx.optional(BY_ID, args![id])? {
+            found.named.insert(id, Fate::read(&row)?);
         }
     }
     Ok(found)

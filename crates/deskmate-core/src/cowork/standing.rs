@@ -10,7 +10,7 @@ use super::words::{check_domain, check_said};
 use crate::call::Cx;
 use crate::identity::check_name;
 use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX};
-use crate::policy::{self, Act, Mode};
+use crate::policy::{self, Act, Effect, Hit, Mode, Outlook};
 use crate::request::{self, Judged, Requester};
 use crate::trust;
 use crate::{Error, Result, check_text};
@@ -75,17 +75,22 @@ pub(super) struct TrustOut {
     message: String,
 }
 
-/// The mode of a proposal that changes nothing but `field`, and whether that field is high-risk. What is used up of this
-/// hour's and this day's limits passes, so it does not count here.
+/// The mode of a proposal that changes nothing but `field`, whatever its value, and whether that field is high-risk. What is used
+/// up of this hour's and this day's limits passes, and rules that look at values are asked with them, so neither counts here.
 pub(super) fn mode_of(cx: &mut Cx<'_, '_>, who: &Requester, domain: &str, field: Option<&str>) -> Result<(Mode, bool)> {
-    let act =
-        Act { kind: VERB.to_owned(), tool: "cowork_propose".to_owned(), domain: domain.to_owned(), arguments: Value::Object(Map::new()), ..Act::default() };
-    let decision = request::judge(cx, &act, who, false)?;
-    let rulebook = policy::current(cx)?;
-    let high_risk = field.is_some_and(|field| rulebook.is_high_risk(domain, field));
+    let act = Act {
+        kind: VERB.to_owned(),
+        tool: "cowork_propose".to_owned(),
+        domain: domain.to_owned(),
+        field: field.map(str::to_owned),
+        arguments: Value::Object(Map::new()),
+        ..Act::default()
+    };
+    let Outlook { decision, .. } = request::outlook(cx, &act, who)?;
+    let is_about_it = |hit: &Hit| hit.field.is_some() && hit.field.as_deref() == field;
+    let high_risk = decision.hits.iter().any(|hit| hit.effect == Effect::RequireApproval && is_about_it(hit));
     let lasting = decision.reasons.iter().filter(|reason| reason.source != "limit").map(|reason| reason.mode);
-    let mode = lasting.min().unwrap_or(decision.mode);
-    Ok((if high_risk { mode.min(Mode::Suggest) } else { mode }, high_risk))
+    Ok((lasting.min().unwrap_or(decision.mode), high_risk))
 }
 
 pub(super) fn check_trust(cx: &mut Cx<'_, '_>, input: CheckTrust) -> Result<TrustOut> {

@@ -158,6 +158,8 @@ pub(super) struct StatusOut {
     stats: Stats,
     /// Trust in numbers, by agent and domain; at most 200.
     trust_scores: Vec<TrustRow>,
+    /// True when there are more than these: ask for one agent.
+    trust_scores_cut: bool,
     /// Proposals that wait for people.
     pending_proposals: i64,
     /// Handoffs that wait for people.
@@ -182,7 +184,7 @@ pub(super) fn status(cx: &mut Cx<'_, '_>, input: GetStatus) -> Result<StatusOut>
     }
     let wrong = || Error::invalid("timeline_cursor", "is not a cursor that this operation gave out");
     let before = input.timeline_cursor.as_deref().map(|cursor| cursor.parse::<u64>().map_err(|_| wrong())).transpose()?;
-    let trust_scores = trust_rows(cx, agent)?;
+    let (trust_scores, trust_scores_cut) = trust_rows(cx, agent)?;
     let pending_proposals = count_pending(cx, "proposal", agent)?;
     let open_handoffs = count_pending(cx, "handoff", agent)?;
     let stats = stats(cx, agent, &trust_scores, pending_proposals, open_handoffs)?;
@@ -203,6 +205,7 @@ pub(super) fn status(cx: &mut Cx<'_, '_>, input: GetStatus) -> Result<StatusOut>
         verified: cx.actor.verified,
         stats,
         trust_scores,
+        trust_scores_cut,
         pending_proposals,
         open_handoffs,
         handoffs: handoffs(cx, agent)?,
@@ -218,11 +221,16 @@ pub(super) fn status(cx: &mut Cx<'_, '_>, input: GetStatus) -> Result<StatusOut>
     Ok(out)
 }
 
-fn trust_rows(cx: &mut Cx<'_, '_>, agent: Option<&str>) -> Result<Vec<TrustRow>> {
-    let rows = match agent {
-        None => cx.tx.query("select agent, domain, verified from trust order by agent, domain, verified limit $1", args![PAGE_MAX])?,
-        Some(agent) => cx.tx.query("select agent, domain, verified from trust where agent = $2 order by domain, verified limit $1", args![PAGE_MAX, agent])?,
+/// Trust by agent and domain, and whether there is more.
+fn trust_rows(cx: &mut Cx<'_, '_>, agent: Option<&str>) -> Result<(Vec<TrustRow>, bool)> {
+    const ALL: &str = "select agent, domain, verified from trust order by agent, domain, verified limit $1";
+    const OF: &str = "select agent, domain, verified from trust where agent = $2 order by domain, verified limit $1";
+    let mut rows = match agent {
+        None => cx.tx.query(ALL, args![PAGE_MAX + 1])?,
+        Some(agent) => cx.tx.query(OF, args![PAGE_MAX + 1, agent])?,
     };
+    let is_cut = rows.len() > PAGE_MAX as usize;
+    rows.truncate(PAGE_MAX as usize);
     let mut found = Vec::new();
     for row in rows {
         let who = Requester::agent(row.get::<String>(0)?, row.get(2)?);
@@ -246,7 +254,7 @@ fn trust_rows(cx: &mut Cx<'_, '_>, agent: Option<&str>) -> Result<Vec<TrustRow>>
             last_updated: format_time(state.updated_at),
         });
     }
-    Ok(found)
+    Ok((found, is_cut))
 }
 
 const PENDING_ALL: &str = "select count(*) from request where state = 'pending' and kind = $1 and expires_at > $2";

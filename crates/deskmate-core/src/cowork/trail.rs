@@ -366,7 +366,7 @@ fn shown(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], ve
         proposal_timestamp: format_time(request.created_at),
         approved_timestamp: request.decided_at.filter(|_| approved).map(format_time),
         executed_timestamp: last.map(|row| format_time(row.started_at.unwrap_or(row.created_at))),
-        sentry_trace_id: None,
+        sentry_trace_id: last.map(|row| execution::observed_call(cx, &row.id)).transpose()?.flatten(),
         decided_by: request.decided_by.clone(),
         batch_id: request.batch.clone(),
         matches: last.map(|row| row.matches.clone()),

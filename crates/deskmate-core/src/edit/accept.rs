@@ -4,7 +4,7 @@ use super::fields::Change;
 use super::hold::changes_of;
 use crate::call::Cx;
 use crate::request::{Bound, Request};
-use crate::{Code, Error, Result, bridge, identity};
+use crate::{Code, Error, Result, agents, bridge, identity};
 
 /// Why a held write can no longer be done as it was shown, if so: the record changed, ended or is gone. Only reads.
 pub fn stale(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Option<String>> {
@@ -28,6 +28,7 @@ fn with_target(cx: &mut Cx<'_, '_>, request: &Request, write: bool) -> Result<()
     match kind {
         "task" => bridge::accept_task_edit(cx, id, &changes, write),
         "group" => bridge::accept_group_edit(cx, id, &changes, write),
+        "agent" if bound.act.tool == agents::UPDATE => agents::accept_definition_edit(cx, id, &changes, write),
         "agent" => identity::accept_agent_edit(cx, id, &changes, write),
         other => Err(Error::invalid("target", format!("{other} has no fields that people set"))),
     }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use deskmate_db::{Row, ToParam, args};
 
-use super::window::{Meter, RUN, Time, until_tomorrow};
+use super::window::{CALLS, Meter, RUN, Time, until_tomorrow};
 use crate::call::Cx;
 use crate::policy::settings::AuthoritySettings;
 use crate::policy::{self, Counters, StillIn};
@@ -96,15 +96,17 @@ pub struct Gauge {
     pub held: Option<Full>,
     /// What it used up before this act. `calls_minute` is filled in by [`Gauge::count_minute`], `pending` by requests.
     pub counters: Counters,
-    all: Meter,
-    one: Meter,
+    /// Whether what would be taken is a call of a tool.
+    call: bool,
+    meters: Meters,
     time: Time,
 }
 
 impl Gauge {
     /// Fills in how often it acted in the last minute. It takes a few more reads, so it is done only where a rule asks.
     pub fn count_minute(&mut self, cx: &mut Cx<'_, '_>) -> Result<()> {
-        self.counters.calls_minute = self.one.used_after(cx, &self.agent, self.time.at.saturating_sub(MINUTE))?;
+        let cut = self.time.at.saturating_sub(MINUTE);
+        self.counters.calls_minute = self.meters.one.used_after(cx, &self.agent, cut)? + self.meters.calls_one.used_after(cx, &self.agent, cut)?;
         Ok(())
     }
 
@@ -112,8 +114,9 @@ impl Gauge {
     /// when the clock was set back since, nothing is let off that may be another act's.
     pub fn still_in(&self, cx: &mut Cx<'_, '_>, taken_at: i64) -> Result<StillIn> {
         let at = taken_at.saturating_add(self.time.ahead);
-        let hour = self.one.has_use_at(cx, &self.agent, at)?;
-        Ok(StillIn { minute: hour && at > self.time.at.saturating_sub(MINUTE), hour, day: self.one.is_day_of(taken_at) })
+        let one = self.meters.of(self.call).1;
+        let hour = one.has_use_at(cx, &self.agent, at)?;
+        Ok(StillIn { minute: hour && at > self.time.at.saturating_sub(MINUTE), hour, day: one.is_day_of(taken_at) })
     }
 }
 
@@ -127,22 +130,30 @@ pub fn paused(cx: &mut Cx<'_, '_>, agent: &str) -> Result<bool> {
     Ok(cx.tx.optional("select agent from pause where agent = $1 union all select agent from pause where agent = '*' limit 1", args![agent])?.is_some())
 }
 
-/// Where an agent stands in a domain. It only looks.
+/// Where an agent stands in a domain, for an act that is no call of a tool. It only looks.
 pub fn gauge(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Gauge> {
+    gauge_of(cx, agent, domain, false)
+}
+
+/// The same for an act that may be a call of a tool: calls use up nothing of what proposals may, and have caps of their own.
+pub fn gauge_of(cx: &mut Cx<'_, '_>, agent: &str, domain: &str, call: bool) -> Result<Gauge> {
     let paused = paused(cx, agent)?;
-    let (mut all, mut one) = meters(cx, agent, domain)?;
-    let (now, time) = (cx.now(), all.time(cx.now()));
-    for meter in [&mut all, &mut one] {
+    let mut meters = meters(cx, agent, domain)?;
+    let (now, time) = (cx.now(), meters.time(cx.now()));
+    for meter in [&mut meters.all, &mut meters.one, &mut meters.calls, &mut meters.calls_one] {
         meter.turn(now);
         meter.slide(cx, agent, time.at)?;
     }
+    let Meters { all, one, calls, calls_one } = &meters;
     let counters = Counters {
         calls_minute: 0,
-        calls_hour: one.used(),
-        calls_day: one.calls,
-        calls_hour_all: all.used(),
-        calls_day_all: all.calls,
-        cost_day: all.cost,
+        calls_hour: one.used() + calls_one.used(),
+        calls_day: one.calls + calls_one.calls,
+        calls_hour_all: all.used() + calls.used(),
+        calls_day_all: meters.calls_day(),
+        called_hour: calls_one.used(),
+        called_hour_all: calls.used(),
+        cost_day: meters.cost_day(),
         denied_day: all.denied,
         pending: 0,
     };
@@ -152,7 +163,7 @@ pub fn gauge(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Gauge> {
     } else {
         None
     };
-    Ok(Gauge { agent: agent.to_owned(), domain: domain.to_owned(), paused, held, counters, all, one, time })
+    Ok(Gauge { agent: agent.to_owned(), domain: domain.to_owned(), paused, held, counters, call, meters, time })
 }
 
 /// What an agent used up. It only looks.
@@ -175,7 +186,22 @@ pub fn take_from(cx: &mut Cx<'_, '_>, gauge: Gauge, authority: &AuthoritySetting
     if let Some(full) = full(cx, &gauge, authority, cost)? {
         return Ok(Taken::Full(full));
     }
-    let Gauge { agent, mut all, mut one, time, .. } = gauge;
+    let used = add(cx, gauge, cost)?;
+    let cap = i64::from(authority.volume_cap);
+    Ok(Taken::Room(Room { remaining: cap - used, cap }))
+}
+
+/// Counts one act more, whatever the limits: for acts that no cap bounds, where a rule looks at how many there were. It is counted
+/// with calls, so that it uses up nothing of what proposals may.
+pub fn count(cx: &mut Cx<'_, '_>, gauge: Gauge, cost: i64) -> Result<()> {
+    add(cx, Gauge { call: true, ..gauge }, cost.max(0)).map(drop)
+}
+
+/// Writes one act more down. Answers how many are in the window of its domain now.
+fn add(cx: &mut Cx<'_, '_>, gauge: Gauge, cost: i64) -> Result<i64> {
+    let Gauge { agent, call, meters, time, .. } = gauge;
+    let Meters { all, one, calls, calls_one } = meters;
+    let (mut all, mut one) = if call { (calls, calls_one) } else { (all, one) };
     for meter in [&mut all, &mut one] {
         if meter.add(time, cost) % PRUNE_EVERY == 0 {
             prune(cx, &agent, meter, PRUNE_MAX)?;
@@ -189,8 +215,7 @@ pub fn take_from(cx: &mut Cx<'_, '_>, gauge: Gauge, authority: &AuthoritySetting
             cx.tx.execute(KEEP_RUN.as_str(), &values)?;
         }
     }
-    let cap = i64::from(authority.volume_cap);
-    Ok(Taken::Room(Room { remaining: cap - one.used(), cap }))
+    Ok(one.used())
 }
 
 /// Adds to what an agent spent on this day, beyond what it took room for. What is spent is spent: no limit holds it up.
@@ -198,7 +223,7 @@ pub fn charge(cx: &mut Cx<'_, '_>, agent: &str, domain: &str, cost: i64) -> Resu
     if cost <= 0 {
         return Ok(());
     }
-    let (mut all, mut one) = meters(cx, agent, domain)?;
+    let Meters { mut all, mut one, .. } = meters(cx, agent, domain)?;
     let now = cx.now();
     for meter in [&mut all, &mut one] {
         meter.turn(now);
@@ -213,14 +238,15 @@ fn full(cx: &mut Cx<'_, '_>, gauge: &Gauge, authority: &AuthoritySettings, cost:
     if let Some(held) = &gauge.held {
         return Ok(Some(held.clone()));
     }
-    let (all, one) = (&gauge.all, &gauge.one);
+    let (calls_day, cost_day) = (gauge.meters.calls_day(), gauge.meters.cost_day());
     let tomorrow = milliseconds(until_tomorrow(cx.now()));
-    if let Some(cap) = authority.calls_per_day.map(i64::from).filter(|cap| all.calls >= *cap) {
-        return Ok(Some(Full { why: Why::Calls, cap, used: all.calls, retry_after_ms: tomorrow }));
+    if let Some(cap) = authority.calls_per_day.map(i64::from).filter(|cap| calls_day >= *cap) {
+        return Ok(Some(Full { why: Why::Calls, cap, used: calls_day, retry_after_ms: tomorrow }));
     }
-    if let Some(cap) = authority.cost_per_day.map(millionths).filter(|cap| all.cost.saturating_add(cost) > *cap) {
-        return Ok(Some(Full { why: Why::Cost, cap, used: all.cost, retry_after_ms: tomorrow }));
+    if let Some(cap) = authority.cost_per_day.map(millionths).filter(|cap| cost_day.saturating_add(cost) > *cap) {
+        return Ok(Some(Full { why: Why::Cost, cap, used: cost_day, retry_after_ms: tomorrow }));
     }
+    let (all, one) = gauge.meters.of(gauge.call);
     let windows = [(Why::Domain, one, Some(authority.volume_cap)), (Why::Agent, all, authority.volume_cap_per_agent)];
     for (why, meter, cap) in windows {
         if let Some(cap) = cap.map(i64::from).filter(|cap| meter.used() >= *cap) {
@@ -251,17 +277,16 @@ pub fn prune_idle(cx: &mut Cx<'_, '_>, (agent, scope): (&str, &str), limit: u32)
     let mut last = None;
     for row in &rows {
         let (agent, scope): (String, String) = (row.get(0)?, row.get(1)?);
-        let (mut all, mut one) = meters(cx, &agent, &scope)?;
-        let time = all.time(cx.now());
-        let meter = if scope.is_empty() { &mut all } else { &mut one };
+        let time = meters(cx, &agent, "")?.time(cx.now());
+        let mut meter = read(&cx.tx.one(METER, args![agent, scope])?)?;
         let before = (meter.first, meter.pruned, meter.ahead);
-        if scope.is_empty() {
+        if scope.is_empty() || scope == CALLS {
             meter.ahead = time.ahead;
         }
         meter.slide(cx, &agent, time.at)?;
-        prune(cx, &agent, meter, i64::from(limit))?;
+        prune(cx, &agent, &mut meter, i64::from(limit))?;
         if before != (meter.first, meter.pruned, meter.ahead) {
-            write(cx, &agent, meter)?;
+            write(cx, &agent, &meter)?;
         }
         last = Some((agent, scope));
     }
@@ -274,25 +299,74 @@ static KEEP_RUN: LazyLock<String> = LazyLock::new(|| {
     format!("insert into meter_use (agent, scope, number, at) values {}", rows.join(", "))
 });
 
-/// Two looks at the index: a list of scopes would be made a table of its own at every call.
-const METERS: &str = "select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until, recent from meter \
-     where agent = $1 and scope = '' \
-     union all select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until, recent from meter \
-     where agent = $1 and scope = $2 and scope <> ''";
+macro_rules! select_meter {
+    ($rest:literal) => {
+        concat!(
+            "select scope, next, first, first_at, last_at, ahead, pruned, day, calls, cost, denied, held_until, recent from meter where agent = $1 and ",
+            $rest
+        )
+    };
+}
 
-/// The meters for all domains together and for one domain.
-pub(super) fn meters(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<(Meter, Meter)> {
-    let rows = cx.tx.query(METERS, args![agent, domain])?;
-    let (mut all, mut one) = (Meter::new(""), Meter::new(domain));
+const METER: &str = select_meter!("scope = $2");
+/// Looks at the index: a list of scopes would be made a table of its own at every call.
+const METERS: &str = concat!(
+    select_meter!("scope = ''"),
+    " union all ",
+    select_meter!("scope = $2 and scope <> ''"),
+    " union all ",
+    select_meter!("scope = 'call '"),
+    " union all ",
+    select_meter!("scope = $3 and scope <> 'call '"),
+);
+
+/// An agent's meters: of everything but calls of tools, and of these, each for all domains together and for one domain. What was
+/// counted before calls had meters of their own is with the first, until it leaves the window.
+#[derive(Clone, Debug)]
+pub(super) struct Meters {
+    pub(super) all: Meter,
+    pub(super) one: Meter,
+    pub(super) calls: Meter,
+    pub(super) calls_one: Meter,
+}
+
+impl Meters {
+    /// Those that an act is taken from: for all domains together, and for its own.
+    fn of(&self, call: bool) -> (&Meter, &Meter) {
+        if call { (&self.calls, &self.calls_one) } else { (&self.all, &self.one) }
+    }
+
+    /// The windows' own time at a moment of the clock: it is one for all of an agent's windows, and never goes back.
+    pub(super) fn time(&self, now: i64) -> Time {
+        let (all, calls) = (self.all.time(now), self.calls.time(now));
+        if calls.at > all.at { calls } else { all }
+    }
+
+    fn calls_day(&self) -> i64 {
+        self.all.calls + self.calls.calls
+    }
+
+    fn cost_day(&self) -> i64 {
+        self.all.cost.saturating_add(self.calls.cost)
+    }
+}
+
+/// The meters of an agent that concern a domain.
+pub(super) fn meters(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Meters> {
+    let of_calls = format!("{CALLS}{domain}");
+    let rows = cx.tx.query(METERS, args![agent, domain, of_calls])?;
+    let mut meters = Meters { all: Meter::new(""), one: Meter::new(domain), calls: Meter::new(CALLS), calls_one: Meter::new(&of_calls) };
     for row in &rows {
         let meter = read(row)?;
-        if meter.scope.is_empty() {
-            all = meter;
-        } else {
-            one = meter;
-        }
+        let place = match meter.scope.strip_prefix(CALLS) {
+            None if meter.scope.is_empty() => &mut meters.all,
+            None => &mut meters.one,
+            Some("") => &mut meters.calls,
+            Some(_) => &mut meters.calls_one,
+        };
+        *place = meter;
     }
-    Ok((all, one))
+    Ok(meters)
 }
 
 fn read(row: &Row) -> Result<Meter> {
@@ -351,13 +425,14 @@ pub(super) fn milliseconds(microseconds: i64) -> u64 {
     u64::try_from(microseconds.max(0)).unwrap_or(0).div_ceil(1_000)
 }
 
-/// A cost setting in millionths of a unit.
+/// A cost in millionths of a unit.
 #[expect(clippy::cast_possible_truncation, reason = "settings are far below 2^52 units, and a larger one saturates")]
-fn millionths(units: f64) -> i64 {
+#[must_use]
+pub fn millionths(units: f64) -> i64 {
     (units * 1e6).round() as i64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "only for reading")]
-pub(super) fn units(millionths: i64) -> f64 {
+pub(crate) fn units(millionths: i64) -> f64 {
     millionths as f64 / 1e6
 }

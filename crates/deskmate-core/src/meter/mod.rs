@@ -1,7 +1,7 @@
 //! How much an agent may do: rolling windows that are exact under concurrency, budgets for a day, and the kill switch.
 //!
 //! [`gauge`] reads all that a decision needs in two small queries; [`take`] uses up room in the transaction of the act;
-//! [`charge`] adds what it cost beyond that; [`denied`] counts what was not allowed, and [`asked`] the questions about such
+//! [`count`] does so whatever the limits, [`charge`] adds what it cost beyond that; [`denied`] counts what was not allowed, and [`asked`] the questions about such
 //! acts. An agent's meters are rows of its own, so that only its own calls wait for each other.
 //!
 //! Tables: `meter`, `meter_use`, `probe`, `pause`.
@@ -15,7 +15,8 @@ mod window;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub use limit::{Full, Gauge, Room, Taken, Why, charge, counters, gauge, paused, prune_idle, take, take_from};
+pub(crate) use limit::units;
+pub use limit::{Full, Gauge, Room, Taken, Why, charge, count, counters, gauge, gauge_of, millionths, paused, prune_idle, take, take_from};
 pub use pause::PauseProjection;
 pub use probe::{asked, denied};
 

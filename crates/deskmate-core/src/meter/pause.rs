@@ -22,7 +22,8 @@ pub(super) const LIFTED: Kind = Kind { name: "pause.lifted", says: "A person let
 const ALL: &str = "*";
 
 /// Pause an agent, or all of them: from now on every act of theirs is denied, also ones that were approved and not yet
-/// begun. It holds until `desk_resume`, over restarts too.
+/// begun. Runs of theirs begin nothing and wait before their next step, and programs of runs are ended. It holds until
+/// `desk_resume`, over restarts too.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pause {

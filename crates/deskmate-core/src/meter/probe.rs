@@ -24,14 +24,15 @@ const QUESTION: char = '?';
 /// the answer says so. It uses up nothing else.
 pub fn denied(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Option<Full>> {
     let limit = limit(cx, domain)?;
-    let mut all = meters(cx, agent, domain)?.0;
+    let meters = meters(cx, agent, domain)?;
     let now = cx.now();
-    let time = all.time(now);
+    let time = meters.time(now);
+    let mut all = meters.all;
     all.turn(now);
     all.denied += 1;
     (all.last_at, all.ahead) = (time.at, time.ahead);
-    if super::paused(cx, agent)? {
-        // Everything is denied to who is paused, so it says nothing about probing.
+    if super::paused(cx, agent)? || all.held_until > time.at {
+        // Everything is denied to who is paused or put off, so it says nothing about probing.
         write(cx, agent, &all)?;
         return Ok(None);
     }
@@ -55,7 +56,7 @@ pub fn denied(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Option<F
 /// as an attempt: then [`denied`] is called for it.
 pub fn asked(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<bool> {
     let limit = limit(cx, domain)?;
-    let at = meters(cx, agent, domain)?.0.time(cx.now()).at;
+    let at = meters(cx, agent, domain)?.time(cx.now()).at;
     let mut seen = seen(cx, agent, at)?;
     let often = i64::try_from(seen.questions.len()).unwrap_or(i64::MAX) >= limit;
     add(&mut seen.questions, at, limit);

@@ -28,9 +28,12 @@ pub(super) struct Used {
     agent: String,
     /// Whether it, or everybody, is paused.
     paused: bool,
-    /// Acts in all domains within the last hour.
+    /// Acts in all domains within the last hour, without calls of tools.
     acts_hour: i64,
-    /// Acts in all domains on this day (UTC).
+    /// Calls of tools in all domains within the last hour; none if absent.
+    #[serde(skip_serializing_if = "is_none")]
+    calls_hour: i64,
+    /// Acts in all domains on this day (UTC), with calls of tools.
     acts_day: i64,
     /// Cost in all domains on this day, in units.
     cost_day: f64,
@@ -51,11 +54,17 @@ pub(super) struct Used {
 pub(super) struct UsedIn {
     /// The domain.
     domain: String,
-    /// Acts in it within the last hour.
+    /// Acts in it within the last hour, without calls of tools.
     acts_hour: i64,
     /// How many may be.
     acts_hour_max: u32,
-    /// Acts in it on this day (UTC).
+    /// Calls of tools in it within the last hour; none if absent.
+    #[serde(skip_serializing_if = "is_none")]
+    calls_hour: i64,
+    /// How many may be; not limited if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls_hour_max: Option<u32>,
+    /// Acts in it on this day (UTC), with calls of tools.
     acts_day: i64,
     /// Acts in all domains within an hour that this domain allows; not limited if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,12 +77,20 @@ pub(super) struct UsedIn {
     cost_day_all_max: Option<f64>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how it is asked")]
+fn is_none(count: &i64) -> bool {
+    *count == 0
+}
+
+/// The domains of an agent's meters, those of calls among them.
+const DOMAINS: &str = "select distinct domain from (select case when substr(scope, 1, 5) = 'call ' then substr(scope, 6) else scope end as domain \
+     from meter where agent = $1) as used where domain > $2 order by domain limit $3";
+
 pub(super) fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<Used> {
     check_name("agent", &input.agent)?;
     let page = PageIn::new(input.limit, input.cursor.as_deref())?;
     let (_, after) = page.after.clone().unwrap_or_default();
-    let sql = "select scope from meter where agent = $1 and scope > $2 order by scope limit $3";
-    let rows = cx.tx.query(sql, args![input.agent, after, page.look_ahead()])?;
+    let rows = cx.tx.query(DOMAINS, args![input.agent, after, page.look_ahead()])?;
     let whole = gauge(cx, &input.agent, "")?;
     let mut domains = Vec::with_capacity(rows.len());
     for row in &rows {
@@ -82,8 +99,10 @@ pub(super) fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<Used> {
         let authority = authority(cx, &domain)?;
         domains.push(UsedIn {
             domain,
-            acts_hour: counters.calls_hour,
+            acts_hour: counters.calls_hour - counters.called_hour,
             acts_hour_max: authority.volume_cap,
+            calls_hour: counters.called_hour,
+            calls_hour_max: authority.call_cap,
             acts_day: counters.calls_day,
             acts_hour_all_max: authority.volume_cap_per_agent,
             acts_day_all_max: authority.calls_per_day,
@@ -94,7 +113,8 @@ pub(super) fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<Used> {
     Ok(Used {
         agent: input.agent,
         paused: whole.paused,
-        acts_hour: whole.counters.calls_hour_all,
+        acts_hour: whole.counters.calls_hour_all - whole.counters.called_hour_all,
+        calls_hour: whole.counters.called_hour_all,
         acts_day: whole.counters.calls_day_all,
         cost_day: units(whole.counters.cost_day),
         denied_day: whole.counters.denied_day,

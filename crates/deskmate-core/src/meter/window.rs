@@ -19,10 +19,13 @@ const SKEW_MAX: i64 = 300_000_000;
 /// So many uses go to the table at once.
 pub(super) const RUN: usize = 32;
 
+/// What the scope of a meter of calls of tools begins with; the domain follows. No domain has a space.
+pub(super) const CALLS: &str = "call ";
+
 /// A row of `meter`.
 #[derive(Clone, Debug)]
 pub(super) struct Meter {
-    /// The domain; empty for all domains together.
+    /// The domain, empty for all domains together; after [`CALLS`] for calls of tools.
     pub(super) scope: String,
     /// The number of the next use.
     pub(super) next: i64,

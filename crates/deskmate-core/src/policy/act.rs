@@ -105,6 +105,10 @@ pub struct Counters {
     pub calls_hour_all: i64,
     /// Acts in all domains on this day (UTC).
     pub calls_day_all: i64,
+    /// How many of the acts in this domain in the last hour were calls of tools: these have a cap of their own.
+    pub called_hour: i64,
+    /// The same in all domains.
+    pub called_hour_all: i64,
     /// Cost on this day in all domains, in millionths of a unit.
     pub cost_day: i64,
     /// Acts denied on this day in all domains.

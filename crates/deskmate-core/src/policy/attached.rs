@@ -7,9 +7,9 @@ use std::sync::Arc;
 use regex::Regex;
 
 use super::condition::regex;
-use super::model::{Policy, Rule};
+use super::model::{Match, Policy, Rule};
 use super::rulebook::{Compiled, Ready, Rulebook};
-use super::{Effect, PolicyRef};
+use super::{Effect, Hit, PolicyRef};
 
 /// Policies that hold for one agent, ready to decide with.
 #[derive(Debug)]
@@ -62,6 +62,15 @@ impl Attached {
     /// Whether any of their conditions asks for a variable.
     pub fn asks_for(&self, variable: &str) -> bool {
         self.asked.contains(variable)
+    }
+
+    /// The acts that a rule of theirs that fired is about.
+    pub fn matches_of<'a>(&'a self, hit: &'a Hit) -> impl Iterator<Item = &'a Match> {
+        let rules = self.policies.iter().filter(|policy| policy.name == hit.policy).flat_map(|policy| &policy.rules);
+        rules.filter_map(|rule| match rule {
+            Ready::General(general) if general.rule.name == hit.rule_id => Some(&general.rule.matches),
+            _ => None,
+        })
     }
 
     /// Their names and versions.

@@ -57,9 +57,6 @@ pub fn outlook(rulebook: &Rulebook, act: &Act, standing: &Standing, counters: &C
     Outlook { decision, open }
 }
 
-/// What conditions call what an act is called with.
-const ARGUMENTS: &str = "args";
-
 /// The answer under one policy and the rules for everybody, as if a mapping named it: for the cases beside a policy.
 pub fn decide_under(rulebook: &Rulebook, policy: &str, act: &Act, standing: &Standing, counters: &Counters, now: i64) -> Decision {
     let number: Vec<u32> = rulebook.number_of(policy).into_iter().filter(|_| policy != GLOBAL_POLICY).collect();
@@ -199,7 +196,8 @@ impl<'a> Run<'a> {
         let ready =
             |candidate: &Candidate| policies.get(candidate.policy as usize).and_then(|policy| Some((*policy, policy.rules.get(candidate.rule as usize)?)));
         let conditional = |candidate: &Candidate| matches!(ready(candidate), Some((_, Ready::General(general))) if general.condition.is_some());
-        let scope = candidates.iter().any(conditional).then(|| Scope::new(self.act, change, self.standing, self.counters, self.now));
+        let scope = || Scope::new(self.act, change, self.standing, self.counters, self.now);
+        let scope = candidates.iter().any(conditional).then(|| if self.open.is_some() { scope().foreseen() } else { scope() });
         let patterns = self.standing.attached.as_ref().map_or(&self.rulebook.patterns, |attached| &attached.patterns);
         let context = scope.as_ref().map(|scope| scope.context(&self.rulebook.env, patterns));
         let mut before = None;
@@ -258,6 +256,14 @@ impl<'a> Run<'a> {
     fn field(&mut self, policy: &Compiled, ready: &FieldReady, path: &str, held: &Held<'_>) {
         let Some(expected) = violated(ready, held) else { return };
         let rule = &ready.rule;
+        if let Some(open) = &mut self.open
+            && *held == Held::Missing
+            && rule.constraint.is_about_the_value()
+        {
+            let (rule_id, message, when) = (ready.id.clone(), rule.reason.clone(), format!("the value of {} is not allowed", rule.field));
+            open.push(OpenRule { rule_id, policy: policy.name.clone(), version: policy.version, effect: Effect::Deny, when, message });
+            return;
+        }
         let high_risk = rule.constraint == Constraint::HighRisk;
         let (effect, mode, source) = if high_risk { (Effect::RequireApproval, Mode::Suggest, "high_risk") } else { (Effect::Deny, Mode::Deny, "policy") };
         self.severity = self.severity.max(Some(if high_risk { Severity::Warning } else { Severity::High }));
@@ -290,8 +296,8 @@ impl<'a> Run<'a> {
     fn general(&mut self, policy: &Compiled, ready: &'a GeneralReady, held: Result<bool, String>) {
         let rule = &ready.rule;
         if let (Some(open), Some(when)) = (&mut self.open, &rule.when)
-            && held != Ok(true)
-            && when.contains(ARGUMENTS)
+            && held.is_err()
+            && ready.condition.as_ref().is_some_and(|condition| condition.asks_for_the_change)
         {
             let (rule_id, message) = (rule.name.clone(), rule.message.clone());
             open.push(OpenRule { rule_id, policy: policy.name.clone(), version: policy.version, effect: rule.effect, when: when.clone(), message });

@@ -98,6 +98,11 @@ impl Constraint {
             Self::Regex => "regex",
         }
     }
+
+    /// Whether it looks at the value that a field would have.
+    pub(super) fn is_about_the_value(self) -> bool {
+        matches!(self, Self::ValueRange | Self::Enum | Self::Regex)
+    }
 }
 
 /// A rule about the whole act.

@@ -115,11 +115,12 @@ impl Reasons {
             }
         };
         if act.call {
-            count(counters.calls_hour, authority.call_cap, "calls in this domain within an hour", "call_cap");
+            count(counters.called_hour, authority.call_cap, "calls in this domain within an hour", "call_cap");
         } else {
-            count(counters.calls_hour, Some(authority.volume_cap), "proposals in this domain within an hour", "volume_cap");
+            let (one, all) = (counters.calls_hour - counters.called_hour, counters.calls_hour_all - counters.called_hour_all);
+            count(one, Some(authority.volume_cap), "proposals in this domain within an hour", "volume_cap");
+            count(all, authority.volume_cap_per_agent, "proposals within an hour", "volume_cap_per_agent");
         }
-        count(counters.calls_hour_all, authority.volume_cap_per_agent, "proposals within an hour", "volume_cap_per_agent");
         count(counters.calls_day_all, authority.calls_per_day, "acts on this day", "calls_per_day");
         if let Some(cap) = authority.cost_per_day {
             let used = counters.cost_day.saturating_add(act.cost) as f64 / 1e6;

@@ -14,8 +14,8 @@ use super::index::{Matches, Patterns};
 use super::model::{DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Parts, Policy, PolicyMode, Rule};
 use super::store::Content;
 use super::{Problem, Settings, rules};
-use crate::Result;
 use crate::hook::{self, HOOK_POLICY};
+use crate::{Result, digest};
 
 /// Everything in force, ready to decide with.
 pub struct Rulebook {
@@ -371,13 +371,35 @@ fn settle(parts: &Parts) -> Result<(Vec<InDomain>, Patterns), String> {
 pub struct Cache {
     last: Arc<RwLock<Option<Arc<Rulebook>>>>,
     attached: Arc<RwLock<AttachedByDigest>>,
+    /// The same by the digest of the policies alone: many agents have the same ones, and compiling them takes long.
+    shared: Arc<RwLock<AttachedByDigest>>,
 }
 
-/// By the digest of an agent's definition, with that of the rulebook that they were read beside.
+/// By a digest, with that of the rulebook that they were read beside.
 type AttachedByDigest = HashMap<Vec<u8>, (String, Option<Arc<Attached>>)>;
 
 /// For how many agents their own policies are held ready.
 const ATTACHED_HELD: usize = 1_000;
+
+/// What is held under a key beside this rulebook, or what is read now and held from now on.
+fn held(
+    all: &RwLock<AttachedByDigest>,
+    key: &[u8],
+    rulebook: &Rulebook,
+    read: impl FnOnce() -> Result<Option<Arc<Attached>>>,
+) -> Result<Option<Arc<Attached>>> {
+    let held = all.read().unwrap_or_else(PoisonError::into_inner).get(key).filter(|(beside, _)| *beside == rulebook.digest()).cloned();
+    if let Some((_, attached)) = held {
+        return Ok(attached);
+    }
+    let attached = read()?;
+    let mut all = all.write().unwrap_or_else(PoisonError::into_inner);
+    if all.len() >= ATTACHED_HELD {
+        all.clear();
+    }
+    all.insert(key.to_vec(), (rulebook.digest().to_owned(), attached.clone()));
+    Ok(attached)
+}
 
 impl Cache {
     /// The policies of an agent with this definition, read beside this rulebook: as they were held, or as they are read now.
@@ -387,17 +409,16 @@ impl Cache {
         rulebook: &Rulebook,
         read: impl FnOnce() -> Result<Option<Arc<Attached>>>,
     ) -> Result<Option<Arc<Attached>>> {
-        let held = self.attached.read().unwrap_or_else(PoisonError::into_inner).get(definition).filter(|(beside, _)| *beside == rulebook.digest()).cloned();
-        if let Some((_, attached)) = held {
-            return Ok(attached);
+        held(&self.attached, definition, rulebook, read)
+    }
+
+    /// These policies with their versions, ready to decide with beside this rulebook; `None` if there are none.
+    pub(crate) fn compiled(&self, policies: &[(Policy, i64)], rulebook: &Rulebook) -> Result<Option<Arc<Attached>>> {
+        if policies.is_empty() {
+            return Ok(None);
         }
-        let attached = read()?;
-        let mut all = self.attached.write().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= ATTACHED_HELD {
-            all.clear();
-        }
-        all.insert(definition.to_vec(), (rulebook.digest().to_owned(), attached.clone()));
-        Ok(attached)
+        let key = digest(&policies)?;
+        held(&self.shared, &key, rulebook, || Ok(Some(Arc::new(Attached::compile(rulebook, policies)))))
     }
 
     pub(super) fn get(&self, digest: &str) -> Option<Arc<Rulebook>> {

@@ -136,10 +136,10 @@ pub enum BreakGlass {
 }
 
 impl AuthoritySettings {
-    /// The same for calls of tools, which have a cap of their own.
+    /// The same for calls of tools, which have a cap of their own and use up none of the others.
     #[must_use]
     pub(crate) fn for_calls(&self) -> Self {
-        Self { volume_cap: self.call_cap.unwrap_or(u32::MAX), ..self.clone() }
+        Self { volume_cap: self.call_cap.unwrap_or(u32::MAX), volume_cap_per_agent: None, ..self.clone() }
     }
 }
 
@@ -301,7 +301,7 @@ impl Default for HookSettings {
 }
 
 /// Other MCP servers behind the desk.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewaySettings {
     /// The servers.

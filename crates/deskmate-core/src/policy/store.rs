@@ -13,7 +13,7 @@ use super::rulebook::{Loaded, Rulebook};
 use super::{PolicyRef, Problem, rules};
 use crate::call::Cx;
 use crate::record::{Event, Kind};
-use crate::{Code, Error, Result, canonical, hex};
+use crate::{Code, Error, Result, canonical, gateway, hex};
 
 /// A version of a policy came into force.
 pub const ACCEPTED: Kind = Kind { name: "policy.accepted", says: "A version of a policy came into force." };
@@ -184,12 +184,16 @@ impl Stored {
 /// Puts `target` in force: whatever differs from the rows is written and told. `by` is the person who accepted it.
 /// Where nothing differs, nothing is written and nothing told.
 pub fn store(cx: &mut Cx<'_, '_>, target: &Parts, by: &str) -> Result<Stored> {
+    let before = load(cx.tx)?;
+    // Whichever way a mount goes, what is known of it and what lets its tools pass goes with it.
+    let lost = gateway::mounts_lost(&before.parts, target);
+    let without = if lost.is_empty() { None } else { Some(gateway::without_passing(cx, target, &lost)?) };
+    let target = without.as_ref().unwrap_or(target);
     let problems = rules::parts(target);
     if let Some(first) = problems.first() {
         let more = if problems.len() == 1 { String::new() } else { format!(" (and {} more)", problems.len() - 1) };
         return Err(Error::invalid("policy", format!("{}{more}", Problem::to_string(first))).hint("`deskmate policy check` names every problem"));
     }
-    let before = load(cx.tx)?;
     let mut stored = Stored::default();
     policies(cx, &before, target, by, &mut stored)?;
     mappings(cx, &before, target, by, &mut stored)?;
@@ -200,6 +204,9 @@ pub fn store(cx: &mut Cx<'_, '_>, target: &Parts, by: &str) -> Result<Stored> {
         cx.tx.execute(sql, args![stored.digest])?;
         cx.rulebook = None;
         cx.emit(Event::new(CHANGED, "desk").fact("digest", stored.digest.clone()).fact("before", before.digest).fact("by", by))?;
+    }
+    for mount in &lost {
+        gateway::forget(cx, mount)?;
     }
     Ok(stored)
 }

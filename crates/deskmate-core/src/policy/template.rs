@@ -109,6 +109,11 @@ impl Template {
         Err(problems)
     }
 
+    /// Its text, as it would stand in a file.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The policy with values in its gaps; where none is given stands what stands there if nobody says. Its cases come with it
     /// unless another value was given, because they were written for those.
     pub fn fill(&self, id: &str, values: &Map<String, Value>) -> Result<Policy, Vec<Problem>> {

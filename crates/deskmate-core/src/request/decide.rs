@@ -105,10 +105,11 @@ pub(super) fn undecided(cx: &mut Cx<'_, '_>, id: &str) -> Result<Known> {
     }
 }
 
-pub(super) fn check_seen(request: &Request, expected: Option<&str>) -> Result<()> {
+/// Checks that what somebody decides is what they saw.
+pub(crate) fn check_seen(request: &Request, expected: Option<&str>) -> Result<()> {
     match expected {
         Some(expected) if !expected.eq_ignore_ascii_case(&request.digest_hex()) => {
-            Err(Error::conflict("this is not what you saw: the request was changed meanwhile").hint("look at it again, and approve with its new digest"))
+            Err(Error::conflict("this is not what you saw: the request was changed meanwhile").hint("look at it again, and decide with its new digest"))
         }
         _ => Ok(()),
     }
@@ -230,15 +231,17 @@ pub struct Correction {
     pub action: Option<String>,
 }
 
-/// A person rejects; one rejection is final. `kind` and `severity` are those of an override.
-pub fn reject(cx: &mut Cx<'_, '_>, id: &str, correction: Correction) -> Result<Request> {
-    reject_with(cx, id, correction, &Further::default())
+/// A person rejects; one rejection is final. `kind` and `severity` are those of an override, `expected_digest` is that of
+/// what the person saw.
+pub fn reject(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>, correction: Correction) -> Result<Request> {
+    reject_with(cx, id, expected_digest, correction, &Further::default())
 }
 
 /// Like [`reject`], with what goes along with it.
-pub fn reject_with(cx: &mut Cx<'_, '_>, id: &str, correction: Correction, further: &Further) -> Result<Request> {
+pub fn reject_with(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>, correction: Correction, further: &Further) -> Result<Request> {
     let mut known = undecided(cx, id)?;
     check_decider(cx, &known.request)?;
+    check_seen(&known.request, expected_digest)?;
     check_named(cx, &known.request, known.request.decided()?.as_ref())?;
     let correction = checked(cx, &known.request, correction)?;
     rows::insert_vote(cx, &known.request, "reject")
@@ -321,10 +324,15 @@ pub(super) fn reopen(request: &mut Request) {
     request.reason = None;
 }
 
+/// A rule that asks for people today and did not when people were asked.
+pub(crate) fn asks_anew<'a>(then: &Decision, today: &'a Decision) -> Option<&'a policy::Hit> {
+    let known = |hit: &policy::Hit| then.hits.iter().any(|old| old.policy == hit.policy && old.rule_id == hit.rule_id && old.field == hit.field);
+    today.hits.iter().find(|hit| hit.effect == policy::Effect::RequireApproval && !known(hit))
+}
+
 /// Whether today's answer to an approved act is stricter than what was approved. `None` if it may go on.
 pub(super) fn stricter(request: &Request, then: &Decision, today: &Decision) -> Option<super::StopReason> {
     use super::StopReason::{Forbidden, Stricter};
-    use crate::policy::Effect;
     if forbids(today).is_some() {
         return Some(Forbidden);
     }
@@ -332,9 +340,7 @@ pub(super) fn stricter(request: &Request, then: &Decision, today: &Decision) -> 
     if !by_people && today.mode != Mode::Act {
         return Some(Stricter);
     }
-    let asks = |hit: &&policy::Hit| hit.effect == Effect::RequireApproval;
-    let known = |hit: &policy::Hit| then.hits.iter().any(|old| old.policy == hit.policy && old.rule_id == hit.rule_id && old.field == hit.field);
-    let more = today.hits.iter().filter(asks).any(|hit| !known(hit)) || i64::from(today.needs.quorum) > request.quorum;
+    let more = asks_anew(then, today).is_some() || i64::from(today.needs.quorum) > request.quorum;
     let others = !today.needs.approvers.is_empty() && today.needs.approvers != then.needs.approvers;
     (more || others).then_some(Stricter)
 }

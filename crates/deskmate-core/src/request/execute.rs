@@ -31,7 +31,7 @@ pub(crate) fn begin_seen(cx: &mut Cx<'_, '_>, id: &str) -> Result<Begun> {
 fn begin_of(cx: &mut Cx<'_, '_>, request: Request, target: Option<&Value>) -> Result<Begun> {
     let id = &request.id.clone();
     approved_only(&request, cx.now())?;
-    let Some(grant) = grant::newest(cx, id)? else { return Err(Error::conflict("this request has no grant").hint("ask again")) };
+    let grant = granted(cx, id)?;
     let mut known = match check(cx, request, &grant)? {
         Ok(known) => known,
         Err(stop) => return Ok(Begun::Stopped(stop)),
@@ -64,6 +64,32 @@ fn begin_of(cx: &mut Cx<'_, '_>, request: Request, target: Option<&Value>) -> Re
     Ok(Begun::Go(Box::new(Permit { request: known.request, grant: grant.id, act: bound.act, decision: Some(today) })))
 }
 
+/// For how many seconds the grant of an approved request is still good, after making them fewer where `at_most` says so. What a grant
+/// says never changes, so one that ends sooner takes its place; nothing makes it last longer than policy said.
+pub(crate) fn seconds_left(cx: &mut Cx<'_, '_>, id: &str, at_most: Option<i64>) -> Result<i64> {
+    let request = known(cx, id)?.request;
+    approved_only(&request, cx.now())?;
+    let grant = granted(cx, id)?;
+    // A row that somebody changed must not become one that the record tells of.
+    if !is_of(&grant, &request) || grant::check(cx, &grant)? != Checked::Fits {
+        return Err(differs(id));
+    }
+    unused_only(&grant, cx.now())?;
+    let left = (grant.expires_at - cx.now()) / 1_000_000;
+    let Some(fewer) = at_most.filter(|seconds| *seconds < left) else { return Ok(left) };
+    grant::revoke(cx, id)?;
+    grant::issue(cx, &request, fewer)?;
+    Ok(fewer)
+}
+
+fn granted(cx: &mut Cx<'_, '_>, id: &str) -> Result<GrantRow> {
+    grant::newest(cx, id)?.ok_or_else(|| Error::conflict("this request has no grant").hint("ask again"))
+}
+
+fn is_of(grant: &GrantRow, request: &Request) -> bool {
+    grant.request == request.id && grant.agent == request.requester.id && grant.digest == request.digest
+}
+
 fn approved_only(request: &Request, now: i64) -> Result<()> {
     let refuse = |message: &str, hint: &str| Err(Error::conflict(message).hint(hint));
     match request.state_at(now) {
@@ -89,7 +115,7 @@ fn unused_only(grant: &GrantRow, now: i64) -> Result<()> {
 
 /// Compares request and grant with what the record tells. What differs is told and not done.
 fn check(cx: &mut Cx<'_, '_>, request: Request, grant: &GrantRow) -> Result<Result<Known, Box<Stop>>> {
-    let same = grant.request == request.id && grant.agent == request.requester.id && grant.digest == request.digest;
+    let same = is_of(grant, &request);
     let verdict = grant::check(cx, grant)?;
     if verdict == Checked::Refused {
         return Err(differs(&request.id));

@@ -275,7 +275,7 @@ pub(super) fn decide(cx: &mut Cx<'_, '_>, input: Decide) -> Result<Decided> {
     }
     let request = match input.answer {
         Answer::Approve => decide::approve(cx, &link.request, None, Some(&link.digest), input.reason)?,
-        Answer::Reject => decide::reject(cx, &link.request, Correction { reason: input.reason, ..Correction::default() })?,
+        Answer::Reject => decide::reject(cx, &link.request, Some(&link.digest), Correction { reason: input.reason, ..Correction::default() })?,
     };
     identity::end_link(cx, &link)?;
     let answer = if input.answer == Answer::Approve { "approve" } else { "reject" };

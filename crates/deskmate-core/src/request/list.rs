@@ -12,7 +12,7 @@ use super::submit::as_seen;
 use super::view::{RequestOut, WaitsFor};
 use crate::call::{Cx, Page, PageIn, Role};
 use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
-use crate::{Error, Result, check_text};
+use crate::{Error, Result, check_text, format_time};
 
 /// Which requests a list shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -96,6 +96,10 @@ pub(super) struct Requests {
     /// Give this as `cursor` for the next page. Absent at the end. A page may be short, even empty, before the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// When the newest of all that waits for people was made, wherever it stands in the list. Only on the first page of the
+    /// inbox, without a filter: who looks again sees by it that something arrived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newest_at: Option<String>,
 }
 
 const MINUTE: i64 = 60_000_000;
@@ -125,6 +129,13 @@ impl List {
             && given_to.is_none_or(|people| request.assignee.as_ref().is_some_and(|assignee| people.contains(assignee)))
     }
 
+    /// Whether it asks for the inbox as it is.
+    fn is_plain(&self) -> bool {
+        let filters = self.state.is_some() || self.risk.is_some() || self.kind.is_some() || self.older_than_minutes.is_some() || self.mine;
+        let texts = [&self.domain, &self.requester, &self.assignee, &self.search, &self.cursor];
+        self.view() == View::Inbox && !filters && texts.into_iter().all(Option::is_none)
+    }
+
     /// What can be said without the whole row.
     fn may_fit(&self, kind: &str, title: Option<&str>) -> bool {
         let has = |text: &String| title.is_some_and(|title| title.to_lowercase().contains(&text.to_lowercase()));
@@ -152,6 +163,7 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Requests> {
     }
     let (now, history) = (cx.now(), input.view() == View::All);
     let given_to = given_to(cx, &input)?;
+    let newest_at = if input.is_plain() { newest(cx)?.map(format_time) } else { None };
     let mut after = page.after.clone();
     let (mut found, mut looked): (Vec<Request>, usize) = (Vec::new(), 0);
     loop {
@@ -161,13 +173,29 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Requests> {
         found.extend(slice.rows.into_iter().filter(|request| input.fits(request, now, given_to.as_deref())));
         if found.len() > page.limit as usize || !slice.more {
             let page = Page::cut(found, &page, |request| at(request, history));
-            return Ok(Requests { requests: page.items.iter().map(|request| RequestOut::new(request, now)).collect(), next_cursor: page.next_cursor });
+            return Ok(Requests {
+                requests: page.items.iter().map(|request| RequestOut::new(request, now)).collect(),
+                next_cursor: page.next_cursor,
+                newest_at,
+            });
         }
         if looked >= SCAN_MAX {
             let next_cursor = after.map(|after| cursor_at(&after));
-            return Ok(Requests { requests: found.iter().map(|request| RequestOut::new(request, now)).collect(), next_cursor });
+            return Ok(Requests { requests: found.iter().map(|request| RequestOut::new(request, now)).collect(), next_cursor, newest_at });
         }
     }
+}
+
+/// When the newest of what waits for people was made. The index is in the order of the inbox, where the newest of each group
+/// that is equally at stake comes first: one look for each group is enough.
+fn newest(cx: &mut Cx<'_, '_>) -> Result<Option<i64>> {
+    let (mut newest, mut after) = (None, None);
+    while let Some(row) = step(cx, View::Inbox, of_view(View::Inbox, PENDING.keys), None, after.as_ref(), 1)?.first() {
+        let (made_at, next) = Request::made_at(row.get(KEY_PLACE)?);
+        newest = newest.max(Some(made_at));
+        after = Some((next, String::new()));
+    }
+    Ok(newest)
 }
 
 /// Whose requests are wanted, if only those that were given to somebody are.

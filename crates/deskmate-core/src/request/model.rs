@@ -423,6 +423,12 @@ impl Request {
         behind * PLACES - self.created_at
     }
 
+    /// When the request of a place was made, and the place after which those that are less at stake begin.
+    pub(super) fn made_at(place: i64) -> (i64, i64) {
+        let next = (place.div_euclid(PLACES) + 1) * PLACES;
+        (next - place, next)
+    }
+
     /// The digest as it is shown and compared.
     pub fn digest_hex(&self) -> String {
         hex(&self.digest)

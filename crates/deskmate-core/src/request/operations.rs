@@ -114,6 +114,8 @@ fn changed(cx: &Cx<'_, '_>, request: &Request) -> Changed {
 pub(super) struct Reject {
     /// The request's id.
     request: String,
+    /// The `digest` of what you saw; if the request was changed meanwhile, the answer is a conflict.
+    expected_digest: Option<String>,
     /// Why, for the requester.
     reason: Option<String>,
     /// What was wrong: `agent_wrong`, `human_preference`, `missing_context`, `policy_change` or `edge_case`; `human_preference` if not given.
@@ -125,7 +127,7 @@ pub(super) struct Reject {
 
 pub(super) fn reject(cx: &mut Cx<'_, '_>, input: Reject) -> Result<Changed> {
     let correction = Correction { reason: input.reason, kind: input.kind, severity: input.severity, action: None };
-    let request = decide::reject(cx, &input.request, correction)?;
+    let request = decide::reject(cx, &input.request, input.expected_digest.as_deref(), correction)?;
     Ok(changed(cx, &request))
 }
 
@@ -135,12 +137,14 @@ pub(super) fn reject(cx: &mut Cx<'_, '_>, input: Reject) -> Result<Changed> {
 pub(super) struct Ask {
     /// The request's id.
     request: String,
+    /// The `digest` of what you saw; if the request was changed meanwhile, the answer is a conflict.
+    expected_digest: Option<String>,
     /// What you want to know.
     question: String,
 }
 
 pub(super) fn ask(cx: &mut Cx<'_, '_>, input: Ask) -> Result<Changed> {
-    let request = talk::ask(cx, &input.request, input.question)?;
+    let request = talk::ask(cx, &input.request, input.expected_digest.as_deref(), input.question)?;
     Ok(changed(cx, &request))
 }
 
@@ -150,6 +154,8 @@ pub(super) fn ask(cx: &mut Cx<'_, '_>, input: Ask) -> Result<Changed> {
 pub(super) struct Delegate {
     /// The request's id.
     request: String,
+    /// The `digest` of what you saw; if the request was changed meanwhile, the answer is a conflict.
+    expected_digest: Option<String>,
     /// The person's name or id.
     to: String,
     /// A word to them.
@@ -157,7 +163,7 @@ pub(super) struct Delegate {
 }
 
 pub(super) fn delegate(cx: &mut Cx<'_, '_>, input: Delegate) -> Result<Changed> {
-    let request = talk::delegate(cx, &input.request, &input.to, input.note)?;
+    let request = talk::delegate(cx, &input.request, input.expected_digest.as_deref(), &input.to, input.note)?;
     Ok(changed(cx, &request))
 }
 

@@ -37,9 +37,7 @@ pub(super) fn approved(cx: &mut Cx<'_, '_>, request: &Request, reason: Option<&s
             grant::issue(cx, request, seconds)?;
             if moves_trust(request) {
                 let change = trust::approved(cx, of(request))?;
-                if let Some(target) = change.promotion_due {
-                    ask_for_promotion(cx, request, &change.trust, target)?;
-                }
+                ask_for_promotion(cx, of(request), &change)?;
             }
             if request.kind == RequestKind::ToolCall { gateway::approved(cx, request) } else { Ok(()) }
         }
@@ -61,6 +59,7 @@ pub(super) fn rejected(cx: &mut Cx<'_, '_>, request: &Request, correction: &Corr
     if moves_trust(request) {
         let (kind, severity) = (correction.kind.as_deref().unwrap_or("human_preference"), correction.severity.unwrap_or(trust::Severity::Medium));
         let change = trust::overridden(cx, of(request), kind, severity)?;
+        ask_for_promotion(cx, of(request), &change)?;
         let (description, action) = (correction.reason.as_deref(), correction.action.as_deref());
         cowork::overrode(cx, &cowork::Overridden { of: of(request), kind, severity, impact: change.impact, description, action })?;
     }
@@ -85,16 +84,17 @@ pub(super) fn undone(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// Asks people whether an agent may be trusted more.
-fn ask_for_promotion(cx: &mut Cx<'_, '_>, cause: &Request, trust: &trust::Trust, target: Points) -> Result<()> {
-    let (agent, domain) = (&cause.requester.id, &cause.domain);
+/// Asks people whether an agent may be trusted more, where that is due.
+pub(crate) fn ask_for_promotion(cx: &mut Cx<'_, '_>, of: Of<'_>, change: &trust::Change) -> Result<()> {
+    let Some(target) = change.promotion_due else { return Ok(()) };
+    let (Of { agent, domain, .. }, trust) = (of, &change.trust);
     let (low, high) = trust.interval();
     let act = Act {
         kind: PROMOTE.to_owned(),
         tool: PROMOTE.to_owned(),
-        domain: domain.clone(),
+        domain: domain.to_owned(),
         action: "promote".to_owned(),
-        target: agent.clone(),
+        target: agent.to_owned(),
         arguments: serde_json::json!({ "to": target.to_f64() }),
         ..Act::default()
     };
@@ -112,7 +112,7 @@ fn ask_for_promotion(cx: &mut Cx<'_, '_>, cause: &Request, trust: &trust::Trust,
         reversibility: Some("overrides and idle days lower the score again".to_owned()),
         ..Packet::default()
     };
-    let new = New { requester: Some(Requester::agent(agent, cause.requester.verified)), packet, ..New::new(RequestKind::Promotion, title, act, decision) };
+    let new = New { requester: Some(Requester::agent(agent, of.verified)), packet, ..New::new(RequestKind::Promotion, title, act, decision) };
     submit(cx, new)?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Making requests, and taking them back.
 
+use deskmate_db::Tx;
 use serde_json::{Value, json};
 
 use super::access::may_decide_in;
@@ -11,7 +12,7 @@ use super::keep::{Kept, keep};
 use super::model::{New, Request, RequestKind, Requester, State};
 use super::rows;
 use super::{grant, outcome};
-use crate::call::{ActorKind, Cx};
+use crate::call::{Actor, ActorKind, Cx, Desk, Surface};
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX};
 use crate::policy::{self, Act, Decision, Mode};
 use crate::record::{Event, Kind};
@@ -145,6 +146,29 @@ pub fn denied(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act, decision: &Decisi
     cx.emit(against(DENIED, who, act, decision))?;
     cx.decided(Mode::Deny);
     if who.is_agent() { meter::denied(cx, &who.id, &act.domain) } else { Ok(None) }
+}
+
+/// An act that was denied by an error: who would have done it, and what was decided.
+#[derive(Clone, Debug)]
+pub struct DeniedAct {
+    actor: Actor,
+    surface: Surface,
+    who: Requester,
+    act: Act,
+    decision: Decision,
+}
+
+/// The same as [`denied`] for an operation whose answer cannot say so: the refusal carries what is told once it is undone.
+pub(crate) fn refused(cx: &Cx<'_, '_>, who: Requester, act: &Act, decision: Decision, error: Error) -> Error {
+    let denied = DeniedAct { actor: cx.actor.clone(), surface: cx.surface, who, act: act.clone(), decision };
+    Error { denied: Some(Box::new(denied)), ..error }
+}
+
+impl DeniedAct {
+    /// Tells the record of it, and counts it.
+    pub(crate) fn tell(&self, tx: &mut Tx<'_>, desk: &Desk) -> Result<()> {
+        denied(&mut desk.cx(tx, self.actor.clone(), self.surface), &self.who, &self.act, &self.decision).map(drop)
+    }
 }
 
 /// Tells the record that an agent asked about an act that policy forbids, and counts it: beyond a rate such a question is

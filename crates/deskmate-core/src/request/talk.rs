@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::access::{check_decider, find_person};
-use super::decide::undecided;
+use super::decide::{check_seen, undecided};
 use super::events::{ANSWERED, ASKED, DELEGATED, SNOOZED};
 use super::model::{Request, State};
 use super::rows;
@@ -28,10 +28,12 @@ fn check_note(cx: &mut Cx<'_, '_>, request: &str, field: &str, text: &str) -> Re
     if full.is_some() { Err(Error::conflict(format!("this request has {NOTES_MAX} notes already")).hint("decide it")) } else { Ok(()) }
 }
 
-/// A person asks the requester something; the request leaves the inbox until the answer.
-pub fn ask(cx: &mut Cx<'_, '_>, id: &str, question: String) -> Result<Request> {
+/// A person asks the requester something; the request leaves the inbox until the answer. `expected_digest` is that of what
+/// the person saw.
+pub fn ask(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>, question: String) -> Result<Request> {
     let mut known = undecided(cx, id)?;
     check_decider(cx, &known.request)?;
+    check_seen(&known.request, expected_digest)?;
     check_note(cx, id, "question", &question)?;
     let note = rows::insert_note(cx, id, "question", &question)?;
     known.request.asked_at = Some(cx.now());
@@ -56,10 +58,11 @@ pub fn answer(cx: &mut Cx<'_, '_>, id: &str, answer: String) -> Result<Request> 
     Ok(known.request)
 }
 
-/// A person gives the decision to another one, who must be able to take it.
-pub fn delegate(cx: &mut Cx<'_, '_>, id: &str, to: &str, note: Option<String>) -> Result<Request> {
+/// A person gives the decision to another one, who must be able to take it. `expected_digest` is that of what the person saw.
+pub fn delegate(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>, to: &str, note: Option<String>) -> Result<Request> {
     let mut known = undecided(cx, id)?;
     check_decider(cx, &known.request)?;
+    check_seen(&known.request, expected_digest)?;
     let person = find_person(cx, to)?.filter(|person| person.decides_in(&known.request.domain));
     let person = person.ok_or_else(|| Error::invalid("to", format!("nobody of this name decides in {}", known.request.domain)))?;
     if known.request.requester.kind == ActorKind::Person && known.request.requester.id == person.id {

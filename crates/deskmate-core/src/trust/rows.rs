@@ -159,7 +159,12 @@ pub fn proposed(cx: &mut Cx<'_, '_>, trust: &Trust, event: Event) -> Result<Even
 
 /// A person approved a proposal.
 pub fn approved(cx: &mut Cx<'_, '_>, of: Of<'_>) -> Result<Change> {
-    let mut change = decide(cx, of, Cause::Approved, |_| Step::Approved { confidence: of.confidence })?;
+    let change = decide(cx, of, Cause::Approved, |_| Step::Approved { confidence: of.confidence })?;
+    promoted_alone(cx, of, change)
+}
+
+/// Promotes at once where a promotion is due and the settings ask nobody.
+fn promoted_alone(cx: &mut Cx<'_, '_>, of: Of<'_>, mut change: Change) -> Result<Change> {
     if change.trust.rates.promote_alone
         && let Some(target) = change.promotion_due.take()
     {
@@ -180,6 +185,7 @@ pub fn overridden(cx: &mut Cx<'_, '_>, of: Of<'_>, kind: &str, severity: Severit
     let feeds_streak = kind != POLICY_CHANGE;
     let step = |rates: &Rates| Step::Overridden { impact: override_impact(kind, severity, rates), feeds_streak, confidence: of.confidence };
     let change = decide(cx, of, Cause::Overridden { kind: kind.to_owned(), severity }, step)?;
+    let change = promoted_alone(cx, of, change)?;
     Ok(match back {
         None => change,
         Some(back) => Change { previous: back.previous, impact: Points(back.impact.0 + change.impact.0), ..change },

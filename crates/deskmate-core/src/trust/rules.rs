@@ -291,7 +291,7 @@ impl State {
             }
         }
         state.score = Points(previous.0.saturating_add(moved.impact.0)).clamped();
-        if matches!(step, Step::Approved { .. }) && state.promotion_earned(rates) {
+        if matches!(step, Step::Approved { .. } | Step::Overridden { .. }) && state.promotion_earned(rates) {
             moved.promotion_due = state.next_threshold();
             state.promoting = moved.promotion_due.is_some();
         }
@@ -311,7 +311,8 @@ impl State {
 
     fn promotion_earned(&self, rates: &Rates) -> bool {
         let enough = i128::from(self.approved_since) * i128::from(Points::ONE.0) >= i128::from(rates.promote_accuracy.0) * i128::from(self.decided_since);
-        !self.promoting && self.decided_since >= rates.promote_after && enough
+        // What was just demoted is not promoted: the next approval ends its streak, and is counted.
+        !self.promoting && !self.demoted && self.decided_since >= rates.promote_after && enough
     }
 
     fn restart_promotion(&mut self) {

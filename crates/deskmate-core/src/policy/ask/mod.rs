@@ -180,6 +180,11 @@ impl Ask {
     }
 }
 
+/// Whether the key of a question asks for what an act is called with: all but what it does.
+pub(super) fn is_about_the_change(key: &str) -> bool {
+    Ask::of_key(key).is_some_and(|ask| !matches!(ask, Ask::Does(_)))
+}
+
 /// A text that is written out, or a list of them.
 fn texts(argument: &IdedExpr) -> Option<Vec<String>> {
     let text = |expression: &Expr| match expression {

@@ -2,6 +2,7 @@
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators as op};
 
+use super::scope::is_of_the_change;
 use super::{Found, regex};
 use crate::policy::ask::{ASKS, Ask};
 use crate::policy::yaml::nearest;
@@ -266,6 +267,7 @@ impl Walk<'_> {
         };
         let (known, kind, _) = VARIABLES.iter().find(|(known, ..)| *known == name)?;
         self.found.variables.insert(known);
+        self.found.asks_for_the_change |= is_of_the_change(known);
         node.expr = Expr::Ident(name);
         Some(kind.of())
     }
@@ -361,6 +363,7 @@ impl Walk<'_> {
         }
         match Ask::read(name, &call.args) {
             Ok(ask) => {
+                self.found.asks_for_the_change |= is_of_the_change(&ask.key());
                 node.expr = Expr::Ident(ask.key());
                 Some(match ask.is_number() {
                     (true, true) => Type::Int,

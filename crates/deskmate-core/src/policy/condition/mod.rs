@@ -31,6 +31,8 @@ pub(super) struct Condition {
     pub(super) patterns: BTreeSet<String>,
     /// The variables that it asks for.
     pub(super) variables: BTreeSet<&'static str>,
+    /// Whether it asks for what an act is called with.
+    pub(super) asks_for_the_change: bool,
 }
 
 /// What is wrong with an expression, and where: the characters before it.
@@ -47,6 +49,7 @@ pub(super) struct Found {
     pub(super) faults: Vec<(u64, String)>,
     pub(super) patterns: BTreeSet<String>,
     pub(super) variables: BTreeSet<&'static str>,
+    pub(super) asks_for_the_change: bool,
 }
 
 impl Condition {
@@ -64,7 +67,8 @@ impl Condition {
         let mut found = Found::default();
         check(&mut expression, &mut found);
         if found.faults.is_empty() {
-            return Ok(Self { expression, patterns: found.patterns, variables: found.variables });
+            let Found { patterns, variables, asks_for_the_change, .. } = found;
+            return Ok(Self { expression, patterns, variables, asks_for_the_change });
         }
         // The walk changed the tree, so the places are those of a fresh one.
         let places = parse().map(|expression| places::places(source, &expression)).unwrap_or_default();

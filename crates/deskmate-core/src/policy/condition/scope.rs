@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::Condition;
 use crate::limits::{CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_VALUES_MAX};
-use crate::policy::ask::{Answer, Look};
+use crate::policy::ask::{Answer, Look, is_about_the_change};
 use crate::policy::change::Change;
 use crate::policy::{Act, Counters, Standing};
 
@@ -32,6 +32,8 @@ pub(in crate::policy) fn environment() -> Arc<Env> {
 pub(in crate::policy) struct Scope<'a> {
     act: &'a Act,
     change: &'a Change<'a>,
+    /// Whether what the act is called with is not known yet.
+    is_foreseen: bool,
     texts: [CelString<'a>; 8],
     ints: [CelInt; 15],
     doubles: [CelDouble; 3],
@@ -69,6 +71,7 @@ impl<'a> Scope<'a> {
         Self {
             act,
             change,
+            is_foreseen: false,
             texts: [kind, tool, domain, environment, action, target, field, agent],
             ints: ints.map(CelInt::from),
             doubles: [CelDouble::from(units(act.cost)), CelDouble::from(standing.score.to_f64()), CelDouble::from(units(counters.cost_day))],
@@ -78,6 +81,16 @@ impl<'a> Scope<'a> {
             taint: OnceLock::new(),
             look: Look::new(act, change),
         }
+    }
+
+    /// The same for an act of which what it is called with is not known yet: whatever a condition asks of that has no answer.
+    pub(in crate::policy) fn foreseen(self) -> Self {
+        Self { is_foreseen: true, ..self }
+    }
+
+    /// Whether what a variable stands for is not known yet. Of an act that names its field the changed fields are.
+    fn is_open(&self, variable: &str) -> bool {
+        self.is_foreseen && is_of_the_change(variable) && !(self.act.field.is_some() && matches!(variable, "changed" | "fields"))
     }
 
     /// Conditions in this scope are evaluated with this.
@@ -108,6 +121,11 @@ pub(in crate::policy) fn holds(condition: &Condition, context: &Context<'_, '_>)
     value.downcast_ref::<CelBool>().map(|value| *value.inner()).ok_or_else(|| "the condition is not a yes or no for this act".to_owned())
 }
 
+/// Whether a variable, or the key of a question, is about what an act is called with.
+pub(super) fn is_of_the_change(variable: &str) -> bool {
+    matches!(variable, "args" | "changed" | "fields" | "texts" | "recipients") || is_about_the_change(variable)
+}
+
 /// Millionths as units.
 #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^53 millionths")]
 fn units(millionths: i64) -> f64 {
@@ -116,6 +134,9 @@ fn units(millionths: i64) -> f64 {
 
 impl VariableResolver for Scope<'_> {
     fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
+        if self.is_open(variable) {
+            return None;
+        }
         let [kind, tool, domain, environment, action, target, field, agent] = &self.texts;
         let [decided, minute, hour, day, hour_all, day_all, denied, pending, now, year, month, monthday, clock, minutes, weekday] = &self.ints;
         let [cost, score, cost_day] = &self.doubles;

@@ -42,21 +42,22 @@ pub(super) struct Explained {
 }
 
 pub(super) fn explain(cx: &mut Cx<'_, '_>, input: Explain) -> Result<Explained> {
-    let (who, act, then) = match (input.request, input.agent, input.act) {
+    let (who, now, then) = match (input.request, input.agent, input.act) {
         (Some(id), None, None) => {
             let found = request::find(cx, &id)?.ok_or_else(|| Error::not_found(format!("there is no request {id}")))?;
-            (found.requester.clone(), found.act()?, found.decided()?)
+            (found.requester.clone(), request::judge_again(cx, &found)?, found.decided()?)
         }
         (None, Some(agent), Some(act)) => {
             check_name("agent", &agent)?;
             let act = act_of(&act).map_err(|error| Error::invalid("act", error))?;
             // Where agents need their tokens, nobody acts without having shown who they are.
             let verified = identity::mode(cx.tx)? == crate::call::Mode::Closed;
-            (Requester::agent(agent, verified), act, None)
+            let who = Requester::agent(agent, verified);
+            let now = request::judge_intended(cx, &act, &who)?;
+            (who, now, None)
         }
         _ => return Err(Error::invalid("request", "give either a request's id, or an agent and an act")),
     };
-    let now = request::judge(cx, &act, &who, false)?;
     let rulebook = current(cx)?.digest().to_owned();
     let lines = tell(&now, then.as_ref());
     Ok(Explained { agent: who.id, then, now, rulebook, lines })
@@ -66,22 +67,32 @@ fn tell(now: &Decision, then: Option<&Decision>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(then) = then {
         lines.push(format!("When it was asked, the answer was {}; now it would be {}.", then.mode.name(), now.mode.name()));
+        if then.mode != now.mode {
+            lines.push(format!("Why it was {}:", then.mode.name()));
+            why(then, &mut lines);
+            lines.push(format!("Why it would be {}:", now.mode.name()));
+        }
     } else {
         lines.push(format!("The answer is {}.", now.mode.name()));
     }
-    for reason in &now.reasons {
+    why(now, &mut lines);
+    if !now.mapping_found {
+        lines.push("No mapping names this agent and domain.".to_owned());
+    }
+    lines
+}
+
+/// The reasons of an answer, and the rules that fired.
+fn why(decision: &Decision, lines: &mut Vec<String>) {
+    for reason in &decision.reasons {
         lines.push(format!("{}: at best {}: {}", reason.source, reason.mode.name(), reason.text));
         if let Some(change) = &reason.would_change {
             lines.push(format!("    {change}"));
         }
     }
-    for hit in &now.hits {
+    for hit in &decision.hits {
         let field = hit.field.as_ref().map(|field| format!(" on {field}")).unwrap_or_default();
         let failed = if hit.failed { ", because it could not be evaluated" } else { "" };
         lines.push(format!("rule {} of {} v{}{field}: {}{failed}", hit.rule_id, hit.policy, hit.version, hit.reason));
     }
-    if !now.mapping_found {
-        lines.push("No mapping names this agent and domain.".to_owned());
-    }
-    lines
 }

@@ -13,11 +13,12 @@ use super::apply::read;
 use crate::call::Cx;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::record::{self, EventRow, Search};
+use crate::request::{self, RequestKind};
 use crate::trust::{self, Points};
-use crate::{Error, Result, parse_time, request};
+use crate::{Error, Result, agents, parse_time};
 
-/// Replay a draft over what agents proposed and were denied, as the record tells it, and show which answers would differ.
-/// The act, the score, a person's word that stood in for it and the moment are those of then. Counters of then are not kept, so a limit that held then holds.
+/// Replay a draft over what agents asked for, proposals, held calls, plans and approvals, and over what they were denied, as the record tells
+/// it, and show which answers would differ. Policies that are attached to an agent hold as they are now. The act, the score, a person's word that stood in for it and the moment are those of then. Counters of then are not kept, so a limit that held then holds.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Simulate {
@@ -81,6 +82,7 @@ struct Differing {
 /// An act of then: who, what, and what was answered.
 struct Past {
     request: Option<String>,
+    kind: Option<RequestKind>,
     agent: String,
     domain: String,
     verified: bool,
@@ -108,8 +110,7 @@ pub(super) fn simulate(cx: &mut Cx<'_, '_>, input: Simulate) -> Result<Simulated
         }
         let fact = |name: &str| event.facts.get(name).and_then(Value::as_str);
         let wanted = |filter: &Option<String>, name: &str| filter.as_deref().is_none_or(|value| fact(name) == Some(value));
-        let proposal = event.kind == DENIED || fact("request_kind") == Some("proposal");
-        if !proposal || fact("requester_kind") != Some("agent") || !wanted(&input.agent, "requester") || !wanted(&input.domain, "domain") {
+        if !is_act(&event) || fact("requester_kind") != Some("agent") || !wanted(&input.agent, "requester") || !wanted(&input.domain, "domain") {
             continue;
         }
         out.looked_at += 1;
@@ -117,11 +118,14 @@ pub(super) fn simulate(cx: &mut Cx<'_, '_>, input: Simulate) -> Result<Simulated
             out.erased += 1;
             continue;
         };
-        let standing = standing(cx, &past)?;
+        let standing = standing(cx, &past, &rulebook)?;
         let mut now = decide(&rulebook, &past.act, &standing, &Counters::default(), at);
         let limits = past.decision.iter().flat_map(|decision| &decision.reasons).filter(|reason| reason.source == "limit");
         if let Some(limit) = limits.map(|reason| reason.mode).min() {
             now.mode = now.mode.min(limit);
+        }
+        if let Some(then) = &past.decision {
+            request::hold_as_then(&rulebook, past.kind, &past.act, then, &mut now);
         }
         match now.mode.cmp(&past.then) {
             std::cmp::Ordering::Equal => out.same += 1,
@@ -145,6 +149,12 @@ pub(super) fn simulate(cx: &mut Cx<'_, '_>, input: Simulate) -> Result<Simulated
     Ok(out)
 }
 
+/// Whether an event tells of an act that an agent intended.
+fn is_act(event: &EventRow) -> bool {
+    let kind = event.facts.get("request_kind").and_then(Value::as_str);
+    event.kind == DENIED || kind.and_then(|kind| RequestKind::from_name(kind).ok()).is_some_and(RequestKind::is_act)
+}
+
 fn draft_of(cx: &mut Cx<'_, '_>, document: Option<&str>) -> Result<Arc<Rulebook>> {
     let in_force = current(cx)?;
     let Some(text) = document else { return Ok(in_force) };
@@ -152,7 +162,7 @@ fn draft_of(cx: &mut Cx<'_, '_>, document: Option<&str>) -> Result<Arc<Rulebook>
     Rulebook::compile(parts, BTreeMap::new()).map(Arc::new).map_err(|problems| refused(&problems))
 }
 
-/// The newest events before a place that tell of a proposal or of a denial, and where the next page begins.
+/// The newest events before a place that tell of a request or of a denial, and where the next page begins.
 fn page(cx: &mut Cx<'_, '_>, limit: Option<u32>, cursor: Option<&str>) -> Result<(Vec<EventRow>, Option<String>)> {
     let limit = limit.unwrap_or(PAGE_DEFAULT);
     if limit == 0 || limit > PAGE_MAX {
@@ -179,7 +189,7 @@ fn past(cx: &mut Cx<'_, '_>, event: &EventRow) -> Result<Option<Past>> {
     let waived_by = event.payload.as_ref().and_then(|payload| payload.get("waived_by")).and_then(Value::as_str).map(str::to_owned);
     let (agent, domain) = (text("requester"), text("domain"));
     if event.kind == DENIED {
-        let past = |act| Past { request: None, agent, domain, verified: event.verified, act, then: Mode::Deny, decision: None, score, waived_by };
+        let past = |act| Past { request: None, kind: None, agent, domain, verified: event.verified, act, then: Mode::Deny, decision: None, score, waived_by };
         return Ok(told.map(past));
     }
     let verified = event.facts.get("verified").and_then(Value::as_bool).unwrap_or(false);
@@ -188,12 +198,13 @@ fn past(cx: &mut Cx<'_, '_>, event: &EventRow) -> Result<Option<Past>> {
     let decision = request.as_ref().map(request::Request::decided).transpose()?.flatten();
     // What a person edited is another act than the one that was answered then.
     let exact = request.filter(|request| request.edited_by.is_none()).and_then(|request| request.act().ok());
-    let past = |act| Past { request: Some(text("request")), agent, domain, verified, act, then, decision, score, waived_by };
+    let kind = RequestKind::from_name(&text("request_kind")).ok();
+    let past = |act| Past { request: Some(text("request")), kind, agent, domain, verified, act, then, decision, score, waived_by };
     Ok(exact.or(told).map(past))
 }
 
 /// How the agent stood then, as far as it was kept: what the answer of then rested on tells the rest.
-fn standing(cx: &mut Cx<'_, '_>, past: &Past) -> Result<Standing> {
+fn standing(cx: &mut Cx<'_, '_>, past: &Past, rulebook: &Rulebook) -> Result<Standing> {
     let rested_on = |source: &str| past.decision.iter().flat_map(|decision| &decision.reasons).any(|reason| reason.source == source);
     let score = match past.score {
         Some(score) => score,
@@ -207,7 +218,7 @@ fn standing(cx: &mut Cx<'_, '_>, past: &Past) -> Result<Standing> {
         decided: i64::from(!rested_on("default_mode")),
         over_a_persons_edit: rested_on("edit"),
         waived_by: past.waived_by.clone(),
-        attached: None,
+        attached: agents::attached(cx, &past.agent, rulebook)?,
     })
 }
 
@@ -253,9 +264,8 @@ pub(crate) fn would_catch(cx: &mut Cx<'_, '_>, policy: &super::super::Policy, li
     let mut out = Caught::default();
     for event in events {
         let fact = |name: &str| event.facts.get(name).and_then(Value::as_str);
-        let is_act = event.kind == DENIED || matches!(fact("request_kind"), Some("proposal" | "tool_call" | "approval"));
         let is_own = !cx.actor.is_agent() || fact("requester") == Some(cx.actor.id.as_str());
-        if !is_act || !is_own || fact("requester_kind") != Some("agent") {
+        if !is_act(&event) || !is_own || fact("requester_kind") != Some("agent") {
             continue;
         }
         out.looked_at += 1;
@@ -263,7 +273,7 @@ pub(crate) fn would_catch(cx: &mut Cx<'_, '_>, policy: &super::super::Policy, li
             out.erased += 1;
             continue;
         };
-        let standing = standing(cx, &past)?;
+        let standing = standing(cx, &past, &rulebook)?;
         let at = parse_time("at", &event.at)?;
         let decision = super::super::decide_under(&rulebook, &policy.id, &past.act, &standing, &Counters::default(), at);
         let own: Vec<&super::super::Hit> = decision.hits.iter().filter(|hit| hit.policy == policy.id).collect();
