@@ -98,7 +98,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    fn new(page: Page<MessageRow>, elsewhere: Vec<String>) -> Self {
+    pub(super) fn new(page: Page<MessageRow>, elsewhere: Vec<String>) -> Self {
         let messages = page.items.into_iter().map(MessageOut::from).collect();
         Self { notice: NOTICE, messages, more: page.next_cursor.is_some(), next_cursor: page.next_cursor, elsewhere }
     }

@@ -19,6 +19,7 @@ mod projects;
 mod reservations;
 mod retention;
 mod rows;
+mod search;
 mod send;
 mod sent;
 mod state;
@@ -71,6 +72,7 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::write(bridge, "acknowledge_messages", messages::acknowledge).idempotent(),
         Op::wait(bridge, "wait_for_messages", messages::wait),
         Op::read(bridge, "get_thread", messages::thread),
+        Op::read(bridge, "search_messages", search::search),
         Op::read(bridge, "list_sent_messages", sent::list),
         Op::read(bridge, "get_receipts", sent::receipts),
         Op::write(bridge, "set_group", groups::set).destructive(),

@@ -1,6 +1,6 @@
 //! Statements whose cost must not grow with what the tables hold.
 
-use super::{claim, file, messages, notes, projects, reservations, retention, rows, sent, tasks, threads};
+use super::{claim, file, messages, notes, projects, reservations, retention, rows, search, sent, tasks, threads};
 
 /// Each statement with the indexes that it has to go through (keys as PostgreSQL names them), and the types of its
 /// parameters: `t` a text, `k` a kind of row, `i` a number, `b` yes or no. A test reads their plans on both engines.
@@ -14,6 +14,14 @@ pub fn indexed() -> Vec<(&'static str, &'static str, &'static str)> {
         (messages::NEXT_PROJECT, "delivery_waiting", "tt"),
         (messages::THREAD.sizes, "message_by_thread delivery_pkey", "ttbititi"),
         (messages::THREAD.rows, "message_by_thread delivery_pkey", "ttbititi"),
+        (search::WAITING.sizes, "delivery_waiting_by_age message_pkey", "ttiti"),
+        (search::WAITING.rows, "delivery_waiting_by_age message_pkey", "ttiti"),
+        (search::DONE.sizes, "delivery_done_by_age message_pkey", "ttiti"),
+        (search::DONE.rows, "delivery_done_by_age message_pkey", "ttiti"),
+        (search::SENT.sizes, "message_by_sender", "ttiti"),
+        (search::SENT.rows, "message_by_sender delivery_pkey", "ttiti"),
+        (search::ALL.sizes, "message_by_age", "iti"),
+        (search::ALL.rows, "message_by_age", "iti"),
         (sent::SENT.sizes, "message_by_sender", "ttiti"),
         (sent::SENT.rows, "message_by_sender", "ttiti"),
         (threads::NEWEST, "message_by_age message_by_thread", "ititi"),

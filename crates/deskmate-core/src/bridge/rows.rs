@@ -137,11 +137,16 @@ pub(super) fn acknowledge(tx: &mut Tx<'_>, message: &str, recipient: &str, now: 
 
 /// How many rows of these sizes fit in one answer: at least one, so that a page always moves on.
 pub(super) fn fitting(sizes: &[i64]) -> u32 {
+    fitting_in(sizes, PAGE_BYTES_MAX)
+}
+
+/// How many of them fit in so many bytes: at least one.
+pub(super) fn fitting_in(sizes: &[i64], bytes_max: usize) -> u32 {
     let mut total = 0_usize;
     let mut count = 0;
     for size in sizes {
         total = total.saturating_add(usize::try_from(*size).unwrap_or(usize::MAX));
-        if total > PAGE_BYTES_MAX && count > 0 {
+        if total > bytes_max && count > 0 {
             break;
         }
         count += 1;

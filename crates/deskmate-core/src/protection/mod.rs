@@ -25,15 +25,28 @@ pub(crate) fn operations() -> Vec<Op> {
     ]
 }
 
-/// Events that tell what programs did and said. What people and agents write for each other, and what a plan would change,
-/// is work and no trace of it: taking something out would destroy it.
+/// Events that tell what programs did and said, and what agents were made into: what acts is the row beside them. What people write for
+/// each other, and what a plan would change, is work and no trace of it: taking something out would destroy it.
 const TRACES: &[&str] = &["act.", "call.", "hook.", "run.", "notification."];
-const TRACES_EXACTLY: &[&str] = &["request.created", "request.edited", "action.logged", "mount.read", "workspace.web.asked"];
+const TRACES_EXACTLY: &[&str] = &[
+    "request.created",
+    "request.edited",
+    "action.logged",
+    "mount.read",
+    "workspace.web.asked",
+    "agent.made",
+    "agent.changed",
+    "agent.policy_attached",
+    "agent.policy_detached",
+    "agent.tested",
+];
+/// Events that repeat words that stand in a row beside them: they are told without secrets. The row keeps what was written.
+const WORDS: &[&str] = &["message.sent"];
 /// Marks of a client's session and call: they open nothing, and without them nobody finds what belongs together.
 const MARKS: &[&str] = &["session", "tool_use_id"];
 
 /// Whether what was written with an event of this kind is a trace.
-pub(crate) fn is_trace(kind: &str) -> bool {
+fn is_trace(kind: &str) -> bool {
     TRACES.iter().any(|begins| kind.starts_with(begins)) || TRACES_EXACTLY.contains(&kind)
 }
 
@@ -42,12 +55,16 @@ pub(crate) fn redactor(cx: &mut Cx<'_, '_>) -> Redactor {
     policy::current(cx).map_or_else(|_| Redactor::all(), |rulebook| rulebook.settings("").protection.of_record())
 }
 
-/// A trace as the record keeps it, with how much of each kind is not in it.
+/// An event as the record keeps it, with how much of each kind is not in it.
 pub(crate) fn trace(cx: &mut Cx<'_, '_>, event: Event) -> Event {
-    if !is_trace(event.kind()) || !event.has_payload() {
+    if !event.has_payload() {
         return event;
     }
-    let redactor = redactor(cx);
+    let redactor = match event.kind() {
+        kind if is_trace(kind) => redactor(cx),
+        kind if WORDS.contains(&kind) => Redactor::secrets(),
+        _ => return event,
+    };
     event.cleaned(|payload| clean(&redactor, payload))
 }
 

@@ -132,7 +132,12 @@ fn leaf(redactor: &Redactor, text: &str, above: &Named<'_>, found: &mut Found) -
     let clean = redactor.clean(text, &mut within);
     let above = above.says(redactor);
     let is_mark = || Kind::ALL.iter().any(|kind| *clean == *kind.mark());
-    let kind = if above.is_secret(text) { Some(Kind::SecretField) } else { above.personal.into_iter().flatten().find(|kind| personal::fits(*kind, text)) };
+    let kind_of = |text: &str| {
+        let personal = || above.personal.into_iter().flatten().find(|kind| personal::fits(*kind, text));
+        if above.is_secret(text) { Some(Kind::SecretField) } else { personal() }
+    };
+    // What is left of a text can look like a secret where the whole does not: looking again must find nothing new.
+    let kind = kind_of(text).or_else(|| (*clean != *text).then(|| kind_of(&clean)).flatten());
     match kind {
         // What its form tells says more than its key.
         Some(kind) if !is_mark() => {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use deskmate_core::agents::node;
+use deskmate_core::agents::{self, node};
 use deskmate_core::bridge::{self, Slice};
 use deskmate_core::call::{Actor, Cx, Surface, prune_keys};
 use deskmate_core::record::{newest_checkpoint, prune_checkpoints};
@@ -65,7 +65,8 @@ pub(super) async fn run(app: App, retention: Retention, to: Copies, stop: Cancel
         if count.is_multiple_of(SWEEPS_PER_HOUR) {
             told("hooks", prune_hooks(&app).await);
             told("meters", prune_meters(&app, &stop).await);
-            told("calls", crate::gateway::prune(&app).await);
+            told("calls", crate::gateway::prune(&app, retention.calls).await);
+            told("runs", prune_runs(&app, retention.runs, &stop).await);
             told("trash", act(&app, workspace::schedule_trash).await);
             told("audit files", act(&app, workspace::schedule_audit).await);
         }
@@ -154,6 +155,13 @@ async fn prune(app: &App, retention: Retention, rounds: &mut Rounds, stop: &Canc
     if let Some(kept) = retention.tasks {
         slices(app, &mut rounds.tasks, stop, move |cx, from| bridge::prune_tasks(cx, now - kept, from, SLICE)).await?;
     }
+    Ok(())
+}
+
+/// Deletes runs and tests of agents that were kept long enough.
+async fn prune_runs(app: &App, kept: Option<i64>, stop: &CancellationToken) -> Result<()> {
+    let Some(kept) = kept else { return Ok(()) };
+    while act(app, move |cx| agents::prune(cx, cx.now() - kept, SLICE)).await? && !stop.is_cancelled() {}
     Ok(())
 }
 

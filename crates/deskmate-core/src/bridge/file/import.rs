@@ -197,7 +197,10 @@ fn create(cx: &mut Cx<'_, '_>, row: &FileRow, task: &FileTask, recipient: String
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::claimed_time;
+    use crate::format_time;
 
     #[test]
     fn both_spellings_of_time_are_one_moment() {
@@ -207,6 +210,27 @@ mod tests {
         }
         for text in ["", "soon", "15.11.2026", "0000-00-00 00:00:00", "1969-12-31 00:00:00"] {
             assert_eq!(claimed_time(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_text_is_a_time_after_1970_or_none(
+            text in any::<String>(), like_one in "[ ]?-?[0-9]{0,6}-[0-9]{0,3}-[0-9]{0,3}[T ][0-9]{0,3}:[0-9]{0,3}:[0-9.]{0,12}(Z|[+-][0-9:]{0,6})?",
+        ) {
+            prop_assert!(claimed_time(&text).is_none_or(|time| time > 0));
+            prop_assert!(claimed_time(&like_one).is_none_or(|time| time > 0));
+        }
+
+        #[test]
+        fn both_ways_of_writing_a_time_are_read(seconds in 1_i64..250_000_000_000, space in "[ ]{0,2}") {
+            let time = seconds * 1_000_000;
+            let written = format_time(time);
+            prop_assert_eq!(claimed_time(&written), Some(time));
+            let by_sqlite: String = written.replace('T', " ").chars().take(19).collect();
+            prop_assert_eq!(claimed_time(&format!("{space}{by_sqlite}{space}")), Some(time));
         }
     }
 }

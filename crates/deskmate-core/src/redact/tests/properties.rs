@@ -82,6 +82,14 @@ fn knowing() -> Redactor {
     Redactor::all().knowing(Arc::new(Known::new(["a", "hunter2", "p\u{e4}ss word", "redacted", "email"]).unwrap()))
 }
 
+#[test]
+fn what_is_left_of_a_value_is_looked_at_like_the_whole() {
+    let value = serde_json::json!({ "the TOKEN=x": "-----BEGIN RSA PRIVATE KEY-extranjero Y-21" });
+    let once = Redactor::all().value(&value);
+    assert_eq!(once.value, serde_json::json!({ "the TOKEN=x": "[redacted:secret_field]" }));
+    assert_eq!(Redactor::all().value(&once.value).value, once.value);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -242,6 +242,7 @@ mod tests {
 
     /// Tests beside it use memory too, so the marks are made in a process of their own: this test again, alone.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test tells itself in the environment that it is alone")]
     fn a_million_marks_take_no_memory() {
         const ALONE: &str = "DESKMATE_TEST_MARKS_ALONE";
         if std::env::var_os(ALONE).is_none() {

@@ -504,7 +504,7 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let at = |name: &str| folder.path().join(name);
             let key = SigningKey::parse(&SigningKey::generate("deskmate/test", &[7; 32])).expect("a key");
-            let app = App::open(&format!("sqlite:{}", at("desk.db").display()), key, Registry::new(), true).expect("a desk");
+            let app = App::open(&format!("sqlite:{}", at("desk.db").display()), key, false, Registry::new(), true).expect("a desk");
             let sync = Sync::open(&app, &at("messages.db"), &at("marks")).expect("a file");
             let hand = rusqlite::Connection::open(at("messages.db")).expect("the file again");
             Self { app, sync, hand, _folder: folder }
