@@ -68,17 +68,36 @@ pub struct Error {
     pub needs_presence: bool,
     /// The id under which the desk's log tells more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub incident: Option<String>,
+    pub incident: Option<Box<str>>,
     /// Whether the store was busy or away, so that it is not what was asked for that failed.
     #[serde(skip)]
     #[schemars(skip)]
     pub of_the_store: bool,
+    /// Whether a budget of the run that asked is used up, so that the run is over.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub used_up: bool,
+    /// An act that was denied by it. A refusal undoes what was written before it, so this is told and counted after it.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub denied: Option<Box<crate::request::DeniedAct>>,
 }
 
 impl Error {
     /// An error with a code and a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, field: None, retry_after_ms: None, needs_presence: false, incident: None, of_the_store: false }
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+            field: None,
+            retry_after_ms: None,
+            needs_presence: false,
+            incident: None,
+            of_the_store: false,
+            used_up: false,
+            denied: None,
+        }
     }
 
     /// A field of the input is wrong.
@@ -109,6 +128,11 @@ impl Error {
     /// Too much at once.
     pub fn limited(message: impl Into<String>, retry_after_ms: u64) -> Self {
         Self { retry_after_ms: Some(retry_after_ms), ..Self::new(Code::Limited, message) }
+    }
+
+    /// A budget of the run that asks is used up.
+    pub fn used_up(message: impl Into<String>) -> Self {
+        Self { used_up: true, ..Self::forbidden(message) }
     }
 
     /// Adds what to do next.
@@ -144,6 +168,7 @@ impl From<deskmate_db::Error> for Error {
             }
             Kind::Unknown => Self { of_the_store: true, ..Self::new(Code::Unavailable, text) },
             Kind::Newer => Self::new(Code::Unavailable, text),
+            Kind::Missing => Self::not_found(text),
             Kind::Full => {
                 Self::new(Code::Unavailable, format!("the disk is full, nothing was written: {text}")).hint("free some space; the desk goes on by itself")
             }

@@ -86,8 +86,10 @@ pub const MOUNT_PARTS_MAX: usize = 200;
 pub const MOUNT_TOOLS_MAX: usize = 1_000;
 /// The definition of a tool, as JSON.
 pub const TOOL_BYTES_MAX: usize = 64 * 1024;
-/// What came of a held call, as JSON, kept for its caller.
-pub const CALL_RESULT_BYTES_MAX: usize = 1024 * 1024;
+/// What a server behind the desk answers.
+pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What came of a held call, as JSON, kept for its caller: any answer, with what the desk puts into it.
+pub const CALL_RESULT_BYTES_MAX: usize = ANSWER_BYTES_MAX + 256 * 1024;
 /// Folders that are open to agents.
 pub const ROOTS_MAX: usize = 100;
 /// Globs that one of them leaves out.

@@ -31,6 +31,10 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 33, name: "agents: which are not deleted", sql: include_str!("schema/033_live.sql") },
     Migration { version: 34, name: "meters: the last uses in the meter", sql: include_str!("schema/034_recent_uses.sql") },
     Migration { version: 35, name: "record: kinds of what an actor did", sql: include_str!("schema/035_kinds_of_actor.sql") },
+    Migration { version: 36, name: "runs: what their calls cost", sql: include_str!("schema/036_run_cost.sql") },
+    Migration { version: 37, name: "gateway: which mounts were looked at before", sql: include_str!("schema/037_mount_met.sql") },
+    Migration { version: 38, name: "bridge: messages that somebody is done with", sql: include_str!("schema/038_read_messages.sql") },
+    Migration { version: 39, name: "gateway: the calls of somebody to one mount", sql: include_str!("schema/039_calls_of_actor_and_mount.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.
@@ -90,6 +94,7 @@ pub const TABLES: &[(&str, &str)] = &[
     ("hook_call", "agent, call"),
     ("hook_request", "request"),
     ("hook_told", "agent, session, subject"),
+    ("mount_met", "mount"),
     ("mount_tool", "mount, tool"),
     ("gateway_call", "id"),
     ("taint", "actor, session, origin"),

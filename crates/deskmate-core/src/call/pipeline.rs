@@ -17,10 +17,14 @@ use super::op::{Effect, Need, Op, Outcome, Prepared, Without};
 use super::registry::Registry;
 use crate::agents::{self, Passage};
 use crate::compliance::Library;
+use crate::gateway::{self, Reading};
 use crate::policy::{self, Cache};
 use crate::record::Keyring;
 use crate::secret::Safe;
 use crate::{Code, Error, Result, World, identity};
+
+/// Who may see what mounted servers offer may ask something of them.
+const LIST_TOOLS: &str = "gateway_list_tools";
 
 /// A call as a surface hands it over.
 #[derive(Clone)]
@@ -122,25 +126,72 @@ impl Desk {
 
     /// Does what a call asks, in one transaction.
     pub async fn call(&self, call: Call) -> Result<Answer> {
+        let (op, missing) = self.admissible(&call)?;
+        let mut answer = match self.decide_where(op, call).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(self.with_denied_told(error).await?),
+        };
+        if let (Some(missing), Outcome::Done(Value::Object(fields)) | Outcome::NotYet(Value::Object(fields))) = (missing, &mut answer.outcome) {
+            fields.insert("degraded".to_owned(), Value::from(missing));
+        }
+        Ok(answer)
+    }
+
+    /// Lets somebody ask something of a mounted server that is no call of a tool, unless that is forbidden. It is on the record before
+    /// it is asked.
+    pub async fn read_of_mount(&self, credential: Credential, mount: String, reading: Reading, session: Option<Arc<str>>) -> Result<Actor> {
+        let desk = self.clone();
+        let told = self.db.write(move |tx| {
+            let actor = desk.admit(tx, &credential, LIST_TOOLS)?;
+            gateway::read(&mut desk.cx(tx, actor.clone(), Surface::Mcp), &mount, &reading, session.as_deref())?;
+            Ok(actor)
+        });
+        match told.await {
+            Err(error) => Err(self.with_denied_told(error).await?),
+            told => told,
+        }
+    }
+
+    /// A refusal, once the record was told of the act that it denied, if it did.
+    async fn with_denied_told(&self, mut error: Error) -> Result<Error> {
+        if let Some(denied) = error.denied.take() {
+            let desk = self.clone();
+            self.db.write(move |tx| denied.tell(tx, &desk)).await?;
+        }
+        Ok(error)
+    }
+
+    /// Does what a call of a plain write asks, and looks at something more as the desk itself, in the same transaction. A look that fails
+    /// undoes the call: after a failure of the store nothing of the transaction could be kept, and only so is it tried again.
+    pub async fn call_and<T, F>(&self, call: Call, mut look: F) -> Result<(Answer, T)>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Cx<'_, '_>, &Answer) -> Result<T> + Send + 'static,
+    {
+        let (op, _) = self.admissible(&call)?;
+        let desk = self.clone();
+        let write = move |tx: &mut Tx<'_>| {
+            let answer = desk.run(tx, &op, &call, None)?;
+            let more = look(&mut desk.cx(tx, Actor::system(), Surface::System), &answer)?;
+            Ok((answer, more))
+        };
+        self.db.write(write).await
+    }
+
+    /// The operation of a call that may be tried, and what it has to do without.
+    fn admissible(&self, call: &Call) -> Result<(Arc<Op>, Option<&'static str>)> {
         let Some(op) = self.registry.get(&call.operation).cloned() else {
             return Err(Error::not_found(format!("there is no operation {}", call.operation)).hint("`deskmate call --list` shows all"));
         };
         check_value(&call.input, 0)?;
         check_size(&call.input)?;
-        let missing = match op.need().filter(|need| self.away.is_away(need.outside)) {
-            None => None,
+        match op.need().filter(|need| self.away.is_away(need.outside)) {
+            None => Ok((op, None)),
             Some(Need { outside, without: Without::Closed { next_step } }) => {
-                return Err(
-                    Error::new(Code::Unavailable, format!("{outside} cannot be reached, and {} does nothing without it", call.operation)).hint(next_step)
-                );
+                Err(Error::new(Code::Unavailable, format!("{outside} cannot be reached, and {} does nothing without it", call.operation)).hint(next_step))
             }
-            Some(Need { without: Without::Open { missing }, .. }) => Some(missing),
-        };
-        let mut answer = self.decide_where(op, call).await?;
-        if let (Some(missing), Outcome::Done(Value::Object(fields)) | Outcome::NotYet(Value::Object(fields))) = (missing, &mut answer.outcome) {
-            fields.insert("degraded".to_owned(), Value::from(missing));
+            Some(Need { without: Without::Open { missing }, .. }) => Ok((op, Some(missing))),
         }
-        Ok(answer)
     }
 
     /// Looks outside between its two steps, reads on a reader, writes on the writer.

@@ -19,7 +19,7 @@ use crate::limits::TITLE_CHARS_MAX;
 use crate::{Error, Result, check_text, format_time};
 
 /// How long before or after now a passkey may have been asked, in milliseconds.
-const ASKED_WITHIN_MS: i64 = 5 * 60 * 1_000;
+const ASKED_WITHIN_MS: u64 = 5 * 60 * 1_000;
 /// A passkey is good until it is taken away.
 const TTL: i64 = 10 * 365 * 24 * 60 * 60 * 1_000_000;
 const ID_BYTES_MAX: usize = 1_024;
@@ -178,7 +178,7 @@ fn asked(purpose: Purpose, bound: &str, asked_at: i64, client: &[u8], authentica
     let (rp, flags) = (authenticator.get(..32)?, authenticator.get(32)?);
     let holds = said.ceremony == purpose.ceremony()
         && said.challenge == challenge(purpose, bound, asked_at)
-        && (now_ms - asked_at).abs() <= ASKED_WITHIN_MS
+        && now_ms.abs_diff(asked_at) <= ASKED_WITHIN_MS
         && *rp == *Sha256::digest(host)
         && flags & PRESENT_AND_VERIFIED == PRESENT_AND_VERIFIED;
     holds.then_some(said.origin)
@@ -245,4 +245,61 @@ pub(super) fn verify(cx: &mut Cx<'_, '_>, assertion: &Assertion, purpose: Purpos
 pub(super) fn is_good(cx: &mut Cx<'_, '_>, credential: &str) -> Result<bool> {
     let row = cx.tx.optional(CREDENTIAL_BY_ID, args![credential])?.map(|row| CredentialRow::read(&row)).transpose()?;
     Ok(row.is_some_and(|row| row.is_good(cx.now())))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ORIGIN: &str = "https://desk.example.org:7373";
+
+    /// What a browser and an authenticator say when they are rightly asked.
+    fn answer(purpose: Purpose, bound: &str, asked_at: i64) -> (Vec<u8>, Vec<u8>) {
+        let client =
+            serde_json::json!({ "type": purpose.ceremony(), "challenge": challenge(purpose, bound, asked_at), "origin": ORIGIN, "crossOrigin": false });
+        let mut authenticator = Sha256::digest("desk.example.org").to_vec();
+        authenticator.extend([PRESENT_AND_VERIFIED, 0, 0, 0, 0]);
+        (client.to_string().into_bytes(), authenticator)
+    }
+
+    fn purpose() -> impl Strategy<Value = Purpose> {
+        prop_oneof![Just(Purpose::Add), Just(Purpose::Presence), Just(Purpose::SignIn)]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_are_no_answer(
+            text in any::<String>(), client in prop::collection::vec(any::<u8>(), 0..200), authenticator in prop::collection::vec(any::<u8>(), 0..60),
+            purpose in purpose(), asked_at in any::<i64>(), now in any::<i64>(),
+        ) {
+            prop_assert_eq!(asked(purpose, "person", asked_at, &client, &authenticator, now), None);
+            let (right, whole) = answer(purpose, "person", asked_at);
+            prop_assert_eq!(asked(purpose, "person", asked_at, &right, &authenticator, asked_at), None, "another host, or nobody was there");
+            prop_assert_eq!(asked(purpose, "person", asked_at, &client, &whole, asked_at), None);
+            drop((hash(&text), bytes("field", &text), host_of(&text)));
+        }
+
+        #[test]
+        fn an_answer_is_good_for_what_was_asked_and_nothing_else(
+            purpose in purpose(), other in purpose(), bound in any::<String>(), else_bound in any::<String>(), asked_at in any::<i64>(), late in any::<i64>(),
+            cut in any::<prop::sample::Index>(), flags in any::<u8>(),
+        ) {
+            let (client, authenticator) = answer(purpose, &bound, asked_at);
+            let now = asked_at.saturating_add(late % 400_000);
+            let held = asked(purpose, &bound, asked_at, &client, &authenticator, now);
+            prop_assert_eq!(held.is_some(), now.abs_diff(asked_at) <= ASKED_WITHIN_MS);
+            prop_assert!(held.is_none_or(|origin| origin == ORIGIN));
+            prop_assert_eq!(asked(other, &bound, asked_at, &client, &authenticator, asked_at).is_some(), other == purpose);
+            prop_assert_eq!(asked(purpose, &else_bound, asked_at, &client, &authenticator, asked_at).is_some(), else_bound == bound);
+            prop_assert_eq!(asked(purpose, &bound, asked_at.wrapping_add(1), &client, &authenticator, asked_at), None, "another time");
+            prop_assert_eq!(asked(purpose, &bound, asked_at, &client, &authenticator[..cut.index(33)], asked_at), None, "cut off");
+            let mut marked = authenticator;
+            marked[32] = flags;
+            prop_assert_eq!(asked(purpose, &bound, asked_at, &client, &marked, asked_at).is_some(), flags & 0b101 == 0b101);
+        }
+    }
 }

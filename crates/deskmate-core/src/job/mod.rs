@@ -25,7 +25,7 @@ use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
 pub(crate) use entry::{Entry, contents, count_open, entries, entry};
-pub use model::{Beat, Claimed, Enqueued, IfLost, NewJob, Outcome, Owner, Priority, Progress, Pruned, Rescued, State};
+pub use model::{Beat, Claimed, Enqueued, Hold, IfLost, NewJob, Outcome, Owner, Priority, Progress, Pruned, Rescued, State};
 pub(crate) use operations::{how, seen, under_way};
 pub use prune::prune;
 pub use queue::{ANYWHERE, claim, claim_at, enqueue, ensure_scheduled, next_due, waiting_places};

@@ -136,6 +136,17 @@ impl From<&Actor> for Owner {
     }
 }
 
+/// That a worker holds a job: with this it writes down what it does besides its reports.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    /// Which job.
+    pub job: String,
+    /// Who works on it.
+    pub worker: String,
+    /// Under which lease.
+    pub fence: i64,
+}
+
 /// A job to be enqueued.
 #[derive(Clone, Debug)]
 pub struct NewJob {

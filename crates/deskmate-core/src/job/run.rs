@@ -7,7 +7,7 @@ use std::time::Duration;
 use deskmate_db::args;
 
 use super::events::{FINISHED, RESCUED, RETRIED, tell};
-use super::model::{Beat, IfLost, Outcome, Progress, Rescued, State};
+use super::model::{Beat, Hold, IfLost, Outcome, Progress, Rescued, State};
 use super::queue::micros;
 use super::rows::{self, JobRow, close_attempt, error_text, find, to_text};
 use crate::call::Cx;
@@ -45,9 +45,9 @@ fn progress_text(progress: &Progress) -> Result<String> {
 
 /// Refuses whoever does not hold a job any more: what a worker writes down besides its reports, it writes in one transaction with
 /// this.
-pub fn held(cx: &mut Cx<'_, '_>, job: &str, worker: &str, fence: i64) -> Result<()> {
+pub fn held(cx: &mut Cx<'_, '_>, hold: &Hold) -> Result<()> {
     let now = cx.now();
-    lease::check(cx.tx, &rows::subject(job), worker, Some(fence), now)?;
+    lease::check(cx.tx, &rows::subject(&hold.job), &hold.worker, Some(hold.fence), now)?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Looking through the record: by who, what, to what, when, and by words.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -61,6 +63,8 @@ pub(crate) struct Sought {
     pub(crate) kinds: Vec<String>,
     /// Only events with this fact.
     pub(crate) fact: Option<(&'static str, String)>,
+    /// Of those that have this fact, only events with one of these.
+    pub(crate) among: Option<(&'static str, BTreeSet<String>)>,
     /// Only events with this text in them; the field that it was given in, and the text.
     pub(crate) words: Option<(&'static str, String)>,
     /// Only from this moment on, in microseconds.
@@ -78,6 +82,7 @@ struct Wanted {
     actor: Option<String>,
     kinds: Vec<String>,
     fact: Option<(&'static str, String)>,
+    among: Option<(&'static str, BTreeSet<String>)>,
     since: Option<i64>,
     until: Option<i64>,
     /// In small letters.
@@ -86,9 +91,11 @@ struct Wanted {
 
 impl Wanted {
     fn fits(&self, event: &EventRow, caller: &Actor) -> bool {
+        let fact = |name: &str| event.facts.get(name).and_then(Value::as_str);
         self.actor.as_ref().is_none_or(|actor| *actor == event.actor)
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
-            && self.fact.as_ref().is_none_or(|(name, value)| event.facts.get(*name).and_then(Value::as_str) == Some(value))
+            && self.fact.as_ref().is_none_or(|(name, value)| fact(name) == Some(value))
+            && self.among.as_ref().is_none_or(|(name, values)| fact(name).is_none_or(|value| values.contains(value)))
             && event.visible_to(caller)
             && self.is_in_time(event)
             && self.words.as_ref().is_none_or(|words| says(event, words))
@@ -144,7 +151,7 @@ pub(crate) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Events> {
 /// sought in them. Whoever wants little of much looks through the rest; after so many events the page ends, short or empty,
 /// with a cursor for going on.
 pub(crate) fn find(cx: &mut Cx<'_, '_>, sought: Sought) -> Result<Events> {
-    let Sought { subject, actor, kinds, fact, words, since, until, limit, cursor } = sought;
+    let Sought { subject, actor, kinds, fact, among, words, since, until, limit, cursor } = sought;
     let limit = limit.unwrap_or(PAGE_DEFAULT);
     if limit == 0 || limit > PAGE_MAX {
         return Err(Error::invalid("limit", format!("must be between 1 and {PAGE_MAX}")));
@@ -159,7 +166,7 @@ pub(crate) fn find(cx: &mut Cx<'_, '_>, sought: Sought) -> Result<Events> {
     let words = words.map(|(_, words)| words.to_lowercase());
     let (slice, scan_max) = if words.is_some() { (WORDS_SLICE, WORDS_SCAN_MAX) } else { (PAGE_MAX, SCAN_MAX) };
     let mut walk = Search { subject, actor, kinds, before, limit: slice };
-    let wanted = Wanted { actor: walk.actor.clone(), kinds: walk.kinds.clone(), fact, since, until, words };
+    let wanted = Wanted { actor: walk.actor.clone(), kinds: walk.kinds.clone(), fact, among, since, until, words };
     let (mut events, mut looked) = (Vec::new(), 0);
     loop {
         let page = if wanted.words.is_some() { search(cx.tx, &walk)? } else { search_heads(cx.tx, &walk)? };
