@@ -1,5 +1,5 @@
 // Settings: pairing with a desk, and the folders that are open to agents. Here they can be narrowed; what opens more is
-// written in the desk's own draft, where its effect is shown.
+// done on the desk's own page, where all of it is seen.
 
 import { refreshBadge } from "./badge.js";
 import { USUAL_ADDRESS, call, mayReach, origin, pair, pairing, unpair } from "./desk.js";
@@ -87,6 +87,12 @@ function rootRow(root, whole, isOwner) {
   );
 }
 
+// What a person may do here about the folders, and why no more.
+function mayDo(role) {
+  if (role === "owner") return "As an owner you can take away here: make a folder read-only, or close it. What opens more to agents, or leaves less out, you do where you see all of it: on ";
+  return `You are ${/^[aeiou]/.test(role) ? "an" : "a"} ${role}, so you see here what agents can reach, and change nothing: which folders are open holds for everybody's agents, and only an owner decides it, on `;
+}
+
 function showRoots() {
   return fill(at("roots"), async () => {
     const you = await call("desk_whoami", {});
@@ -96,7 +102,7 @@ function showRoots() {
     return [
       make("h2", {}, "Folders that are open to agents"),
       roots.length ? make("ol", { class: "rows" }, roots.map((root) => rootRow(root, whole, isOwner))) : empty("None is open", "Agents look around only in folders that an owner named."),
-      make("p", { class: "hint" }, isOwner ? "Here they can be narrowed. To open more, edit " : "Only an owner changes them, in ", await deskLink("/policies/draft", "the desk's settings"), "."),
+      make("p", { class: "hint", id: "may" }, mayDo(you.role), await deskLink("/workspace", "the desk's page Workspace"), "."),
     ];
   });
 }

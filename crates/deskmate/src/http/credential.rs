@@ -22,7 +22,7 @@ pub(crate) const COOKIE_NAME: &str = "deskmate_session";
 const SIGNATURE_HEADER: &str = "deskmate-signature";
 const SIGNED_AT_HEADER: &str = "deskmate-signed-at";
 /// How far the browser's clock may be off, in milliseconds.
-const SIGNED_WITHIN_MS: i64 = 60_000;
+const SIGNED_WITHIN_MS: u64 = 60_000;
 
 /// What was signed in the last minutes, each good once. Only what a session really signed is remembered, and by what it
 /// says: one text has many good signatures.
@@ -42,7 +42,7 @@ impl Seen {
         let text: [u8; 32] = Sha256::new().chain_update(session).chain_update("\n").chain_update(signed).finalize().into();
         let mut seen = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((at, old)) = seen.oldest_first.front().copied()
-            && now_ms - at > 2 * SIGNED_WITHIN_MS
+            && now_ms.saturating_sub(at) > 2 * SIGNED_WITHIN_MS.cast_signed()
         {
             seen.oldest_first.pop_front();
             seen.texts.remove(&old);
@@ -105,13 +105,17 @@ async fn has_key(shared: &Shared, secret: &str) -> Result<bool> {
     shared.app.desk.db.read(move |tx| identity::has_key(tx, &secret)).await
 }
 
+/// Whether a browser says that it signed just now.
+fn is_fresh(at: &str, now_ms: i64) -> bool {
+    at.parse::<i64>().is_ok_and(|at| now_ms.abs_diff(at) <= SIGNED_WITHIN_MS)
+}
+
 /// What the browser signed, if it is a good signature of this session's own key that was not used before.
 async fn signed(shared: &Shared, secret: &str, asked: &Asked<'_>) -> Result<Option<Signed>> {
     let (Some(signature), Some(at)) = (asked.header(SIGNATURE_HEADER), asked.header(SIGNED_AT_HEADER)) else { return Ok(None) };
     let now_ms = shared.app.desk.world.now() / 1_000;
-    let fresh = at.parse::<i64>().is_ok_and(|at| (now_ms - at).abs() <= SIGNED_WITHIN_MS);
     let Ok(bytes) = BASE64.decode(signature.as_bytes()) else { return Ok(None) };
-    if !fresh {
+    if !is_fresh(at, now_ms) {
         return Ok(None);
     }
     let path = asked.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -124,6 +128,8 @@ async fn signed(shared: &Shared, secret: &str, asked: &Asked<'_>) -> Result<Opti
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -132,7 +138,37 @@ mod tests {
         assert!(seen.first_time("dms_a", "POST", 0));
         assert!(!seen.first_time("dms_a", "POST", 1), "whatever its signature looks like");
         assert!(seen.first_time("dms_b", "POST", 1), "another session's own");
-        assert!(seen.first_time("dms_c", "POST", 3 * SIGNED_WITHIN_MS));
+        assert!(seen.first_time("dms_c", "POST", 3 * SIGNED_WITHIN_MS.cast_signed()));
         assert_eq!(seen.inner.lock().unwrap().texts.len(), 1, "what is too old to be good is not kept");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_cookie_header_is_read_and_only_the_sessions_own_is_taken(
+            values in prop::collection::vec(prop::collection::vec(prop_oneof![32_u8..=126, 128_u8..=255], 0..60), 0..4), secret in "[A-Za-z0-9_]{0,40}",
+            others in prop::collection::vec("[a-z_]{0,3}[a-z_]{1,20}=[^;,\\p{C}\\P{ASCII}]{0,20}", 0..4), at in any::<prop::sample::Index>(),
+        ) {
+            let mut headers = HeaderMap::new();
+            for value in &values {
+                headers.append(COOKIE, axum::http::HeaderValue::from_bytes(value).unwrap());
+            }
+            let names = |text: &str| text.split(';').any(|pair| pair.trim().starts_with(&format!("{COOKIE_NAME}=")));
+            let said = values.iter().any(|value| std::str::from_utf8(value).is_ok_and(names));
+            prop_assert_eq!(cookie(&headers).is_some(), said);
+            let mut pairs: Vec<String> = others.into_iter().filter(|pair| !names(pair)).collect();
+            pairs.extend([format!("x{COOKIE_NAME}=no"), format!("{COOKIE_NAME}2=no")]);
+            pairs.insert(at.index(pairs.len()), format!("{COOKIE_NAME}={secret}"));
+            let headers = HeaderMap::from_iter([(COOKIE, axum::http::HeaderValue::from_str(&pairs.join("; ")).unwrap())]);
+            prop_assert_eq!(cookie(&headers), Some(secret));
+        }
+
+        #[test]
+        fn any_time_is_fresh_within_a_minute_only(text in ".{0,25}", at in any::<i64>(), now in any::<i64>(), near in -60_000_i64..=60_000) {
+            prop_assert!(!is_fresh(&text, now) || text.parse::<i64>().is_ok(), "{text}");
+            prop_assert_eq!(is_fresh(&at.to_string(), now), (i128::from(at) - i128::from(now)).abs() <= 60_000);
+            prop_assert!(is_fresh(&now.saturating_add(near).to_string(), now));
+        }
     }
 }

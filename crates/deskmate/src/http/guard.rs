@@ -56,8 +56,10 @@ impl Allowed {
     }
 
     fn host_is_ours(&self, host: &str) -> bool {
-        let name = if host.starts_with('[') { host.split_inclusive(']').next().unwrap_or(host) } else { host.split(':').next().unwrap_or(host) };
-        self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
+        let end = if host.starts_with('[') { host.find(']').map(|end| end + 1) } else { host.find(':') };
+        let (name, rest) = host.split_at(end.unwrap_or(host.len()));
+        let port_or_none = rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+        port_or_none && self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
     fn origin_is_ours(&self, origin: &str) -> bool {
@@ -121,6 +123,8 @@ fn text<'h>(headers: &'h HeaderMap, name: &axum::http::HeaderName) -> Option<&'h
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -140,5 +144,29 @@ mod tests {
         assert!(!allowed.origin_is_ours("https://desk.example.org:8443"));
         assert!(!allowed.origin_is_ours("http://desk.example.org"));
         assert!(Allowed::new(&[], 80, false).origin_is_ours("http://localhost"), "the usual port is left out");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_other_text_is_a_host_or_an_origin_of_ours(
+            any in any::<String>(), own in 0_usize..5, scheme in "(https?|HTTP|ftp|chrome-extension)?", before in "[a-z.@:/\\[\\]]{0,4}", after in "[a-z0-9.@:/\\[\\] ]{0,6}",
+        ) {
+            let allowed = Allowed::new(&["desk.example.org".to_owned()], 7373, false);
+            let name = allowed.hosts()[own].clone();
+            let named = |host: &str| allowed.hosts().iter().any(|own| {
+                let rest = host.to_ascii_lowercase().strip_prefix(own.as_str()).map(str::to_owned);
+                rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit())))
+            });
+            for host in [any.clone(), format!("{before}{name}{after}")] {
+                prop_assert_eq!(allowed.host_is_ours(&host), named(&host), "{:?}", host);
+            }
+            let mut own_origins = allowed.origins();
+            own_origins.extend(allowed.hosts().iter().map(|host| format!("https://{host}")));
+            for origin in [any, format!("{scheme}://{before}{name}{after}"), format!("{scheme}://{name}")] {
+                prop_assert_eq!(allowed.origin_is_ours(&origin), own_origins.contains(&origin.to_ascii_lowercase()), "{:?}", origin);
+            }
+        }
     }
 }

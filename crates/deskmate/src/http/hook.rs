@@ -26,6 +26,10 @@ struct Asked {
     agent: Option<String>,
     /// How long a call waits for a person, in seconds.
     hold: Option<u64>,
+    /// The name of the desk's own MCP server at the client.
+    server: Option<String>,
+    /// Whether a file of the project names it.
+    project_server: bool,
 }
 
 pub(super) async fn serve(State(shared): State<Shared>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
@@ -51,8 +55,14 @@ async fn answer(shared: &Shared, method: &Method, uri: &Uri, headers: &HeaderMap
         other => other,
     };
     let mut input = client.incoming(&payload);
-    if let (Some(hold), Some(fields)) = (asked.hold, input.as_object_mut()) {
-        fields.insert("timeout_seconds".to_owned(), Value::from(hold));
+    if let Some(fields) = input.as_object_mut() {
+        if let Some(hold) = asked.hold {
+            fields.insert("timeout_seconds".to_owned(), Value::from(hold));
+        }
+        if let Some(server) = asked.server {
+            fields.insert("desk_server".to_owned(), Value::from(server));
+        }
+        fields.insert("desk_in_project".to_owned(), Value::from(asked.project_server));
     }
     let call = Call { credential, surface: Surface::Rest, operation: "hook_event".to_owned(), input };
     let (Outcome::Done(value) | Outcome::NotYet(value)) = shared.app.call(call).await?.outcome;

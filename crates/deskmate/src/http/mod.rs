@@ -28,6 +28,7 @@ pub(crate) use connections::Bounds;
 pub(crate) use guard::Allowed;
 pub(crate) use listen::{Bound, bind_private, serve_tcp, serve_unix};
 pub(crate) use openapi::document as openapi_document;
+pub(crate) use rest::UNVERIFIED;
 
 /// What the handlers share.
 #[derive(Clone)]

@@ -6,6 +6,7 @@ use deskmate_core::call::{Effect, Op, Registry};
 use serde_json::{Map, Value, json};
 
 use super::Shared;
+use super::rest::UNVERIFIED;
 
 pub(super) async fn serve(State(shared): State<Shared>) -> Json<Value> {
     Json(document(&shared.app.desk.registry))
@@ -28,6 +29,10 @@ pub(crate) fn document(registry: &Registry) -> Value {
         },
         "paths": paths,
         "components": {
+            "headers": { "unverified": {
+                "description": "`true` where the caller said nothing but a name, which is enough while no agent is registered",
+                "schema": { "type": "string", "const": "true" },
+            } },
             "schemas": { "Failure": { "type": "object", "properties": { "error": error }, "required": ["error"] } },
             "securitySchemes": {
                 "bearer": { "type": "http", "scheme": "bearer", "description": "An agent's, a personal or a session's token" },
@@ -39,8 +44,8 @@ pub(crate) fn document(registry: &Registry) -> Value {
 
 fn path(op: &Op) -> Value {
     let answers = json!({
-        "200": { "description": "The answer", "content": { "application/json": { "schema": op.output() } } },
-        "default": { "description": "A refusal or a failure", "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Failure" } } } },
+        "200": { "description": "The answer", "headers": { UNVERIFIED: { "$ref": "#/components/headers/unverified" } }, "content": { "application/json": { "schema": op.output() } } },
+        "default": { "description": "A refusal or a failure", "headers": { UNVERIFIED: { "$ref": "#/components/headers/unverified" } }, "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Failure" } } } },
     });
     let operation = |body: bool| {
         let mut operation = json!({

@@ -18,6 +18,9 @@ use super::{Shared, credential};
 /// Who opened the local socket; nothing where the request came over TCP.
 pub(super) type OnSocket = Option<Extension<ConnectInfo<Peer>>>;
 
+/// In open mode a name is enough; every answer to one has this header.
+pub(crate) const UNVERIFIED: &str = "deskmate-unverified";
+
 /// An error on its way out.
 pub(super) struct Failure(pub(super) Error);
 
@@ -92,9 +95,9 @@ pub(super) async fn call_post(
         }
         let input = if body.is_empty() { json!({}) } else { parse_strict(&body)? };
         let credential = credential::of(&shared, &method, &uri, &headers, &body).await?;
-        run(&shared, op, on_socket(credential, socket.as_ref()), surface(&headers, socket.is_some()), input).await
+        Ok(run(&shared, op, on_socket(credential, socket.as_ref()), surface(&headers, socket.is_some()), input).await)
     };
-    render(answer.await)
+    answer.await.unwrap_or_else(|error| Failure(error).into_response())
 }
 
 pub(super) async fn call_get(
@@ -112,9 +115,9 @@ pub(super) async fn call_get(
         }
         let input = query(op, uri.query().unwrap_or_default())?;
         let credential = credential::of(&shared, &method, &uri, &headers, &[]).await?;
-        run(&shared, op, on_socket(credential, socket.as_ref()), surface(&headers, socket.is_some()), input).await
+        Ok(run(&shared, op, on_socket(credential, socket.as_ref()), surface(&headers, socket.is_some()), input).await)
     };
-    render(answer.await)
+    answer.await.unwrap_or_else(|error| Failure(error).into_response())
 }
 
 fn find<'s>(shared: &'s Shared, operation: &str) -> Result<&'s Op> {
@@ -157,17 +160,27 @@ pub(super) fn query(op: &Op, text: &str) -> Result<Value> {
     Ok(Value::Object(fields))
 }
 
-async fn run(shared: &Shared, op: &Op, credential: Credential, surface: Surface, input: Value) -> Result<Value> {
+async fn run(shared: &Shared, op: &Op, credential: Credential, surface: Surface, input: Value) -> Response {
+    let named = is_named(&credential);
     let call = Call { credential, surface, operation: op.full_name(), input };
-    let answer = shared.app.call(call).await?;
-    Ok(match answer.outcome {
-        Outcome::Done(value) | Outcome::NotYet(value) => value,
-    })
+    match shared.app.call(call).await {
+        Ok(answer) => {
+            let (Outcome::Done(value) | Outcome::NotYet(value)) = answer.outcome;
+            marked(Json(value).into_response(), !answer.actor.verified)
+        }
+        Err(error) => marked(Failure(error).into_response(), named),
+    }
 }
 
-fn render(answer: Result<Value>) -> Response {
-    match answer {
-        Ok(value) => Json(value).into_response(),
-        Err(error) => Failure(error).into_response(),
+/// Whether a caller said nothing but a name.
+pub(super) fn is_named(credential: &Credential) -> bool {
+    matches!(credential, Credential::Named(Some(_)))
+}
+
+/// An answer that says so, where it went to somebody who only claims to be who they say they are.
+pub(super) fn marked(mut response: Response, unverified: bool) -> Response {
+    if unverified {
+        response.headers_mut().insert(UNVERIFIED, HeaderValue::from_static("true"));
     }
+    response
 }

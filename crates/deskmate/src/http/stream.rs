@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::rest::Failure;
+use super::rest::{Failure, is_named, marked};
 use super::{Shared, credential};
 use crate::places::Place;
 
@@ -46,6 +46,7 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
         Ok(opened) => opened,
         Err(error) => return Failure(error).into_response(),
     };
+    let named = is_named(&credential);
     let mut grown = shared.app.live.size();
     let now = *grown.borrow_and_update();
     let mut next = last.map_or_else(|| query.from.unwrap_or(now), |last| last.saturating_add(1));
@@ -87,7 +88,7 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
             }
         }
     });
-    respond(events, place)
+    marked(respond(events, place), named)
 }
 
 /// A place for one more stream of whoever may look at the record.

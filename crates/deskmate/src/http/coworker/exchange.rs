@@ -76,8 +76,10 @@ pub(super) fn answered<M: Message + Serialize>(headers: &HeaderMap, answer: Resu
 }
 
 fn told(error: Error) -> ErrorResponse {
-    let Error { code, message, hint, field, retry_after_ms, needs_presence, incident, of_the_store: _ } = error;
-    ErrorResponse { error: Some(ErrorDetail { code: code.name().to_owned(), message, hint, field, retry_after_ms, needs_presence, incident }) }
+    let Error { code, message, hint, field, retry_after_ms, needs_presence, incident, of_the_store: _, used_up: _, denied: _ } = error;
+    ErrorResponse {
+        error: Some(ErrorDetail { code: code.name().to_owned(), message, hint, field, retry_after_ms, needs_presence, incident: incident.map(Into::into) }),
+    }
 }
 
 fn render<M: Message + Serialize>(protobuf: bool, status: StatusCode, message: &M) -> Response {

@@ -15,13 +15,14 @@ use axum::routing::{get, post};
 use deskmate_core::call::{Call, Credential, Op, Outcome, Surface};
 use deskmate_core::program::{self, KINDS};
 use deskmate_core::{Code, Error, Result};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use self::exchange::{Refusal, answered, read};
 use self::wire::{
-    ApproveRequest, ApproveResponse, CancelJobResponse, GetJobResponse, GetResultResponse, HandshakeRequest, HandshakeResponse, JobStatus, ListJobsResponse,
+    ApproveRequest, ApproveResponse, CancelJobResponse, GetJobResponse, GetResultResponse, HandshakeRequest, HandshakeResponse, ListJobsResponse,
     ListToolsResponse, SubmitJobRequest, SubmitJobResponse, Tool,
 };
 use super::Shared;
@@ -97,25 +98,26 @@ async fn tools(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     answered(&headers, answer.await)
 }
 
+/// What `desk_program_approval` answers.
+#[derive(Deserialize)]
+struct Approval {
+    request_id: String,
+    plan_hash: String,
+    ttl_seconds: Option<i64>,
+}
+
 /// Nobody approves here. Where a person has, the answer names their approval; otherwise it says where they decide.
 async fn approve(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
     let answer = async {
         let credential = enter(&shared, &headers).await?;
-        let ApproveRequest { plan_job_id, .. } = read(&headers, &body)?;
-        let found: GetJobResponse = call(&shared, credential.clone(), "desk_program_job_get", json!({ "job": plan_job_id })).await?;
-        if found.job.is_none_or(|job| job.status != JobStatus::Succeeded as i32) {
-            return Err(Error::invalid("plan_job_id", "names a job that has not succeeded").into());
-        }
-        let made: GetResultResponse = call(&shared, credential.clone(), "desk_program_job_result", json!({ "job": plan_job_id })).await?;
-        let made: Value = serde_json::from_slice(&made.bytes).unwrap_or_default();
-        let Some(plan) = made.get("plan_id") else { return Err(Error::not_found("this job made no plan").into()) };
-        let plan: Value = call(&shared, credential, "workspace_get_plan", json!({ "plan_id": plan, "limit": 1 })).await?;
-        let text = |field: &str| plan.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        if text("decision") != "approved" {
-            let refused = Error::forbidden(format!("a person decides in Deskmate, at {}", shared.app.page_of_request(&text("request_id"))));
+        let ApproveRequest { plan_job_id, ttl_seconds } = read(&headers, &body)?;
+        let input = json!({ "plan_job_id": plan_job_id, "ttl_seconds": ttl_seconds });
+        let Approval { request_id, plan_hash, ttl_seconds } = call(&shared, credential, "desk_program_approval", input).await?;
+        let Some(ttl_seconds) = ttl_seconds else {
+            let refused = Error::forbidden(format!("a person decides in Deskmate, at {}", shared.app.page_of_request(&request_id)));
             return Err(refused.hint("who asks for a plan does not approve it; once a person has, a job of the type 5 does it").into());
-        }
-        Ok(ApproveResponse { approval_token: text("request_id"), plan_job_id, plan_hash: text("plan_hash") })
+        };
+        Ok(ApproveResponse { approval_token: request_id, plan_job_id, plan_hash, ttl_seconds })
     };
     answered(&headers, answer.await)
 }

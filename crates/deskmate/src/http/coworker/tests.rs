@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::exchange::read;
 use super::wire::{
     ApproveRequest, ApproveResponse, CancelJobResponse, ErrorDetail, ErrorResponse, GetJobResponse, GetResultResponse, HandshakeRequest, HandshakeResponse,
     Job, JobStatus, JobType, ListJobsResponse, ListToolsResponse, SubmitJobRequest, SubmitJobResponse, Tool,
@@ -102,7 +103,7 @@ fn the_page_the_messages_and_json_are_equal() {
     check::<Tool>("Tool", &tool);
     check::<ListToolsResponse>("ListToolsResponse", &json!({ "tools": [tool] }));
     check::<ApproveRequest>("ApproveRequest", &json!({ "plan_job_id": "j", "ttl_seconds": 120 }));
-    check::<ApproveResponse>("ApproveResponse", &json!({ "approval_token": "a", "plan_job_id": "j", "plan_hash": "h" }));
+    check::<ApproveResponse>("ApproveResponse", &json!({ "approval_token": "a", "plan_job_id": "j", "plan_hash": "h", "ttl_seconds": 120 }));
     let submit = json!({ "job_id": "j", "dedupe_key": "k", "type": 2, "allowed_roots": ["notes"], "params": { "root": "notes" }, "approval_token": "x" });
     check::<SubmitJobRequest>("SubmitJobRequest", &submit);
     check::<SubmitJobResponse>("SubmitJobResponse", &json!({ "job_id": "j", "status": 1, "accepted_at_ms": 5, "created_new": true }));
@@ -142,5 +143,25 @@ fn kinds_and_states_have_their_numbers() {
     assert!(kinds.keys().all(|number| JobType::try_from(*number).is_ok()) && JobType::try_from(14).is_err());
     for (number, name) in read("JobStatus", "JOB_STATUS_") {
         assert_eq!(format!("{:?}", JobStatus::try_from(number).unwrap()).to_ascii_lowercase(), name);
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    /// Whatever a program sends, as protobuf or as JSON, is read or refused.
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..120), cut in 0_usize..200) {
+        let job = SubmitJobRequest { dedupe_key: "key".to_owned(), params: [("path".to_owned(), "a".repeat(40))].into(), ..SubmitJobRequest::default() };
+        let mut whole = job.encode_to_vec();
+        whole.truncate(cut);
+        for kind in ["application/x-protobuf", "application/json"] {
+            let headers = [(axum::http::header::CONTENT_TYPE, axum::http::HeaderValue::from_static(kind))].into_iter().collect();
+            for body in [&bytes, &whole] {
+                drop(read::<SubmitJobRequest>(&headers, body));
+                drop(read::<ApproveRequest>(&headers, body));
+                drop(read::<HandshakeRequest>(&headers, body));
+            }
+        }
     }
 }

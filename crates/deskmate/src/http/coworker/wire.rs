@@ -95,6 +95,8 @@ pub(super) struct ApproveResponse {
     pub(super) plan_job_id: String,
     #[prost(string, tag = "3")]
     pub(super) plan_hash: String,
+    #[prost(int64, tag = "4")]
+    pub(super) ttl_seconds: i64,
 }
 
 #[derive(Clone, PartialEq, Eq, Message, Serialize, Deserialize)]

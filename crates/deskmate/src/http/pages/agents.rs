@@ -112,7 +112,7 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
             @if !made.is_empty() {
                 h2 { "That the desk runs" }
                 ol.rows.card id="made" { @for agent in &made { (made::line(agent, paused.contains(&agent.name))) } }
-                @if more_made && rows < ROWS_MAX { (more(&ui::address("/agents", &[("rows", &(rows + ROWS).to_string())]))) }
+                @if more_made { (rest(rows, "deskmate call agents_list_agents")) }
             }
             (nodes::all(&nodes))
             @if !made.is_empty() || !nodes.is_empty() {
@@ -130,11 +130,18 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
             } @else {
                 ol.rows.card id="agents" { @for line in &lines { (line) } }
             }
-            @if list.next_cursor.is_some() && rows < ROWS_MAX { (more(&ui::address("/agents", &[("rows", &(rows + ROWS).to_string())]))) }
-            @if list.next_cursor.is_some() && rows >= ROWS_MAX { p.hint { "There are more than are shown; " code { "deskmate agent list" } " has them all." } }
+            @if list.next_cursor.is_some() { (rest(rows, "deskmate agent list")) }
         }
     };
     shell::show(&visit, Page { title: "Agents", place: Place::Agents, topics: "record", body }).await
+}
+
+/// What leads to the rest of a list: more rows, and beyond what a page shows the command that has them all.
+fn rest(rows: usize, command: &str) -> Markup {
+    html! {
+        @if rows < ROWS_MAX { (more(&ui::address("/agents", &[("rows", &(rows + ROWS).to_string())]))) }
+        @else { p.hint { "There are more than are shown; " code { (command) } " has them all." } }
+    }
 }
 
 /// Everybody who is paused by name.
@@ -209,5 +216,17 @@ fn token() -> Markup {
             p.hint { "Other clients take it from the variable " code { "DESKMATE_TOKEN" } ". It is good until " time id="token-until" {} "." }
             div.row { button type="button" data-close { "I have kept it" } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_page_does_not_show_is_said() {
+        assert!(rest(ROWS, "deskmate agent list").into_string().contains("/agents?rows=100"));
+        let cut = rest(ROWS_MAX, "deskmate call agents_list_agents").into_string();
+        assert!(cut.contains("more than are shown") && cut.contains("deskmate call agents_list_agents") && !cut.contains("href"), "{cut}");
     }
 }

@@ -177,13 +177,14 @@ fn figures(own: &[&Connection]) -> Option<String> {
 
 /// The way to put a program or an address behind the desk.
 fn add_form(is_first: bool) -> Markup {
+    let (pattern, rule) = ("[a-z0-9][a-z0-9_\\-]*", "small letters, digits, - and _");
     html! {
         details.card.create id="add-mount" open[is_first] {
             summary { "Put a server behind the desk" }
             div.beside {
                 form data-call="desk_mount_add" data-done="It is added; the desk looks at what it offers" {
                     h3 { "A program" }
-                    (field("program-name", "Name", html! { input #program-name name="mount.name" required maxlength="32" pattern="[a-z0-9][a-z0-9_\\-]*" placeholder="files" autocomplete="off"; }))
+                    (field("program-name", "Name", html! { input #program-name name="mount.name" required maxlength="32" pattern=(pattern) title=(rule) placeholder="files" autocomplete="off"; }))
                     (field("program-command", "Program", html! { input #program-command name="mount.command" required placeholder="npx" autocomplete="off"; }))
                     (field("program-args", "What it is given, a word a line", html! { textarea #program-args name="mount.args" rows="2" data-as="lines" placeholder="-y\nsome-server" {} }))
                     (field("program-env", "Its environment, NAME=VALUE a line", html! { textarea #program-env name="mount.env" rows="2" data-as="pairs" placeholder="TOKEN=secret:github" {} }))
@@ -192,14 +193,14 @@ fn add_form(is_first: bool) -> Markup {
                 }
                 form data-call="desk_mount_add" data-done="It is added; the desk looks at what it offers" {
                     h3 { "An address" }
-                    (field("address-name", "Name", html! { input #address-name name="mount.name" required maxlength="32" pattern="[a-z0-9][a-z0-9_\\-]*" placeholder="crm" autocomplete="off"; }))
+                    (field("address-name", "Name", html! { input #address-name name="mount.name" required maxlength="32" pattern=(pattern) title=(rule) placeholder="crm" autocomplete="off"; }))
                     (field("address-url", "Address", html! { input #address-url name="mount.url" type="url" required placeholder="https://crm.example.org/mcp" autocomplete="off"; }))
                     (field("address-headers", "Headers, NAME=VALUE a line", html! { textarea #address-headers name="mount.headers" rows="2" data-as="pairs" placeholder="Authorization=Bearer secret:crm" {} }))
                     (verbs("address"))
                     button { "Add the address" }
                 }
             }
-            p.hint { "A value " code { "secret:NAME" } " is taken from the secret store when it is used. Agents reach the server at " code { "/mcp/NAME" } ". With a name that is there already, it takes that one's place." }
+            p.hint { "A value " code { "secret:NAME" } " is taken from the secret store when it is used. Agents reach the server at " code { "/mcp/NAME" } ". To change one that is there, take it away first, or use " code { "deskmate gateway add --replace" } ", which keeps what else was set." }
         }
     }
 }

@@ -9,12 +9,9 @@ use serde_json::{Map, Value, json};
 use super::request::{self, Request};
 use super::shell::{self, Page, Place};
 use super::tour;
-use super::ui::{self, Tone, badge, empty, filter, more, said, short, spaced, time};
+use super::ui::{self, Tone, badge, empty, filter, said, short, spaced, time};
 use super::visit::{Fault, People, Visit};
-
-/// How many rows a page begins with, and how many more it shows at once.
-const ROWS: usize = 50;
-const ROWS_MAX: usize = 500;
+use crate::visible::visible;
 
 /// What the address of the page says.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -29,11 +26,12 @@ pub(super) struct Filters {
     pub(super) assignee: String,
     pub(super) search: String,
     pub(super) rows: String,
+    pub(super) cursor: String,
     pub(super) request: String,
 }
 
 impl Filters {
-    fn pairs(&self) -> [(&'static str, &str); 10] {
+    fn pairs(&self) -> [(&'static str, &str); 11] {
         [
             ("view", &self.view),
             ("kind", &self.kind),
@@ -44,6 +42,7 @@ impl Filters {
             ("assignee", &self.assignee),
             ("search", &self.search),
             ("rows", &self.rows),
+            ("cursor", &self.cursor),
             ("request", &self.request),
         ]
     }
@@ -52,8 +51,13 @@ impl Filters {
         ui::address("/", &self.pairs())
     }
 
+    /// The same list with so many rows, from a cursor on if one is given.
+    fn from(&self, rows: String, cursor: Option<&str>) -> String {
+        Self { rows, cursor: cursor.unwrap_or(&self.cursor).to_owned(), ..self.clone() }.address()
+    }
+
     fn rows(&self) -> usize {
-        self.rows.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX)
+        ui::rows(&self.rows)
     }
 
     fn are_set(&self) -> bool {
@@ -63,7 +67,7 @@ impl Filters {
     /// The input of `desk_request_list`.
     fn input(&self) -> Value {
         let mut input = Map::new();
-        for (name, value) in self.pairs().into_iter().filter(|(name, value)| !value.is_empty() && !["rows", "request"].contains(name)) {
+        for (name, value) in self.pairs().into_iter().filter(|(name, value)| !value.is_empty() && !["rows", "cursor", "request"].contains(name)) {
             let (name, value) =
                 if name == "age" { ("older_than_minutes", value.parse::<u64>().map_or(Value::from(value), Value::from)) } else { (name, Value::from(value)) };
             input.insert(name.to_owned(), value);
@@ -120,7 +124,7 @@ struct Row {
 
 pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Result<Response, Fault> {
     let people = visit.people().await?;
-    let (rows, has_more) = visit.gather::<Row>("desk_request_list", "requests", filters.input(), filters.rows()).await?;
+    let (rows, next) = visit.gather_from::<Row>("desk_request_list", "requests", filters.input(), filters.rows(), &filters.cursor).await?;
     let open = match filters.request.as_str() {
         "" => None,
         id => Some(visit.ask::<Request>("desk_request_get", json!({ "request": id })).await),
@@ -132,15 +136,17 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
     };
     let kept = visit.ask::<KeptFilters>("desk_filter_list", json!({})).await?.filters;
     let back = Filters { request: String::new(), ..filters.clone() }.address();
+    let (tour, further) = if filters.request.is_empty() { tour::show(&visit).await? } else { (Markup::default(), "") };
     let body = html! {
         h1.unseen { "Inbox" }
-        @if filters.request.is_empty() { (tour::show(&visit).await?) }
+        (tour)
         div.split data-open=[open.is_some().then_some("detail")] {
             section.list aria-label="What waits" {
                 (bar(&filters))
                 (kept_filters(&kept))
+                @if !filters.cursor.is_empty() { (ui::back_to_first(&filters.from(String::new(), Some("")))) }
                 (listed(&visit, &people, &filters, &rows))
-                @if has_more { (more(&Filters { rows: (filters.rows() + ROWS).to_string(), ..filters.clone() }.address())) }
+                (ui::onward(filters.rows(), next.as_deref(), |rows, cursor| filters.from(rows, cursor)))
             }
             section.detail id="detail" aria-label="The request that is open" {
                 @if open.is_some() { a.back href=(back) data-in-place data-key="Escape" { "Back to the list" } }
@@ -149,7 +155,7 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
         }
         (many())
     };
-    let topics = format!("request trust pause policy agent request:{}", filters.request);
+    let topics = format!("request trust pause policy agent taint request:{} {further}", filters.request);
     shell::show(&visit, Page { title: "Inbox", place: Place::Inbox, topics: &topics, body }).await
 }
 
@@ -206,7 +212,7 @@ fn kept_filters(kept: &[Kept]) -> Markup {
                         a href=(filter.address()) data-in-place { (said(name)) }
                         form data-call="desk_filter_forget" data-done="Forgotten" {
                             input type="hidden" name="name" value=(name);
-                            button.quiet aria-label={ "Forget " (name) } { "×" }
+                            button.quiet aria-label={ "Forget " (visible(name)) } { "×" }
                         }
                     }
                 }
@@ -232,8 +238,9 @@ fn line(visit: &Visit, people: &People, filters: &Filters, row: &Row) -> Markup 
     let title = row.title.as_deref().unwrap_or("erased");
     html! {
         li id={ "row-" (row.request) } {
-            @if row.state == "pending" {
-                input type="checkbox" name="selected" value=(row.request) data-digest=(row.digest) aria-label={ "Select " (title) };
+            // A handoff is answered in words, each with its own.
+            @if row.state == "pending" && row.kind != "handoff" {
+                input type="checkbox" name="selected" value=(row.request) data-digest=(row.digest) data-risk=(row.risk) data-requester=(visible(&row.requester)) aria-label={ "Select " (visible(title)) };
             }
             a href=(address) data-in-place data-row aria-current=[is_open.then_some("true")] {
                 span.title { (said(title)) }

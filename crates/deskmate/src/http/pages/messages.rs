@@ -13,12 +13,9 @@ use serde_json::{Value, json};
 use super::super::Shared;
 use super::parties::{Group, Parties};
 use super::shell::{self, Page, Place};
-use super::ui::{self, Tone, badge, block, choice, empty, field, more, said, tabs, time};
+use super::ui::{self, Tone, badge, block, choice, empty, field, said, tabs, time};
 use super::visit::{Fault, Visit};
 
-/// How many rows a list begins with, and how many more it shows at once.
-const ROWS: usize = 50;
-const ROWS_MAX: usize = 500;
 /// How many of those who take part a heading names.
 const NAMED_MAX: usize = 5;
 /// How many messages can be acknowledged at once.
@@ -39,23 +36,34 @@ struct Open {
     /// To whom a new message is to be written; `-` if that is still open.
     write: String,
     rows: String,
+    cursor: String,
+    /// How many messages of the conversation, and from where on.
     shown: String,
+    earlier: String,
 }
 
 impl Open {
     fn address(&self) -> String {
-        let pairs = [("view", &self.view), ("thread", &self.thread), ("write", &self.write), ("rows", &self.rows), ("shown", &self.shown)];
-        ui::address("/messages", &pairs.map(|(name, value)| (name, value.as_str())))
+        let list = [("view", &self.view), ("rows", &self.rows), ("cursor", &self.cursor)];
+        let beside = [("thread", &self.thread), ("write", &self.write), ("shown", &self.shown), ("earlier", &self.earlier)];
+        let pairs: Vec<(&str, &str)> = list.into_iter().chain(beside).map(|(name, value)| (name, value.as_str())).collect();
+        ui::address("/messages", &pairs)
+    }
+
+    /// The same with so many conversations, from a cursor on if one is given.
+    fn from(&self, rows: String, cursor: Option<&str>) -> String {
+        Self { rows, cursor: cursor.unwrap_or(&self.cursor).to_owned(), ..self.clone() }.address()
+    }
+
+    /// The same with so many messages, from a cursor on if one is given.
+    fn shown_from(&self, shown: String, cursor: Option<&str>) -> String {
+        Self { shown, earlier: cursor.unwrap_or(&self.earlier).to_owned(), ..self.clone() }.address()
     }
 
     /// The same list with nothing open beside it.
     fn closed(&self) -> Self {
-        Self { thread: String::new(), write: String::new(), shown: String::new(), ..self.clone() }
+        Self { thread: String::new(), write: String::new(), shown: String::new(), earlier: String::new(), ..self.clone() }
     }
-}
-
-fn count(given: &str) -> usize {
-    given.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX)
 }
 
 #[derive(Deserialize)]
@@ -102,13 +110,13 @@ struct Receipt {
 async fn serve(visit: Visit, Query(open): Query<Open>) -> Result<Response, Fault> {
     let parties = Parties::load(&visit).await?;
     let wanted = json!({ "waiting": open.view == "waiting" });
-    let (threads, has_more) = visit.gather::<Thread>("desk_thread_list", "threads", wanted, count(&open.rows)).await?;
+    let (threads, next) = visit.gather_from::<Thread>("desk_thread_list", "threads", wanted, ui::rows(&open.rows), &open.cursor).await?;
     let seen: Vec<&str> =
         threads.iter().flat_map(|thread| [&thread.opening, &thread.latest]).flat_map(|said| [said.sender.as_str(), said.to.as_str()]).collect();
     let detail = match open.thread.as_str() {
         "" => compose(&parties, &open, &seen),
-        thread => match visit.gather::<Message>("desk_thread_get", "messages", json!({ "thread": thread }), count(&open.shown)).await {
-            Ok((messages, has_more)) => conversed(&visit, &parties, &open, &messages, has_more),
+        thread => match visit.gather_from::<Message>("desk_thread_get", "messages", json!({ "thread": thread }), ui::rows(&open.shown), &open.earlier).await {
+            Ok((messages, next)) => conversed(&visit, &parties, &open, &messages, next.as_deref()),
             Err(fault) => html! { p.hint { (said(fault.message())) } },
         },
     };
@@ -119,8 +127,9 @@ async fn serve(visit: Visit, Query(open): Query<Open>) -> Result<Response, Fault
         div.split data-open=[is_open.then_some("detail")] {
             section.list aria-label="Conversations" {
                 (bar(&open))
+                @if !open.cursor.is_empty() { (ui::back_to_first(&open.from(String::new(), Some("")))) }
                 (listed(&parties, &open, &threads))
-                @if has_more { (more(&Open { rows: (count(&open.rows) + ROWS).to_string(), ..open.clone() }.address())) }
+                (ui::onward(ui::rows(&open.rows), next.as_deref(), |rows, cursor| open.from(rows, cursor)))
             }
             section.detail id="detail" aria-label="The conversation that is open" {
                 @if is_open { a.back href=(open.closed().address()) data-in-place data-key="Escape" { "Back to the list" } }
@@ -206,7 +215,7 @@ fn compose(parties: &Parties, open: &Open, seen: &[&str]) -> Markup {
 }
 
 /// The conversation that is open, newest message first, with an answer on top.
-fn conversed(visit: &Visit, parties: &Parties, open: &Open, messages: &[Message], has_more: bool) -> Markup {
+fn conversed(visit: &Visit, parties: &Parties, open: &Open, messages: &[Message], next: Option<&str>) -> Markup {
     let unread = unread(visit, messages);
     html! {
         article id={ "thread-" (open.thread) } {
@@ -217,9 +226,10 @@ fn conversed(visit: &Visit, parties: &Parties, open: &Open, messages: &[Message]
                     button data-key="a" { "Mark " (unread.len()) " as read " kbd { "a" } }
                 }
             }
-            @if let Some(newest) = messages.first() { (answer(visit, parties, open, newest)) }
+            @if !open.earlier.is_empty() { (ui::back_to_first(&open.shown_from(String::new(), Some("")))) }
+            @else if let Some(newest) = messages.first() { (answer(visit, parties, open, newest)) }
             ol.thread id={ "messages-" (open.thread) } { @for message in messages { (shown(visit, parties, message)) } }
-            @if has_more { (more(&Open { shown: (count(&open.shown) + ROWS).to_string(), ..open.clone() }.address())) }
+            (ui::onward(ui::rows(&open.shown), next, |shown, cursor| open.shown_from(shown, cursor)))
         }
     }
 }

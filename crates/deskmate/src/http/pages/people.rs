@@ -84,7 +84,8 @@ async fn serve(visit: Visit, Query(shown): Query<Shown>) -> Result<Response, Fau
             h2 { "People" }
             @if is_owner { (invite()) } @else { p.hint { "Owners invite people and change what they may do." } }
             ul.cards id="people" { @for person in &people { (card(&visit, person, is_owner)) } }
-            @if has_more { (more(&ui::address("/people", &[("rows", &(wanted + ROWS).to_string())]))) }
+            @if has_more && wanted < ROWS_MAX { (more(&ui::address("/people", &[("rows", &(wanted + ROWS).to_string())]))) }
+            @else if has_more { p.hint { "There are more people than are shown; " code { "deskmate person list" } " has them all." } }
             @if !invitations.is_empty() { (part("Invitations that are open", invited(&invitations, is_owner))) }
             @if people.len() == 1 && invitations.is_empty() && is_owner {
                 p.hint { "You are alone here. Invite somebody who decides while you are away; a policy that asks for two people needs two." }

@@ -334,3 +334,23 @@ async fn download(visit: Visit, Query(filters): Query<Filters>) -> Result<Respon
     let headers = [(CONTENT_TYPE, "application/jsonl; charset=utf-8"), (CONTENT_DISPOSITION, "attachment; filename=\"events.jsonl\"")];
     Ok((headers, Body::from_stream(ReceiverStream::new(pages))).into_response())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(state: &str, progress: Value) -> Verification {
+        serde_json::from_value(json!({ "job": "j1", "state": state, "created_at": "2026-11-16T09:30:00Z", "progress": progress })).unwrap()
+    }
+
+    #[test]
+    fn a_verification_that_goes_on_shows_how_far_it_is() {
+        let html = verified(Some(&job("running", json!({ "percent": 40, "text": "event 400 of 1000" })))).into_string();
+        assert!(html.contains("max=\"100\" value=\"40\"") && html.contains("event 400 of 1000"), "{html}");
+        assert!(html.contains("data-again") && !html.contains("Verify now"), "it is looked at again until it ends: {html}");
+        let html = verified(Some(&job("waiting", Value::Null))).into_string();
+        assert!(html.contains("value=\"0\"") && html.contains("It begins in a moment."), "{html}");
+        let html = verified(Some(&job("failed", Value::Null))).into_string();
+        assert!(!html.contains("<progress") && !html.contains("data-again") && html.contains("Verify now"), "{html}");
+    }
+}

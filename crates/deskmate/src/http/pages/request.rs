@@ -12,6 +12,7 @@ use super::shell::{self, Page, Place};
 use super::ui::{self, Tone, badge, block, choice, fact, field, part, percent, plain, said, share, short, spaced, time, words};
 use super::visit::{Fault, People, Person, Visit};
 use super::{gateway, trust, workspace};
+use crate::visible::visible;
 
 /// When a request that waits is about to expire, in microseconds.
 const SOON: i64 = 60 * 60 * 1_000_000;
@@ -44,6 +45,8 @@ pub(super) struct Request {
     round: i64,
     votes: Vec<Vote>,
     confidence: Option<f64>,
+    editable: bool,
+    undoable: bool,
     act: Option<Act>,
     changes: Vec<Change>,
     changes_cut: bool,
@@ -83,6 +86,20 @@ struct Act {
     environment: Option<String>,
     #[serde(default)]
     arguments: Value,
+    /// Where what was read before came from.
+    #[serde(default)]
+    taint: Vec<String>,
+}
+
+/// What `desk_taint_list` answers.
+#[derive(Deserialize)]
+struct Counted {
+    items: Vec<CountedOrigin>,
+}
+
+#[derive(Deserialize)]
+struct CountedOrigin {
+    origin: String,
 }
 
 #[derive(Deserialize)]
@@ -138,6 +155,11 @@ impl Request {
         self.act.as_ref().filter(|_| self.kind == "deploy").map(|act| act.target.as_str())
     }
 
+    /// What takes an approval back, if anything does: most kinds take effect when they are approved.
+    fn undo(&self) -> Option<&'static str> {
+        self.undoable.then_some("desk_request_undo")
+    }
+
     /// The plan that it decides about, if it does.
     fn plan(&self) -> Option<&str> {
         let plan = self.act.as_ref()?.arguments.get("plan")?.as_str();
@@ -149,8 +171,8 @@ pub(super) async fn serve(visit: Visit, Path(id): Path<String>) -> Result<Respon
     let request: Request = visit.ask("desk_request_get", json!({ "request": id })).await?;
     let people = visit.people().await?;
     let body = html! { div.alone { h1.unseen { "Request" } (detail(&visit, &people, &request).await) } };
-    let topics = format!("trust pause policy request:{id}");
-    let title = request.title.as_deref().map_or_else(|| "Request".to_owned(), crate::visible::visible);
+    let topics = format!("trust pause policy taint request:{id}");
+    let title = request.title.as_deref().map_or_else(|| "Request".to_owned(), visible);
     shell::show(&visit, Page { title: &title, place: Place::Other, topics: &topics, body }).await
 }
 
@@ -163,7 +185,8 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
     html! {
         article.request id={ "request-" (request.request) } {
             header {
-                h2 { (said(request.title.as_deref().unwrap_or("This request was erased"))) }
+                @let title = request.title.as_deref().unwrap_or("This request was erased");
+                h2 tabindex=[(title.len() > 100).then_some("0")] { (said(title)) }
                 p.meta {
                     strong { (said(&request.requester)) }
                     @if !request.verified { " " (badge(Tone::Warning, ui::unproved(&request.requester_kind))) }
@@ -186,6 +209,7 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
                 None if request.kind == "handoff" => (packet(people, request)),
                 None => (what(people, request)),
             }
+            (read_before(visit, request).await)
             @if request.kind == "tool_call" { (gateway::of_request(visit, &request.request).await) }
             @if let Some(text) = &request.reasoning { (part("Why", words(text))) }
             @if let Some(text) = &request.reversibility { (part("If it goes wrong", words(text))) }
@@ -298,6 +322,7 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
                     summary data-key="a" { "Answer " kbd { "a" } }
                     form data-call="cowork_resolve_handoff" data-done="Answered" data-next {
                         input type="hidden" name="handoff_id" value=(id);
+                        input type="hidden" name="expected_digest" value=(request.digest);
                         (field("resolution", "What you decided", html! { textarea id="resolution" name="resolution" required rows="3" {} }))
                         (field("instructions", "What the agent is to do", html! { textarea id="instructions" name="instructions" rows="3" {} }))
                         label.check { input type="checkbox" name="hand_back" value="true" data-as="json" checked; " Hand the work back to the agent" }
@@ -305,16 +330,16 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
                     }
                 }
             } @else {
-                form data-call="desk_request_approve" data-done="Approved" data-undo="desk_request_undo" data-next {
+                form data-call="desk_request_approve" data-done="Approved" data-undo=[request.undo()] data-next {
                     (seen)
                     button data-key="a" { "Approve " kbd { "a" } }
                 }
-                @if request.plan().is_none() { (edit(request, &seen)) }
+                @if request.editable { (edit(request, &seen)) }
             }
             details id={ "reject-" (id) } {
                 summary data-key="r" { "Reject " kbd { "r" } }
                 form data-call="desk_request_reject" data-done="Rejected" data-next {
-                    (hidden)
+                    (seen)
                     (field("reject-reason", "Why, for the agent to learn from", html! { textarea id="reject-reason" name="reason" rows="2" {} }))
                     (field("reject-type", "What was wrong", choice("reject-type", "type", &WRONG, "")))
                     (field("reject-severity", "How bad", choice("reject-severity", "severity", &SEVERITIES, "")))
@@ -324,7 +349,7 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
             details id={ "ask-" (id) } {
                 summary data-key="q" { "Ask " kbd { "q" } }
                 form data-call="desk_request_ask" data-done="Asked; it comes back with the answer" data-next {
-                    (hidden)
+                    (seen)
                     (field("question", "What you want to know", html! { textarea id="question" name="question" required rows="2" {} }))
                     button { "Ask" }
                 }
@@ -332,10 +357,10 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
             details id={ "delegate-" (id) } {
                 summary data-key="d" { "Give away " kbd { "d" } }
                 form data-call="desk_request_delegate" data-done="Given away" data-next {
-                    (hidden)
+                    (seen)
                     (field("delegate-to", "To whom", html! {
                         select id="delegate-to" name="to" required {
-                            @for person in people.people.iter().filter(|person| decides(person) && person.person != visit.you.id) { option value=(person.person) { (person.name) } }
+                            @for person in people.people.iter().filter(|person| decides(person) && person.person != visit.you.id) { option value=(person.person) { (visible(&person.name)) } }
                         }
                     }))
                     (field("delegate-note", "A word to them", html! { input id="delegate-note" name="note"; }))
@@ -357,20 +382,20 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
             @if request.waits_for.as_deref() == Some("later") {
                 form data-call="desk_request_snooze" data-done="It waits again" { (hidden) button.quiet { "Take up again" } }
             }
-            @if !is_handoff && request.plan().is_none() && request.requester_kind == "agent" { (remember(&seen, id)) }
-            @if request.may_break_glass { (break_glass(&seen, id)) }
+            @if request.undoable && request.plan().is_none() && request.requester_kind == "agent" { (remember(request, &seen)) }
+            @if request.may_break_glass { (break_glass(request, &seen)) }
             @if visit.you.role == "viewer" || visit.you.role == "member" { p.hint { "Your role looks on; approvers and owners decide." } }
         }
     }
 }
 
 /// Deciding alone, in an emergency.
-fn break_glass(seen: &Markup, id: &str) -> Markup {
+fn break_glass(request: &Request, seen: &Markup) -> Markup {
     html! {
-        details id={ "glass-" (id) } {
+        details id={ "glass-" (request.request) } {
             summary { "Break the glass" }
             p.hint { "For an emergency: you decide alone what needs others. They are all told, with your reason, and the record keeps it." }
-            form data-call="desk_request_break_glass" data-done="Approved by you alone; the others are told" data-next {
+            form data-call="desk_request_break_glass" data-done="Approved by you alone; the others are told" data-undo=[request.undo()] data-next {
                 (seen)
                 (field("glass-reason", "Why nobody can be waited for", html! { textarea id="glass-reason" name="reason" required rows="2" {} }))
                 button.alarm { "Approve alone" }
@@ -395,11 +420,11 @@ fn edit(request: &Request, seen: &Markup) -> Markup {
     html! {
         details id={ "edit-" (request.request) } {
             summary data-key="e" { "Edit, then approve " kbd { "e" } }
-            form data-call="desk_request_approve" data-done="Approved as you edited it" data-undo="desk_request_undo" data-next {
+            form data-call="desk_request_approve" data-done="Approved as you edited it" data-undo=[request.undo()] data-next {
                 (seen)
                 @for (name, value) in arguments {
                     @let id = format!("edit-{name}");
-                    (field(&id, name, html! {
+                    (field(&id, &visible(name), html! {
                         textarea id=(id) name={ "edits." (name) } data-as=(if value.is_string() { "text" } else { "json" }) rows=(rows(value)) data-original=(value) { "\n" (plain(value)) }
                     }))
                 }
@@ -414,17 +439,17 @@ fn rows(value: &Value) -> usize {
 }
 
 /// Approving for acts like it as well.
-fn remember(seen: &Markup, id: &str) -> Markup {
+fn remember(request: &Request, seen: &Markup) -> Markup {
     html! {
-        details id={ "remember-" (id) } {
+        details id={ "remember-" (request.request) } {
             summary { "Approve more like it" }
-            form data-call="desk_request_approve" data-done="Approved, and acts like it for a while" data-next {
+            form data-call="desk_request_approve" data-done="Approved, and acts like it for a while" data-undo=[request.undo()] data-next {
                 (seen)
                 input type="hidden" name="remember" value="session";
                 (field("remember-hours", "For how many hours acts like it pass without a person", html! { input id="remember-hours" name="hours" type="number" min="1" max="24" value="8" data-as="json"; }))
                 button { "Approve, also for acts like it" }
             }
-            form data-call="desk_request_approve" data-done="Approved, and a rule was drafted" data-rule {
+            form data-call="desk_request_approve" data-done="Approved, and a rule was drafted" data-undo=[request.undo()] data-rule {
                 (seen)
                 input type="hidden" name="remember" value="rule";
                 button.quiet { "Approve, and draft a rule" }
@@ -470,6 +495,36 @@ fn what(people: &People, request: &Request) -> Markup {
             }
             @if let Some(context) = request.context.as_ref().filter(|context| !context.is_null()) {
                 details { summary { "Context" } (ui::value(context)) }
+            }
+        },
+    )
+}
+
+/// Where what was read before came from, and the way to clear what of it still counts.
+async fn read_before(visit: &Visit, request: &Request) -> Markup {
+    let origins = request.act.as_ref().map_or(&[][..], |act| &act.taint);
+    if origins.is_empty() {
+        return Markup::default();
+    }
+    let clears = request.requester_kind == "agent" && matches!(visit.you.role.as_str(), "owner" | "approver");
+    let counted: Option<Counted> = if clears { visit.ask("desk_taint_list", json!({ "agent": request.requester })).await.ok() } else { None };
+    let counts = |origin: &&String| counted.iter().flat_map(|counted| &counted.items).any(|one| one.origin == **origin);
+    let left: Vec<(&str, &str)> = origins.iter().filter(counts).map(|origin| (origin.as_str(), origin.as_str())).collect();
+    part(
+        "Read before",
+        html! {
+            p { "Before it asked for this, " (said(&request.requester)) " read what nobody vouches for: " @for (at, origin) in origins.iter().enumerate() { @if at > 0 { ", " } code { (said(origin)) } } "." }
+            @if !left.is_empty() {
+                details id={ "taint-" (request.request) } {
+                    summary { "Clear it" }
+                    p.hint { "What the agent does from then on does not carry it any more. This request stays as it was asked." }
+                    form data-call="desk_taint_clear" data-done="It does not count any more" {
+                        input type="hidden" name="agent" value=(request.requester);
+                        (field("taint-origin", "What", choice("taint-origin", "origin", &left, "")))
+                        (field("taint-reason", "Why it does not count", html! { input id="taint-reason" name="reason" required; }))
+                        button { "Clear" }
+                    }
+                }
             }
         },
     )

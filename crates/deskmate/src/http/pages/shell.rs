@@ -12,6 +12,9 @@ use super::visit::{Fault, Visit};
 /// How many requests are counted for the mark at the inbox; beyond that it says so.
 const COUNTED: usize = 99;
 
+/// What makes the shell itself out of date, on every page: how many wait, whether agents are paused, what did not arrive.
+const TOPICS: &str = "request pause notification";
+
 /// The pages that every page leads to, with the key after `g`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -55,6 +58,9 @@ pub(super) struct Page<'p> {
 #[derive(Deserialize)]
 struct Waiting {
     requests: Vec<serde_json::Value>,
+    /// When the newest of all that wait was made.
+    #[serde(default)]
+    newest_at: String,
 }
 
 /// What `desk_notification_list` answers.
@@ -81,8 +87,9 @@ pub(super) async fn show(visit: &Visit, page: Page<'_>) -> Result<Response, Faul
     let all_paused = pauses.items.iter().any(|pause| pause.agent == "*");
     let count = waiting.requests.len();
     let counted = if count > COUNTED { format!("{COUNTED}+") } else { count.to_string() };
+    let topics = format!("{} {TOPICS}", page.topics);
     let body = html! {
-        body data-topics=(page.topics) data-size=(visit.size) data-count=(counted) data-you=(visit.you.id) {
+        body data-topics=(topics) data-size=(visit.size) data-count=(counted) data-newest=(waiting.newest_at) data-you=(visit.you.id) {
             a.skip href="#main" { "Skip to the content" }
             header.top {
                 a.brand href="/" { img src=(address("desk.svg")) width="24" height="24" alt=""; "Deskmate" }
@@ -151,6 +158,10 @@ fn dialogs() -> Markup {
             form method="dialog" {
                 h2 id="confirm-text" {}
                 div id="confirm-list" {}
+                div.field id="confirm-why" hidden {
+                    label for="confirm-reason" { "Reason, for the agents to learn from" }
+                    textarea id="confirm-reason" rows="2" required disabled {}
+                }
                 div.row { button value="yes" { "Yes" } button.quiet type="button" data-close { "No" } }
             }
         }
@@ -190,7 +201,7 @@ const KEYS: [(&str, &str); 17] = [
     ("n", "something new: a message, a task, an invitation, a token"),
     ("t d r c p", "of an agent that the desk runs: test, deploy, run, change, pause"),
     ("/", "search"),
-    ("g then a letter", "go to a page: i inbox, a agents, p policies, r record, m messages, t tasks, o tools, e people"),
+    ("g then a letter", "go to a page: i inbox, a agents, p policies, r record, m messages, t tasks, w workspace, g gateway, o tools, e people"),
     ("Ctrl or Cmd K", "search and commands"),
     ("Esc", "close, or back to the list"),
     ("?", "these keys"),

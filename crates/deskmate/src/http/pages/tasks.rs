@@ -12,12 +12,9 @@ use super::super::Shared;
 use super::parties::Parties;
 use super::shell::{self, Page, Place};
 use super::task;
-use super::ui::{self, Tone, badge, empty, field, more, said, tabs, time};
+use super::ui::{self, Tone, badge, empty, field, said, tabs, time};
 use super::visit::{Fault, Visit};
 
-/// How many rows a list begins with, and how many more it shows at once.
-const ROWS: usize = 50;
-const ROWS_MAX: usize = 500;
 /// How many tasks of each state a board shows.
 const COLUMN: usize = 50;
 
@@ -36,16 +33,20 @@ struct Filters {
     status: String,
     project: String,
     rows: String,
+    cursor: String,
 }
 
 impl Filters {
     fn address(&self) -> String {
-        let pairs = [("view", &self.view), ("whose", &self.whose), ("status", &self.status), ("project", &self.project), ("rows", &self.rows)];
-        ui::address("/tasks", &pairs.map(|(name, value)| (name, value.as_str())))
+        let place = [("view", &self.view), ("rows", &self.rows), ("cursor", &self.cursor)];
+        let pairs = [("whose", &self.whose), ("status", &self.status), ("project", &self.project)];
+        let pairs: Vec<(&str, &str)> = pairs.into_iter().chain(place).map(|(name, value)| (name, value.as_str())).collect();
+        ui::address("/tasks", &pairs)
     }
 
-    fn rows(&self) -> usize {
-        self.rows.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX)
+    /// The same list with so many rows, from a cursor on if one is given.
+    fn from(&self, rows: String, cursor: Option<&str>) -> String {
+        Self { rows, cursor: cursor.unwrap_or(&self.cursor).to_owned(), ..self.clone() }.address()
     }
 
     fn are_set(&self) -> bool {
@@ -161,13 +162,15 @@ fn create(parties: &Parties, filters: &Filters) -> Markup {
 }
 
 async fn list(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Markup, Fault> {
-    let (rows, has_more) = visit.gather::<Row>("bridge_get_tasks", "tasks", filters.input(&filters.status), filters.rows()).await?;
+    let wanted = ui::rows(&filters.rows);
+    let (rows, next) = visit.gather_from::<Row>("bridge_get_tasks", "tasks", filters.input(&filters.status), wanted, &filters.cursor).await?;
     Ok(html! {
         section.card aria-label="Tasks" {
+            @if !filters.cursor.is_empty() { (ui::back_to_first(&filters.from(String::new(), Some("")))) }
             @if rows.is_empty() { (none(filters)) } @else {
                 ol.rows id="rows" { @for row in &rows { (line(parties, row)) } }
             }
-            @if has_more { (more(&Filters { rows: (filters.rows() + ROWS).to_string(), ..filters.clone() }.address())) }
+            (ui::onward(wanted, next.as_deref(), |rows, cursor| filters.from(rows, cursor)))
         }
     })
 }
@@ -252,13 +255,24 @@ async fn board(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Ma
                 section.column id={ "column-" (states.first().copied().unwrap_or_default()) } aria-label=(title) {
                     h2 { (title) " " span.meta { (rows.len()) @if *has_more { "+" } } }
                     ol { @for row in rows { (tile(parties, row, states.len() > 1)) } }
-                    @if *has_more {
-                        p.more { a href=(Filters { view: String::new(), status: states.first().map(|state| (*state).to_owned()).unwrap_or_default(), ..filters.clone() }.address()) { "All of them" } }
-                    }
+                    @if *has_more { (all_of(filters, states)) }
                 }
             }
         }
     })
+}
+
+/// The way from a column to the list of all that is in it, which is one for each state.
+fn all_of(filters: &Filters, states: &[&str]) -> Markup {
+    let address = |state: &str| Filters { view: String::new(), status: state.to_owned(), ..filters.clone() }.address();
+    html! {
+        p.more {
+            @for (at, state) in states.iter().enumerate() {
+                @if at > 0 { " · " }
+                a href=(address(state)) { "All " (ui::spaced(state)) }
+            }
+        }
+    }
 }
 
 fn tile(parties: &Parties, row: &Row, with_state: bool) -> Markup {
@@ -347,4 +361,19 @@ async fn files(visit: Visit, Query(which): Query<Which>) -> Result<Response, Fau
         }
     };
     shell::show(&visit, Page { title: "Reserved files", place: Place::Tasks, topics: "paths person", body }).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_leads_to_all_that_is_in_it() {
+        let filters = Filters { view: "board".to_owned(), project: "web".to_owned(), ..Filters::default() };
+        for (title, states) in COLUMNS {
+            let html = all_of(&filters, states).into_string();
+            let links: Vec<String> = states.iter().map(|state| format!("/tasks?status={state}&amp;project=web\"")).collect();
+            assert!(links.iter().all(|link| html.contains(link)) && html.matches("<a ").count() == states.len(), "{title}: {html}");
+        }
+    }
 }

@@ -38,16 +38,16 @@ impl Steps {
         if decided > 1 || requests.len() > 4 {
             return Ok(None);
         }
-        let Agents { agents } = visit.ask("desk_agent_list", json!({ "limit": 1 })).await?;
+        let Agents { agents } = visit.ask("desk_agent_list", json!({ "unregistered": true, "limit": 1 })).await?;
         let proposed = !requests.is_empty();
         Ok(Some(Self { connected: proposed || !agents.is_empty(), proposed, decided: decided > 0 }))
     }
 }
 
-/// The steps, until they are known.
-pub(super) async fn show(visit: &Visit) -> Result<Markup, Fault> {
-    let Some(Steps { connected, proposed, decided }) = Steps::of(visit).await? else { return Ok(Markup::default()) };
-    Ok(html! {
+/// The steps, until they are known, and the topic that makes them out of date: whatever an agent does first shows that it is connected.
+pub(super) async fn show(visit: &Visit) -> Result<(Markup, &'static str), Fault> {
+    let Some(Steps { connected, proposed, decided }) = Steps::of(visit).await? else { return Ok((Markup::default(), "")) };
+    let body = html! {
         section.card.tour id="tour" aria-labelledby="tour-title" {
             h2 id="tour-title" { "First steps" }
             ol {
@@ -66,7 +66,8 @@ pub(super) async fn show(visit: &Visit) -> Result<Markup, Fault> {
             }
             button.quiet type="button" data-dismiss="tour" { "Hide this" }
         }
-    })
+    };
+    Ok((body, if connected { "" } else { "record" }))
 }
 
 fn step(done: bool, title: &str, how: Markup) -> Markup {

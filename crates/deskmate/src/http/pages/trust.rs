@@ -242,6 +242,12 @@ fn now(row: &Trust) -> Markup {
     }
 }
 
+/// A drawing for the page that shows every part.
+pub(super) fn example() -> Markup {
+    let points = [(0.3, 0.4, 5), (0.6, 0.5, 12), (0.9, 0.95, 60)];
+    chart::calibration(&points.map(|(mean_confidence, approved, count)| Bucket { from: mean_confidence, mean_confidence, approved, count }))
+}
+
 /// How sure it was against how often it was right.
 fn calibration(shown: &Shown) -> Markup {
     if shown.calibration.is_empty() {

@@ -81,9 +81,10 @@ pub(super) fn said(text: &str) -> Markup {
     html! { bdi.said { (visible(text)) } }
 }
 
-/// What somebody wrote, in paragraphs.
+/// What somebody wrote, in paragraphs. A long text scrolls within its place, which is reached without a mouse, too.
 pub(super) fn words(text: &str) -> Markup {
-    html! { p.words { (said(text)) } }
+    let is_long = text.len() > 500 || text.lines().count() > 10;
+    html! { p.words tabindex=[is_long.then_some("0")] { (said(text)) } }
 }
 
 /// What somebody wrote, with its spaces and lines.
@@ -173,6 +174,31 @@ pub(super) fn tabs(pages: &[(&str, &str)], open: &str) -> Markup {
     }
 }
 
+/// How many rows a list begins with, and how many more it shows at once.
+pub(super) const ROWS: usize = 50;
+/// How many rows one page shows at most: what follows is on a page of its own.
+pub(super) const ROWS_MAX: usize = 500;
+
+/// How many rows an address asks for.
+pub(super) fn rows(given: &str) -> usize {
+    given.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX)
+}
+
+/// The way to the rest of a list, if there is one: more rows below as long as that is easy to read, then from where this page
+/// ends. `address` is that of so many rows, from a cursor on if one is given and else from where this page begins.
+pub(super) fn onward(rows: usize, next: Option<&str>, address: impl Fn(String, Option<&str>) -> String) -> Markup {
+    match next {
+        None => Markup::default(),
+        Some(_) if rows < ROWS_MAX => more(&address((rows + ROWS).to_string(), None)),
+        next => html! { p.more { a href=(address(String::new(), next)) data-in-place { "Show the next ones" } } },
+    }
+}
+
+/// The way back from a page that does not begin where the list does.
+pub(super) fn back_to_first(address: &str) -> Markup {
+    html! { p.more { a href=(address) data-in-place { "Back to the first ones" } } }
+}
+
 /// The link that shows more of a list.
 pub(super) fn more(address: &str) -> Markup {
     html! { p.more { a href=(address) data-in-place { "Show more" } } }
@@ -196,5 +222,19 @@ pub(super) fn address(path: &str, query: &[(&str, &str)]) -> String {
     match serde_urlencoded::to_string(given) {
         Ok(query) if !query.is_empty() => format!("{path}?{query}"),
         _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_goes_on_to_its_end() {
+        let onward = |rows: usize, next| onward(rows, next, |rows, cursor| format!("/?rows={rows}&cursor={}", cursor.unwrap_or("here"))).into_string();
+        assert_eq!(onward(ROWS, None), "");
+        assert!(onward(ROWS, Some("there")).contains("rows=100&amp;cursor=here"), "more rows, from the same place on");
+        assert!(onward(ROWS_MAX, Some("there")).contains("rows=&amp;cursor=there"), "a full page is followed by another one");
+        assert_eq!((rows(""), rows("1"), rows("120"), rows("9000")), (ROWS, ROWS, 120, ROWS_MAX));
     }
 }

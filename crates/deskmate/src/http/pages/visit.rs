@@ -69,8 +69,23 @@ impl Visit {
     /// As many rows of a list as are wanted, from as many pages of the operation as that takes, and whether there are more.
     /// A page may be short before the end, so it is asked so often at most.
     pub(super) async fn gather<T: DeserializeOwned>(&self, operation: &str, list: &str, input: Value, wanted: usize) -> Result<(Vec<T>, bool), Fault> {
+        let (rows, next) = self.gather_from(operation, list, input, wanted, "").await?;
+        Ok((rows, next.is_some()))
+    }
+
+    /// Like [`Visit::gather`], from a cursor on, with the cursor of what follows.
+    pub(super) async fn gather_from<T: DeserializeOwned>(
+        &self,
+        operation: &str,
+        list: &str,
+        input: Value,
+        wanted: usize,
+        from: &str,
+    ) -> Result<(Vec<T>, Option<String>), Fault> {
         let (mut rows, mut input): (Vec<T>, Map<String, Value>) = (Vec::new(), input.as_object().cloned().unwrap_or_default());
+        let mut next = Some(from.to_owned()).filter(|from| !from.is_empty());
         for _ in 0..ASKED_MAX {
+            input.extend(next.take().map(|cursor| ("cursor".to_owned(), Value::from(cursor))));
             input.insert("limit".to_owned(), Value::from((wanted - rows.len()).min(PAGE_MAX as usize)));
             let mut page: Map<String, Value> = self.ask(operation, Value::Object(input.clone())).await?;
             if let Some(job) = page.get("job").and_then(Value::as_str) {
@@ -79,13 +94,12 @@ impl Visit {
             }
             let found = serde_json::from_value(page.remove(list).unwrap_or_default());
             rows.extend::<Vec<T>>(found.map_err(|error| Error::new(Code::Internal, format!("a page does not understand {operation}: {error}")))?);
-            match page.remove("next_cursor") {
-                None => return Ok((rows, false)),
-                Some(_) if rows.len() >= wanted => break,
-                Some(cursor) => drop(input.insert("cursor".to_owned(), cursor)),
+            next = page.get("next_cursor").and_then(Value::as_str).map(str::to_owned);
+            if next.is_none() || rows.len() >= wanted {
+                break;
             }
         }
-        Ok((rows, true))
+        Ok((rows, next))
     }
 }
 

@@ -88,7 +88,7 @@ struct Entry {
 async fn serve(visit: Visit, Query(query): Query<Where>) -> Result<Response, Fault> {
     let Roots { roots } = visit.ask("workspace_list_roots", json!({})).await?;
     let shown = match (query.at.as_str(), query.file.as_str()) {
-        ("", "") => list(&roots),
+        ("", "") => list(&roots, visit.you.role == "owner"),
         (_, "") => {
             let found = files(&visit, &query).await;
             // From here on the page waits for that job, and begins no other one each time it is read again.
@@ -109,39 +109,64 @@ async fn serve(visit: Visit, Query(query): Query<Where>) -> Result<Response, Fau
     shell::show(&visit, Page { title: "Workspace", place: Place::Workspace, topics: "plan job setting rulebook", body }).await
 }
 
-fn list(roots: &[Root]) -> Markup {
+fn list(roots: &[Root], is_owner: bool) -> Markup {
     if roots.is_empty() {
         return html! {
-            (empty("No folder is open to agents", html! { p { "Agents look around only in folders that you name, and change something there only by a plan that you approved." } }))
-            (open_form(true))
+            (empty("No folder is open to agents", html! { p { "Agents look around only in folders that an owner names, and change something there only by a plan that a person approved." } }))
+            @if is_owner { (open_form(true)) }
         };
     }
     html! {
         section.card aria-label="Folders" {
-            ol.rows id="roots" { @for root in roots { (root_row(root)) } }
+            ol.rows id="roots" { @for root in roots { (root_row(root, is_owner)) } }
         }
-        (open_form(false))
-        p.hint { "Which folders are open is a setting in force, like the " a href="/policies" { "policies" } "." }
+        @if is_owner { (open_form(false)) }
+        p.hint { "Which folders are open is a setting in force, like the " a href="/policies" { "policies" } @if !is_owner { "; only an owner changes it" } "." }
     }
 }
 
-fn root_row(root: &Root) -> Markup {
-    let (writes, name) = (root.access == "write", html! { input type="hidden" name="name" value=(root.name); });
+fn root_row(root: &Root, is_owner: bool) -> Markup {
+    let writes = root.access == "write";
     html! {
         li.row id={ "root-" (root.name) } {
             a href=(ui::address("/workspace", &[("at", &root.name)])) { strong { (said(&root.name)) } }
             " " (badge(if writes { Tone::Good } else { Tone::Quiet }, if writes { "plans may change it" } else { "for looking" }))
             p.meta { code { (said(&root.path)) } @if !root.deny.is_empty() { " without " (said(&root.deny.join(", "))) } }
-            div.acts {
-                @if writes {
-                    form data-call="workspace_open_root" data-done="It is for looking only now" { (name) input type="hidden" name="access" value="read"; button.quiet { "For looking only" } }
-                } @else {
-                    form data-call="workspace_open_root" data-done="Plans that you approve may change it now" { (name) input type="hidden" name="access" value="write"; button.quiet { "Let plans change it" } }
+            @if is_owner { (root_acts(root, writes)) }
+        }
+    }
+}
+
+fn root_acts(root: &Root, writes: bool) -> Markup {
+    let (name, deny) = (html! { input type="hidden" name="name" value=(root.name); }, format!("deny-{}", root.name));
+    html! {
+        div.acts {
+            @if writes {
+                form data-call="workspace_open_root" data-done="It is for looking only now" { (name) input type="hidden" name="access" value="read"; button.quiet { "For looking only" } }
+            } @else {
+                form data-call="workspace_open_root" data-done="Plans that you approve may change it now" { (name) input type="hidden" name="access" value="write"; button.quiet { "Let plans change it" } }
+            }
+            form data-call="workspace_close_root" data-done="The folder is closed" data-confirm={ "Close " (root.name) " to agents? Nothing in it is touched." } { (name) button.quiet { "Close" } }
+            details id={ "leave-out-" (root.name) } {
+                summary { "Change what is left out" }
+                form data-call="workspace_open_root" data-done="What is left out was changed" data-reset {
+                    (name)
+                    (deny_field(&deny, &root.deny))
+                    button { "Save" }
                 }
-                form data-call="workspace_close_root" data-done="The folder is closed" data-confirm={ "Close " (root.name) " to agents? Nothing in it is touched." } { (name) button.quiet { "Close" } }
             }
         }
     }
+}
+
+/// What is left out of a root. All that is in force is in the field, so what is saved is what was seen.
+fn deny_field(id: &str, deny: &[String]) -> Markup {
+    let rows = deny.len().max(2);
+    field(
+        id,
+        "Left out, a glob a line",
+        html! { textarea id=(id) name="deny" data-as="lines" rows=(rows) spellcheck="false" placeholder="**/.env" { "\n" (deny.join("\n")) } },
+    )
 }
 
 const ACCESS: [(&str, &str); 2] = [("read", "looking only"), ("write", "plans may change it")];
@@ -150,13 +175,16 @@ fn open_form(is_first: bool) -> Markup {
     html! {
         details.card.create id="open-root" open[is_first] {
             summary { "Open a folder to agents" }
-            form data-call="workspace_open_root" data-done="The folder is open" {
+            form data-call="workspace_open_root" data-done="The folder is open" data-reset {
+                // A root that is there is changed where its own settings are seen.
+                input type="hidden" name="new" data-as="json" value="true";
                 div.grid {
                     (field("root-name", "Name", html! { input #root-name name="name" required maxlength="64" pattern="[a-z0-9_\\-]+" placeholder="notes"; }))
                     (field("root-path", "Folder", html! { input #root-path name="path" required placeholder="/home/you/notes"; }))
                     (field("root-access", "For", ui::choice("root-access", "access", &ACCESS, "read")))
                 }
-                p.hint { "Agents see the name, and never where it lies. Small letters, digits, - and _." }
+                (deny_field("root-deny", &[]))
+                p.hint { "Agents see the name, and never where it lies. Small letters, digits, - and _. What is left out is not there for anybody: " code { "**/.env" } ", " code { "private/" } "." }
                 button { "Open it" }
             }
         }
@@ -219,7 +247,7 @@ fn line(entry: &Entry, writes: bool) -> Markup {
             td { (time(&entry.mtime)) }
             @if writes {
                 td {
-                    form data-call="workspace_soft_delete" data-then="/workspace/plans/{plan_id}" { input type="hidden" name="path" value=(entry.path); button.quiet aria-label={ "Plan to delete " (name) } { "Delete…" } }
+                    form data-call="workspace_soft_delete" data-then="/workspace/plans/{plan_id}" { input type="hidden" name="path" value=(entry.path); button.quiet aria-label={ "Plan to delete " (crate::visible::visible(name)) } { "Delete…" } }
                 }
             }
         }
@@ -314,7 +342,8 @@ async fn plans(visit: Visit, Query(query): Query<Shown>) -> Result<Response, Fau
             } @else {
                 ol.rows id="plans" { @for row in &rows { (row_of(&people, row)) } }
             }
-            @if has_more { (more(&ui::address("/workspace/plans", &[("rows", &(wanted + PLANS).to_string())]))) }
+            @if has_more && wanted < PLANS_MAX { (more(&ui::address("/workspace/plans", &[("rows", &(wanted + PLANS).to_string())]))) }
+            @else if has_more { p.hint.lead { "There are older plans than are shown; " code { "deskmate call workspace_list_plans" } " lists them all." } }
         }
     };
     shell::show(&visit, Page { title: "Plans", place: Place::Workspace, topics: "plan request job", body }).await

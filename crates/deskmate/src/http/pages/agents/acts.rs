@@ -57,6 +57,7 @@ fn deploy(made: &AgentOut, id: &Markup, nodes: &[Node]) -> Markup {
                 (id)
                 @if is_open { p.hint { "It still needs something, so the desk refuses this for now." } }
                 (nodes::choice(nodes))
+                (field("deploy-way-back", "The way back, for rules that ask for one and for whoever decides; may be left empty", html! { input id="deploy-way-back" name="rollbackPlan" maxlength="4000" autocomplete="off"; }))
                 label.check { input type="checkbox" name="autoStart" value="true" data-as="json"; " Begin its first run at once" }
                 button { "Deploy it" }
             }

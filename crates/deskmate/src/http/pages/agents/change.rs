@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use deskmate_core::agents::{AgentOut, Definition, IfInterrupted};
+use deskmate_core::agents::{AgentOut, Definition, IfInterrupted, Runner};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -52,6 +52,11 @@ fn name_of(interrupted: IfInterrupted) -> &'static str {
     }
 }
 
+/// What the cost in a budget is of.
+pub(super) fn cost_of(runner: &Runner) -> &'static str {
+    if runner.is_program() { "US dollars that a model may cost" } else { "What its calls may cost" }
+}
+
 /// The budget is given whole, so nothing of it is lost by a change of one figure.
 fn budget(definition: &Definition, seen: &Markup) -> Markup {
     let budget = &definition.budget;
@@ -70,8 +75,8 @@ fn budget(definition: &Definition, seen: &Markup) -> Markup {
                     (number("budget-disk", "disk_bytes", "Bytes on disk", budget.disk_bytes.map(|bytes| bytes.to_string())))
                     (number("budget-memory", "memory_bytes", "Bytes of memory", budget.memory_bytes.map(|bytes| bytes.to_string())))
                     (number("budget-processes", "processes", "Processes", budget.processes.map(|count| count.to_string())))
-                    (field("budget-cost", "US dollars that a model may cost", html! { input id="budget-cost" name="budget.cost" type="number" min="0" step="any" value=[budget.cost] data-as="json"; }))
                 }
+                (field("budget-cost", cost_of(&definition.runner), html! { input id="budget-cost" name="budget.cost" type="number" min="0" step="any" value=[budget.cost] data-as="json"; }))
                 button { "Keep the budget" }
             }
         }

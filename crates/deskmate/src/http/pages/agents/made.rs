@@ -271,13 +271,13 @@ fn used(standing: &Standing, runs: &[Run]) -> Markup {
                 @if let Some(disk) = bytes(budget.disk_bytes) { (fact("Disk", html! { (disk) })) }
                 @if let Some(memory) = bytes(budget.memory_bytes) { (fact("Memory", html! { (memory) })) }
                 @if let Some(processes) = budget.processes { (fact("Processes", html! { (processes) })) }
-                @if let Some(cost) = budget.cost { (fact("US dollars", html! { (cost) })) }
+                @if let Some(cost) = budget.cost { (fact(change::cost_of(&standing.made.definition.runner), html! { (cost) })) }
             }
             @if let Some(metrics) = &standing.metrics {
                 @if metrics.runs > 0 {
                     p.meta {
                         "In the last 30 days: " (metrics.runs) " runs, " (metrics.done) " done, " (metrics.failed) " failed, " (metrics.stopped) " stopped, "
-                        (metrics.ambiguous) " of which nobody knows, " (metrics.skipped) " left out; " (metrics.calls) " calls."
+                        (metrics.ambiguous) " of which nobody knows, " (metrics.skipped) " left out; " (metrics.calls) " calls, " (metrics.blocked) " acts denied."
                     }
                 }
             }

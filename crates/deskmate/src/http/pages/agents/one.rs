@@ -21,6 +21,8 @@ const NEWEST: usize = 12;
 struct Used {
     paused: bool,
     acts_hour: i64,
+    #[serde(default)]
+    calls_hour: i64,
     acts_day: i64,
     cost_day: f64,
     denied_day: i64,
@@ -33,6 +35,9 @@ struct UsedIn {
     domain: String,
     acts_hour: i64,
     acts_hour_max: i64,
+    #[serde(default)]
+    calls_hour: i64,
+    calls_hour_max: Option<i64>,
     acts_day: i64,
     acts_hour_all_max: Option<i64>,
     acts_day_all_max: Option<i64>,
@@ -214,7 +219,7 @@ fn domains(agent: &str, trusted: &[Trust], used: &Used) -> Markup {
                             td data-label="Score" { (share("Score", row.score)) }
                             td data-label="Approved" { (trust::sample(row)) }
                             @let used = if shown_before(at) { None } else { volume(&row.domain) };
-                            td data-label="This hour" { @if let Some(used) = used { (used.acts_hour) " of " (used.acts_hour_max) } }
+                            td data-label="This hour" { @if let Some(used) = used { (this_hour(used)) } }
                             td data-label="Today" { @if let Some(used) = used { (used.acts_day) } }
                         }
                     }
@@ -224,7 +229,7 @@ fn domains(agent: &str, trusted: &[Trust], used: &Used) -> Markup {
                             td data-label="Trust allows" { "nothing known" }
                             td data-label="Score" {}
                             td data-label="Approved" {}
-                            td data-label="This hour" { (used.acts_hour) " of " (used.acts_hour_max) }
+                            td data-label="This hour" { (this_hour(used)) }
                             td data-label="Today" { (used.acts_day) }
                         }
                     }
@@ -232,6 +237,18 @@ fn domains(agent: &str, trusted: &[Trust], used: &Used) -> Markup {
             }
         },
     )
+}
+
+/// What it used up of an hour in a domain; calls of tools have a cap of their own, if any.
+fn this_hour(used: &UsedIn) -> Markup {
+    html! {
+        (used.acts_hour) " of " (used.acts_hour_max)
+        @if used.calls_hour > 0 { ", " (calls(used.calls_hour)) @if let Some(most) = used.calls_hour_max { " of " (most) } }
+    }
+}
+
+fn calls(count: i64) -> String {
+    if count == 1 { "1 call".to_owned() } else { format!("{count} calls") }
 }
 
 /// What it used up in all domains together. Of several domains' limits the lowest is shown.
@@ -242,7 +259,7 @@ fn whole(used: &Used) -> Markup {
         "Used up in all domains",
         html! {
             dl.facts {
-                (fact("Acts this hour", html! { (used.acts_hour) @if let Some(most) = least(|used| used.acts_hour_all_max) { " of " (most) } }))
+                (fact("Acts this hour", html! { (used.acts_hour) @if let Some(most) = least(|used| used.acts_hour_all_max) { " of " (most) } @if used.calls_hour > 0 { ", " (calls(used.calls_hour)) } }))
                 (fact("Acts today", html! { (used.acts_day) @if let Some(most) = least(|used| used.acts_day_all_max) { " of " (most) } }))
                 (fact("Cost today", html! { (used.cost_day) @if let Some(most) = cost { " of " (most) } @else { ", not limited" } }))
                 (fact("Denied today", html! { (used.denied_day) }))

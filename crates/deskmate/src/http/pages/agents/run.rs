@@ -65,6 +65,7 @@ struct Used {
     seconds: f64,
     calls: i64,
     log_characters: i64,
+    cost: f64,
 }
 
 #[derive(Deserialize)]
@@ -177,6 +178,7 @@ fn used(run: &Run) -> Markup {
                 (fact("Seconds", html! { (format!("{:.1}", run.used.seconds)) " of " (run.budget.seconds) }))
                 (fact("Calls", html! { (run.used.calls) " of " (run.budget.calls) }))
                 (fact("Characters of log", html! { (run.used.log_characters) " of " (run.budget.log_bytes) " bytes" }))
+                @if run.used.cost > 0.0 { (fact("Cost of its calls", html! { (run.used.cost) })) }
             }
             p.hint { "Waiting for people is among the seconds; steps are not charged for it." }
         },

@@ -19,6 +19,7 @@ pub(super) struct Sketched {
     step_words: Vec<String>,
     schedule: Option<WouldRun>,
     policies: Vec<Policy>,
+    data: Vec<Touched>,
     templates: Vec<Match>,
     needs: Vec<Need>,
     assumed: Vec<String>,
@@ -39,6 +40,12 @@ struct Policy {
     description: String,
     #[serde(default)]
     reason: String,
+}
+
+#[derive(Deserialize)]
+struct Touched {
+    kind: String,
+    words: String,
 }
 
 #[derive(Deserialize)]
@@ -68,6 +75,9 @@ pub(super) async fn fields(visit: &Visit, sketched: &Sketched, given: &Map<Strin
                 h3 { "What it is" }
                 (field("sketch-name", "Its name", html! { input id="sketch-name" name="name" maxlength="100" value=(sketched.name) autocomplete="off" data-read[read("name")]; }))
                 p.meta { "Its task: " (said(&definition.task)) }
+                @if !sketched.data.is_empty() {
+                    p.meta id="touches" { "It touches " @for (at, data) in sketched.data.iter().enumerate() { @if at > 0 { ", " } (said(&data.kind)) " data (" (said(&data.words)) ")" } }
+                }
                 (alike(&sketched.templates, given))
             }
             (when(sketched, &read))

@@ -10,7 +10,8 @@ const SECONDS = { told: 6, undo: 20 };
 // How long a request has to be on the screen before it can be approved.
 const SEEN_MS = 400;
 const open = { digest: "", since: 0 };
-let lastUndo = null;
+// What takes the last act back: a call for each request that was decided in it. Whatever is done next replaces it.
+let undoes = [];
 let leaving = false;
 
 // A mistake that is told in words of its own.
@@ -23,7 +24,8 @@ function noteOpen() {
 }
 
 function isUnseen(form) {
-  return form.elements.expected_digest && (at("main").hasAttribute("aria-busy") || Date.now() - open.since < SEEN_MS);
+  const isApproval = ["desk_request_approve", "desk_request_break_glass"].includes(form.dataset.call);
+  return isApproval && form.elements.expected_digest && (at("main").hasAttribute("aria-busy") || Date.now() - open.since < SEEN_MS);
 }
 
 // Tells something at the edge of the page, with at most one thing to do about it.
@@ -52,12 +54,16 @@ function ask(dialog) {
   });
 }
 
-export async function confirm(text, items = []) {
+// Asks whether something is to be done, with what exactly, and why where that has to be said. Answers with the reason, or nothing.
+export async function confirm(text, items = [], { why = false } = {}) {
+  const reason = at("confirm-reason");
   at("confirm-text").textContent = text;
+  at("confirm-why").hidden = reason.disabled = !why;
+  reason.value = "";
   const list = document.createElement("ul");
   for (const item of items) list.append(Object.assign(document.createElement("li"), { textContent: item }));
   at("confirm-list").replaceChildren(...(items.length ? [list] : []));
-  return (await ask(at("confirm"))) === "yes";
+  return (await ask(at("confirm"))) === "yes" ? { reason: reason.value } : undefined;
 }
 
 // Asks for the passphrase or a passkey until it is right or the person gives up.
@@ -171,20 +177,30 @@ export function inputOf(form) {
   return input;
 }
 
+// Takes the last act back, and answers whether there was one.
 export function undoLast() {
-  lastUndo?.();
+  if (!undoes.length) return false;
+  undo(undoes);
+  return true;
 }
 
-function offerUndo(operation, input) {
-  const undo = async () => {
-    lastUndo = null;
-    const answer = await act(operation, { request: input.request });
-    if (answer.error) toast(sentence(answer.error), { tone: "alarm" });
-    else toast("Undone");
-    refresh();
-  };
-  lastUndo = undo;
-  return undo;
+async function undo(calls) {
+  if (calls === undoes) undoes = [];
+  let failed = 0;
+  for (const { operation, request } of calls) {
+    const answer = await act(operation, { request });
+    if (!answer.error) continue;
+    failed += 1;
+    toast(sentence(answer.error), { tone: "alarm" });
+  }
+  if (failed < calls.length) toast(calls.length === 1 ? "Undone" : `Undone: ${calls.length - failed} of ${calls.length}`);
+  refresh();
+}
+
+// Tells what was done, with its undo where there is one.
+function tellDone(text, calls) {
+  undoes = calls;
+  toast(text, calls.length ? { act: () => undo(calls), label: "Undo", seconds: SECONDS.undo } : {});
 }
 
 // Forms that show their own problems are told of them.
@@ -210,7 +226,7 @@ export function isLeaving() {
 }
 
 async function submit(form) {
-  const { call: operation, done = "Done", undo, then, confirm: question } = form.dataset;
+  const { call: operation, done = "Done", undo: reverse, then, confirm: question } = form.dataset;
   const button = form.querySelector("button");
   if (button.disabled) return;
   if (isUnseen(form)) return toast("This came up just now: look at it first.");
@@ -222,14 +238,18 @@ async function submit(form) {
     const answer = await act(operation, input);
     if (answer.error) {
       leaving = false;
+      if (answer.error.code === "conflict" && form.elements.expected_digest) form.elements.expected_digest.dataset.refused = "";
       tell(form, sentence(answer.error), { tone: "alarm", seconds: 12 });
       failed(form, answer.error);
     } else if (then) {
       return location.assign(then.replace(/\{(\w+)\}/g, (_, field) => encodeURIComponent(answer[field] ?? "")));
     } else {
       const said = outcome(answer) ?? done;
-      if (undo && said === done) toast(said, { act: offerUndo(undo, input), label: "Undo", seconds: SECONDS.undo });
-      else tell(form, said, answer.arrived === false ? { tone: "alarm", seconds: 12 } : {});
+      if (reverse && said === done) tellDone(said, [{ operation: reverse, request: input.request }]);
+      else {
+        undoes = [];
+        tell(form, said, answer.arrived === false ? { tone: "alarm", seconds: 12 } : {});
+      }
       form.dispatchEvent(new CustomEvent("done", { bubbles: true, detail: { answer } }));
       const details = form.closest("details");
       if (details) details.open = false;
@@ -249,22 +269,29 @@ async function decideMany(button) {
   const chosen = [...document.querySelectorAll("input[name=selected]:checked")];
   const { many: operation, word } = button.dataset;
   if (!operation) return unselect(chosen);
-  const titles = chosen.map((box) => box.closest("li").querySelector(".title").textContent);
-  // What is approved is what was listed, whatever the page shows by then.
-  const digests = chosen.map((box) => box.dataset.digest);
-  if (!(await confirm(`${word} these ${chosen.length}?`, titles))) return;
-  let failed = 0;
-  for (const [index, box] of chosen.entries()) {
-    const input = { request: box.value };
-    if (operation === "desk_request_approve") input.expected_digest = digests[index];
-    const answer = await act(operation, input);
+  // What is decided is what was listed, whatever the page shows by then.
+  const listed = chosen.map((box) => {
+    const { digest, requester, risk } = box.dataset;
+    return { request: box.value, digest, requester, risk, title: box.closest("li").querySelector(".title").textContent };
+  });
+  const lines = listed.map(({ title, requester, risk }) => `${title} · ${requester} · risk ${risk}`);
+  const isRejection = operation === "desk_request_reject";
+  const confirmed = await confirm(`${word} these ${listed.length}?`, lines, { why: isRejection });
+  if (!confirmed) return;
+  const undoable = [];
+  let done = 0;
+  for (const { request, digest, title } of listed) {
+    const answer = await act(operation, { request, expected_digest: digest, ...(isRejection && { reason: confirmed.reason }) });
     const problem = answer.error ? sentence(answer.error) : outcome(answer);
     if (problem) {
-      failed += 1;
-      toast(`${titles[index]}: ${problem}`, { tone: "alarm", seconds: 12 });
+      toast(`${title}: ${problem}`, { tone: "alarm", seconds: 12 });
+      continue;
     }
+    done += 1;
+    if (answer.undoable && !isRejection) undoable.push({ operation: "desk_request_undo", request });
   }
-  toast(`${word}: ${chosen.length - failed} done${failed ? `, ${failed} not` : ""}`);
+  const failed = listed.length - done;
+  tellDone(`${word}: ${done} done${failed ? `, ${failed} not` : ""}`, undoable);
   unselect(chosen);
   await refresh();
 }

@@ -39,12 +39,10 @@ async function show(address) {
   if (!("topics" in parsed.body.dataset)) return false;
   merged = number;
   localise(parsed);
-  const before = document.body.dataset.count;
   document.title = parsed.title;
   document.dispatchEvent(new Event("showing"));
   merge(document.body, parsed.body);
-  live.tellCount(document.body.dataset.count);
-  if (live.isLeading()) announce(before, document.body.dataset.count);
+  if (live.tellWaiting() && live.isLeading()) announce(document.body.dataset.count);
   acts.showMany();
   document.dispatchEvent(new Event("shown"));
   return true;
@@ -75,9 +73,14 @@ function connection(up) {
 }
 
 // A new request is told by the browser, where the person allowed it, and only once for all tabs.
-function announce(before, now) {
+function announce(count) {
   if (!document.hidden || globalThis.Notification?.permission !== "granted") return;
-  if (parseInt(now, 10) > parseInt(before, 10)) new Notification("Deskmate", { body: now === "1" ? "1 request waits for you." : `${now} requests wait for you.`, tag: "deskmate", icon: document.querySelector("link[rel=icon]").href });
+  const body = count === "1" ? "1 request waits for you." : `${count} requests wait for you.`;
+  try {
+    new Notification("Deskmate", { body, tag: "deskmate", renotify: true, icon: document.querySelector("link[rel=icon]").href });
+  } catch {
+    // Chrome for Android lets pages tell nothing by themselves; the count in the title still does.
+  }
 }
 
 async function allowNotifications() {
@@ -147,5 +150,5 @@ localise(document);
 hideDismissed();
 acts.start();
 keys.start();
-live.showCount(document.body.dataset.count);
+live.tellWaiting();
 live.follow(async () => (await show(location.href)) || acts.isLeaving() || location.reload(), connection);

@@ -1,6 +1,6 @@
 // The keyboard: letters do what the buttons that carry them do, j and k walk through lists, and the palette finds the rest.
 
-import { showMany, undoLast } from "./acts.js";
+import { showMany, toast, undoLast } from "./acts.js";
 
 const at = (id) => document.getElementById(id);
 let goes = 0;
@@ -64,7 +64,7 @@ function handle(key) {
       goes = Date.now();
       return true;
     case "u":
-      if (!press("u")) undoLast();
+      if (!undoLast() && !press("u")) toast("There is nothing to undo.");
       return true;
     case "?":
       at("help").showModal();
@@ -80,7 +80,7 @@ function commands(query) {
   const offer = (label, run) => label.toLowerCase().includes(query.toLowerCase()) && found.push({ label, run });
   for (const link of document.querySelectorAll("nav a")) offer(`Go to ${link.firstChild.textContent.trim()}`, () => link.click());
   for (const button of document.querySelectorAll("main [data-key], header form button, [data-notify]")) {
-    if (button.nodeName === "INPUT" || button.dataset.key === "Escape") continue;
+    if (isWriting(button) || button.dataset.key === "Escape") continue;
     offer(button.firstChild.textContent.trim(), () => (button.dataset.key ? press(button.dataset.key) : button.click()));
   }
   for (const row of document.querySelectorAll("[data-row]")) offer(`Open ${row.querySelector(".title")?.textContent ?? row.textContent}`, () => row.click());
@@ -142,7 +142,7 @@ export function start() {
       event.preventDefault();
       return openPalette();
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog:modal")) return;
     if (isWriting(event.target)) {
       if (event.key === "Escape") event.target.blur();
       return;

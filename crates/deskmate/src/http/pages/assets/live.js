@@ -4,6 +4,8 @@
 const GAP = 250;
 const LOOK_AGAIN = 700;
 const channel = new BroadcastChannel("deskmate-live");
+// What waits for people, as this page read it or the tab that leads told it last.
+let waits = { count: document.body.dataset.count, newest: document.body.dataset.newest };
 const page = { size: Number(document.body.dataset.size), wanted: false, running: false, leads: false, refresh: null, state: null };
 
 function topics() {
@@ -16,19 +18,25 @@ async function refresh() {
   page.wanted = true;
   if (page.running || (document.hidden && !page.leads)) return;
   page.running = true;
-  while (page.wanted) {
-    page.wanted = false;
-    const begun = Date.now();
-    await page.refresh();
-    await new Promise((resolve) => setTimeout(resolve, Math.max(0, GAP - (Date.now() - begun))));
+  try {
+    while (page.wanted) {
+      page.wanted = false;
+      const begun = Date.now();
+      await page.refresh();
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, GAP - (Date.now() - begun))));
+    }
+  } finally {
+    page.running = false;
   }
-  page.running = false;
 }
 
-function heard({ changed, size, up, count, asks }) {
+function heard({ changed, size, up, waiting, asks }) {
   if (asks) return page.leads && tell({ changed: [], size: page.size });
   if (up !== undefined) page.state(up);
-  if (count !== undefined) showCount(count);
+  if (waiting) {
+    waits = waiting;
+    showCount(waits.count);
+  }
   if (size === undefined) return;
   const missed = size > page.size && changed.length === 0;
   page.size = Math.max(page.size, size);
@@ -56,8 +64,8 @@ function listen() {
   };
 }
 
-// The number of requests that wait, in the title and in the other tabs.
-export function showCount(count) {
+// The number of requests that wait, in the title.
+function showCount(count) {
   const title = document.title.replace(/^\(\d+\+?\) /, "");
   document.title = count && count !== "0" ? `(${count}) ${title}` : title;
   const waiting = parseInt(count, 10) || 0;
@@ -65,9 +73,15 @@ export function showCount(count) {
   else navigator.clearAppBadge?.().catch(() => {});
 }
 
-export function tellCount(count) {
+// Shows what waits, also in the other tabs, and answers whether something new does. The count ends at a hundred, and one that is
+// decided makes up for one that arrives: so the newest tells.
+export function tellWaiting() {
+  const { count, newest } = document.body.dataset;
+  const isNew = newest > waits.newest || parseInt(count, 10) > parseInt(waits.count, 10);
+  waits = { count, newest };
   showCount(count);
-  if (page.leads) channel.postMessage({ count });
+  if (page.leads) channel.postMessage({ waiting: waits });
+  return isNew;
 }
 
 // Reads the page again in a while, because it could not be read now.

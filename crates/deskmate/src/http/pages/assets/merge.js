@@ -11,13 +11,14 @@ export function merge(from, to) {
   children(from, to);
 }
 
-// What somebody has begun to edit is approved as they saw it, or refused.
+// What somebody has begun to edit or to write about is decided as they saw it, or refused. Once it was refused and said so, what
+// they look at now is what they go on with.
 function isBeingEdited(form) {
   return [...(form?.querySelectorAll("textarea") ?? [])].some((area) => area.value !== area.defaultValue);
 }
 
 function attributes(from, to) {
-  if (from.name === "expected_digest" && from.getAttribute("value") !== to.getAttribute("value") && isBeingEdited(from.form)) return;
+  if (from.name === "expected_digest" && from.getAttribute("value") !== to.getAttribute("value") && !("refused" in from.dataset) && isBeingEdited(from.form)) return;
   const kept = KEPT[from.nodeName] ?? [];
   for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && !kept.includes(name)) from.removeAttribute(name);
   for (const { name, value } of to.attributes) if (!kept.includes(name) && from.getAttribute(name) !== value) from.setAttribute(name, value);

@@ -16,4 +16,6 @@ export function localise(root) {
     time.textContent = (moment.toDateString() === today ? hour : near).format(moment);
     time.title = whole.format(moment);
   }
+  // In a drawing there is no such element: there the text begins with the moment.
+  for (const mark of root.querySelectorAll("svg [data-time]")) mark.textContent = mark.textContent.replace(/^[\d-]+ [\d:]+ UTC/, () => day.format(new Date(mark.dataset.time)));
 }

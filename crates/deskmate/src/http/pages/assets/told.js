@@ -2,6 +2,7 @@
 
 import { toast } from "./acts.js";
 import { localise } from "./times.js";
+import { visible } from "./visible.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -23,12 +24,12 @@ function showOnce(template, answer, large) {
 
 // A rule that was drafted from an approval, and what it would have let pass before.
 function showRule({ yaml, would_have_matched: matched, looked_at: looked }) {
-  at("rule-text").textContent = yaml;
+  at("rule-text").textContent = visible(yaml);
   at("rule-matched").textContent = `Of ${looked} earlier acts it would have matched ${matched.length}${matched.length ? ":" : "."}`;
   at("rule-list").replaceChildren(
     ...matched.slice(0, 20).map(({ request, title, state }) => {
       const item = document.createElement("li");
-      item.append(Object.assign(document.createElement("a"), { href: `/requests/${request}`, textContent: title ?? "erased" }), `, ${state}`);
+      item.append(Object.assign(document.createElement("a"), { href: `/requests/${request}`, textContent: visible(title ?? "erased") }), `, ${state}`);
       return item;
     }),
   );

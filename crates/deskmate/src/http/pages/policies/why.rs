@@ -2,6 +2,7 @@
 
 use axum::extract::Query;
 use axum::response::Response;
+use deskmate_core::meter;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -22,6 +23,27 @@ pub(super) struct Asked {
     action: String,
     target: String,
     change: String,
+    kind: String,
+    tool: String,
+    environment: String,
+    field: String,
+    cost: String,
+}
+
+impl Asked {
+    /// What is rarely asked: what policies look at besides.
+    fn more(&self) -> [(&'static str, &'static str, &'static str, &str); 4] {
+        [
+            ("kind", "What kind of act it is", "propose", &self.kind),
+            ("tool", "With which tool", "cowork_propose", &self.tool),
+            ("environment", "Where it would happen", "production", &self.environment),
+            ("field", "Which field the agent says it changes", "amount", &self.field),
+        ]
+    }
+
+    fn has_more(&self) -> bool {
+        !self.cost.is_empty() || self.more().iter().any(|(_, _, _, value)| !value.is_empty())
+    }
 }
 
 /// What `desk_policy_explain` answers.
@@ -86,6 +108,13 @@ pub(super) async fn serve(visit: Visit, Query(asked): Query<Asked>) -> Result<Re
                     (field("action", "What it would do", html! { input id="action" name="action" value=(asked.action) placeholder="update" autocomplete="off"; }))
                     (field("target", "To what", html! { input id="target" name="target" value=(asked.target) placeholder="deal/7" autocomplete="off"; }))
                     (field("change", "The proposed change, as JSON", html! { textarea id="change" name="change" rows="4" spellcheck="false" placeholder="{\"amount\": 1200}" { (asked.change) } }))
+                    details id="more" open[asked.has_more()] {
+                        summary { "More" }
+                        @for (name, label, usual, value) in asked.more() {
+                            (field(name, label, html! { input id=(name) name=(name) value=(value) placeholder=(usual) autocomplete="off"; }))
+                        }
+                        (field("cost", "What it would cost, in units", html! { input id="cost" name="cost" type="number" min="0" step="any" value=(asked.cost) placeholder="0"; }))
+                    }
                     button { "Explain the act" }
                 }
             }
@@ -103,10 +132,17 @@ fn input(asked: &Asked) -> Option<Result<Value, String>> {
         return None;
     }
     let mut act = Map::new();
-    for (name, value) in [("domain", &asked.domain), ("action", &asked.action), ("target", &asked.target)] {
+    let more = asked.more().map(|(name, _, _, value)| (name, value));
+    for (name, value) in [("domain", asked.domain.as_str()), ("action", &asked.action), ("target", &asked.target)].into_iter().chain(more) {
         if !value.is_empty() {
-            act.insert(name.to_owned(), Value::from(value.as_str()));
+            act.insert(name.to_owned(), Value::from(value));
         }
+    }
+    if !asked.cost.trim().is_empty() {
+        match asked.cost.trim().parse::<f64>() {
+            Ok(units) if units.is_finite() && units >= 0.0 => act.insert("cost".to_owned(), Value::from(meter::millionths(units))),
+            _ => return Some(Err("What it would cost is not a number of units.".to_owned())),
+        };
     }
     if !asked.change.trim().is_empty() {
         match serde_json::from_str::<Value>(&asked.change) {

@@ -1,5 +1,6 @@
 //! Charts as SVG. Places are in percent, so that a chart fits any width and its words stay as large as the page's own.
 
+use deskmate_core::format_time;
 use maud::{Markup, html};
 
 use super::{Bucket, Change, Shown, signed};
@@ -36,9 +37,9 @@ impl Span {
     }
 }
 
+/// A moment as every text in a drawing begins with it, which the script puts into the reader's zone.
 fn day(at: i64) -> String {
-    let Ok(at) = jiff::Timestamp::from_microsecond(at) else { return String::new() };
-    at.to_string().chars().take(16).collect::<String>().replace('T', " ")
+    format!("{} UTC", format_time(at).chars().take(16).collect::<String>().replace('T', " "))
 }
 
 /// The score as steps from change to change. Between two changes it fades, so the line falls.
@@ -58,8 +59,8 @@ pub(super) fn over_time(shown: &Shown, now: i64) -> Markup {
                 @if !what.is_empty() { text.mode x=(across(0.0)) dx="4" y=(up(value)) dy="-4" { (what) } }
             }
             @if raised { text.axis x="8%" y=(up(0.8)) dy="4" text-anchor="end" { "0.8" } }
-            text.axis x=(across(0.0)) y="98%" { (day(span.from)) }
-            text.axis x=(across(1.0)) y="98%" text-anchor="end" { (day(span.to)) " UTC" }
+            text.axis x=(across(0.0)) y="98%" data-time=(format_time(span.from)) { (day(span.from)) }
+            text.axis x=(across(1.0)) y="98%" text-anchor="end" data-time=(format_time(span.to)) { (day(span.to)) }
             @for row in &shown.rows { (series(shown, &span, row.verified, row.score)) }
         }
         @if shown.rows.len() > 1 { p.hint { "The whole line is what it earned with its token, the broken one what it earned by its name alone." } }
@@ -80,7 +81,7 @@ fn series(shown: &Shown, span: &Span, verified: bool, score: f64) -> Markup {
         }
         @for (at, change) in &changes {
             circle class=(if change.new < change.previous { "down" } else { "up" }) cx=(span.across(*at)) cy=(up(change.new)) r="4" {
-                title { (day(*at)) " UTC: " (change.cause.replace('_', " ")) " " (signed(change.impact)) ", from " (format!("{:.3}", change.previous)) " to " (format!("{:.3}", change.new)) }
+                title data-time=(format_time(*at)) { (day(*at)) ": " (change.cause.replace('_', " ")) " " (signed(change.impact)) ", from " (format!("{:.3}", change.previous)) " to " (format!("{:.3}", change.new)) }
             }
         }
     }

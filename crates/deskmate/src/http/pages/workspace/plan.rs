@@ -49,13 +49,15 @@ pub(super) struct Plan {
 pub(super) struct Step {
     number: i64,
     pub(super) action: String,
+    pub(super) undoes: Option<String>,
     pub(super) from: Option<String>,
+    pub(super) was: Option<String>,
     pub(super) to: Option<String>,
     diff: Option<String>,
     diff_bytes: Option<u64>,
     irreversible: Option<String>,
     warning: Option<String>,
-    blocked: Option<String>,
+    pub(super) blocked: Option<String>,
     outcome: Option<String>,
     note: Option<String>,
     ran: Option<Ran>,
@@ -198,17 +200,29 @@ fn acts(plan: &Plan) -> Markup {
     }
 }
 
+impl Step {
+    /// What is done, and for an undoing what of.
+    fn does(&self) -> String {
+        self.undoes.as_ref().map_or_else(|| self.action.clone(), |undone| format!("{} of {undone}", self.action))
+    }
+}
+
+/// Where something in the trash was: an id alone says nothing.
+fn was(step: &Step) -> Markup {
+    html! { @if let Some(was) = &step.was { " (was " code { (said(was)) } ")" } }
+}
+
 fn steps_list(plan: &str, steps: &[Step]) -> Markup {
     html! {
         ol.steps {
             @for step in steps {
                 li value=(step.number) {
-                    (badge(if step.irreversible.is_some() { Tone::Alarm } else { Tone::Quiet }, &step.action)) " "
+                    (badge(if step.irreversible.is_some() { Tone::Alarm } else { Tone::Quiet }, &step.does())) " "
                     @if step.blocked.is_some() { (badge(Tone::Alarm, "cannot be done")) " " }
                     @if step.warning.is_some() { (badge(Tone::Warning, "warning")) " " }
                     @match (&step.from, &step.to) {
-                        (Some(from), Some(to)) => { code { (said(from)) } " → " code { (said(to)) } }
-                        (Some(path), None) | (None, Some(path)) => { code { (said(path)) } }
+                        (Some(from), Some(to)) => { code { (said(from)) } (was(step)) " → " code { (said(to)) } }
+                        (Some(path), None) | (None, Some(path)) => { code { (said(path)) } (was(step)) }
                         (None, None) => {}
                     }
                     @if let Some(outcome) = &step.outcome { " " (badge(Tone::of_state(outcome), outcome)) }
@@ -280,7 +294,7 @@ fn text_diff(diff: &str) -> Markup {
 
 fn lines(diff: &str, from_beginning: bool) -> Markup {
     html! {
-        pre.block.changes {
+        pre.block.changes tabindex="0" {
             // The first two lines name the file before and after.
             @for (at, line) in diff.lines().enumerate() {
                 @match line.as_bytes().first().filter(|_| at > 1 || !from_beginning) {
