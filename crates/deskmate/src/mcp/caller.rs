@@ -33,7 +33,11 @@ impl Caller {
 }
 
 fn of_request(extensions: &Extensions) -> Credential {
-    let Some(parts) = extensions.get::<Parts>() else { return Credential::Nobody };
+    extensions.get::<Parts>().map_or(Credential::Nobody, of_parts)
+}
+
+/// The credential that an HTTP request brings.
+pub(super) fn of_parts(parts: &Parts) -> Credential {
     // A header that is there but cannot be read must not turn its sender into somebody who only needs a name.
     if let Some(header) = parts.headers.get(AUTHORIZATION) {
         let secret = header.to_str().ok().and_then(bearer).unwrap_or_default();

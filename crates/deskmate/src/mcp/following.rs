@@ -1,9 +1,11 @@
 //! Telling the clients of one server behind the desk what changes there: its lists, and the resources that they follow. A mount that
 //! is reached otherwise now, or was taken away and came back, is followed on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use deskmate_core::call::Credential;
+use deskmate_core::call::{Credential, Surface};
+use deskmate_core::gateway::{self, ReadKind, Reading};
 use deskmate_core::{Code, Result};
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer};
@@ -24,12 +26,13 @@ pub(super) struct Follower {
     app: App,
     mount: String,
     credential: Credential,
+    session: Option<Arc<str>>,
     sink: Sink,
 }
 
 impl Follower {
     pub(super) fn new(server: &Server, mount: &str, credential: Credential, sink: Sink) -> Self {
-        Self { app: server.endpoint.app.clone(), mount: mount.to_owned(), credential, sink }
+        Self { app: server.endpoint.app.clone(), mount: mount.to_owned(), credential, session: server.session.clone(), sink }
     }
 
     /// Who follows, if they may still.
@@ -38,14 +41,35 @@ impl Follower {
         Ok(self.app.desk.db.read(move |tx| desk.admit(tx, &credential, LIST)).await?.id)
     }
 
+    /// Whether the client may be told of a change, as things stand.
+    async fn may(&self, change: &Change) -> Result<()> {
+        let Change::Resource(uri) = change else { return self.who().await.map(drop) };
+        let (desk, credential, mount, session) = (self.app.desk.clone(), self.credential.clone(), self.mount.clone(), self.session.clone());
+        let reading = followed(uri);
+        let may = self.app.desk.db.read(move |tx| {
+            let actor = desk.admit(tx, &credential, LIST)?;
+            gateway::may_read(&mut desk.cx(tx, actor, Surface::Mcp), &mount, &reading, session.as_deref())
+        });
+        may.await
+    }
+
     /// Tells of a change. `false` when the client is gone, or may not know any more.
     async fn tell(&self, change: &Change) -> bool {
-        let may = match self.who().await {
-            Ok(_) => true,
-            // The store is away: nobody is turned away because of that.
-            Err(error) => matches!(error.code, Code::Unavailable | Code::Limited | Code::Internal),
-        };
-        may && self.sink.tell(change).await
+        match self.may(change).await {
+            Ok(()) => self.sink.tell(change).await,
+            Err(error) => match error.code {
+                // The store is away: nobody is turned away because of that.
+                Code::Unavailable | Code::Limited | Code::Internal => self.sink.tell(change).await,
+                // The mount is switched off: it is followed on when it is back.
+                Code::NotFound => true,
+                // Told once more, so that it reads and learns why.
+                Code::Forbidden => {
+                    self.sink.tell(change).await;
+                    false
+                }
+                _ => false,
+            },
+        }
     }
 
     async fn begin(&self, uris: Vec<String>) -> Result<Following> {
@@ -122,9 +146,14 @@ fn declares(upstream: &Upstream, change: &Change) -> bool {
     }
 }
 
+/// What is asked of a server by following a resource.
+fn followed(uri: &str) -> Reading {
+    Reading::plain(ReadKind::Subscription, uri)
+}
+
 /// Follows a resource for a client of the older era, over its connection.
 pub(super) async fn subscribe(server: &Server, mount: &str, uri: String, context: &RequestContext<RoleServer>) -> std::result::Result<bool, ErrorData> {
-    let Behind { upstream, cleaner } = passage::behind(server, mount, context).await?;
+    let Behind { upstream, cleaner } = passage::ask_of(server, mount, followed(&uri), context).await?;
     let following = Following::begin(&upstream, vec![uri.clone()]).await.map_err(|error| cleaner.fault(&error))?;
     let follower = Follower::new(server, mount, server.caller.credential(context), Sink::Connection(context.peer.clone()));
     Ok(server.followed.start(uri, follower.follow(following, |change| matches!(change, Change::Resource(_)))))
@@ -132,12 +161,15 @@ pub(super) async fn subscribe(server: &Server, mount: &str, uri: String, context
 
 /// Tells a client of the newer era what changes: the server's lists and resources.
 pub(super) async fn listen(server: &Server, mount: &str, context: SubscriptionContext) -> std::result::Result<(), ErrorData> {
+    let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+    for uri in &uris {
+        passage::allowed(server, mount, followed(uri), context.request_context()).await?;
+    }
     let Behind { upstream, cleaner } = passage::behind(server, mount, context.request_context()).await?;
     let credential = server.caller.credential(context.request_context());
     let _place = server.place(&credential).await?;
     let _tools = passage::tools_follower(server, &credential, &context);
     let filter = context.accepted().clone();
-    let uris = filter.resource_subscriptions.clone().unwrap_or_default();
     let following = Following::begin(&upstream, uris).await.map_err(|error| cleaner.fault(&error))?;
     let follower = Follower::new(server, mount, credential, Sink::Listen(context.sink().clone()));
     // Of tools a client is told by whoever knows which of them are there for it.

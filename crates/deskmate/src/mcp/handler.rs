@@ -157,10 +157,6 @@ impl ServerHandler for Server {
         Ok(answer)
     }
 
-    async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
-        self.roots.forget();
-    }
-
     /// A client over a connection that lasts is told when the tools behind the desk change that are there for it, and what else
     /// one server alone says of its lists.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

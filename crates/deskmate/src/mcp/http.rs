@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Json, Router};
@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::caller::Caller;
 use super::handler::Server;
+use super::malformed::is_malformed_call;
 use super::mount::{Mount, Shelf};
 use crate::app::App;
 
@@ -82,7 +83,20 @@ impl Http {
             Ok((mount, _)) => mount,
             Err(error) => return not_found(&error),
         };
-        respond(self.service(&mount).handle(Request::from_parts(parts, body)).await)
+        let service = self.service(&mount);
+        if parts.method != Method::POST {
+            return respond(service.handle(Request::from_parts(parts, body)).await);
+        }
+        let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {
+            return (StatusCode::PAYLOAD_TOO_LARGE, format!("Payload Too Large: request body exceeds {BODY_BYTES_MAX} bytes")).into_response();
+        };
+        let malformed = is_malformed_call(&body).then(|| (super::caller::of_parts(&parts), body.clone()));
+        let response = respond(service.handle(Request::from_parts(parts, Body::from(body))).await);
+        // What a page of another site sends is refused before it is read, and is nobody's call.
+        if let Some((credential, body)) = malformed.filter(|_| response.status() != StatusCode::FORBIDDEN) {
+            self.shelf.app().malformed(&credential, &body, false);
+        }
+        response
     }
 
     fn service(&self, mount: &Mount) -> Service {

@@ -11,6 +11,7 @@ mod following;
 mod handler;
 mod held;
 mod http;
+mod malformed;
 mod mount;
 mod passage;
 mod prompts;

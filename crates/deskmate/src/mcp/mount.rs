@@ -94,22 +94,44 @@ fn known_names(served: &[String]) -> String {
 pub(crate) struct Shelf {
     app: App,
     made: Arc<Mutex<HashMap<Mount, Arc<Endpoint>>>>,
+    served: Arc<Mutex<Served>>,
+}
+
+/// The servers behind the desk as they were last looked up, and which state of the settings that was. A server that was taken away
+/// since is refused by the call itself.
+#[derive(Default)]
+struct Served {
+    state: u64,
+    names: Vec<String>,
 }
 
 impl Shelf {
     pub(crate) fn new(app: App) -> Self {
-        Self { app, made: Arc::default() }
+        Self { app, made: Arc::default(), served: Arc::default() }
     }
 
-    /// The choice that some names make. The settings in force are looked at only where a name may be a server's.
+    /// The choice that some names make. The settings in force are looked at only where a name may be that of a server that was not
+    /// there when they were last looked at.
     pub(crate) async fn choose(&self, names: Vec<String>, read_only: bool) -> Result<(Mount, Vec<String>)> {
-        let mut served = Vec::new();
-        if names.iter().any(|name| Mount::is_server(name.trim())) {
-            let desk = self.app.desk.clone();
-            let all = self.app.desk.db.read(move |tx| gateway::served(&mut desk.cx(tx, Actor::system(), Surface::System)));
-            served = all.await?.into_iter().map(|mount| mount.name).collect();
-        }
+        let servers: Vec<&str> = names.iter().map(|name| name.trim()).filter(|name| Mount::is_server(name)).collect();
+        let served = if servers.is_empty() { Vec::new() } else { self.served(&servers).await? };
         Mount::named(names.iter().map(String::as_str), read_only, &served)
+    }
+
+    /// The servers behind the desk: these, where they are known already, or all.
+    async fn served(&self, wanted: &[&str]) -> Result<Vec<String>> {
+        let state = self.app.gateway.state();
+        {
+            let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+            if served.state == state && wanted.iter().all(|name| served.names.iter().any(|known| known == name)) {
+                return Ok(served.names.clone());
+            }
+        }
+        let desk = self.app.desk.clone();
+        let all = self.app.desk.db.read(move |tx| gateway::served(&mut desk.cx(tx, Actor::system(), Surface::System)));
+        let names: Vec<String> = all.await?.into_iter().map(|mount| mount.name).collect();
+        *self.served.lock().unwrap_or_else(PoisonError::into_inner) = Served { state, names: names.clone() };
+        Ok(names)
     }
 
     /// The endpoint of a choice of toolsets. There are few choices, so none is ever dropped.

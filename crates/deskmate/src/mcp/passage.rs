@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use deskmate_core::call::{Call, Credential, Outcome, Surface};
+use deskmate_core::call::{Actor, Call, Credential, Outcome, Surface};
+use deskmate_core::gateway::{ReadKind, Reading};
 use deskmate_core::{Code, Error, gateway, redact};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CreateTaskResult, GetPromptRequestParams, GetPromptResponse,
@@ -224,16 +225,17 @@ fn said_of_itself(mount: &str, own: &str) -> String {
     )
 }
 
-/// Tells the record that something of a server is read, unless that is forbidden.
-async fn read(server: &Server, mount: &str, kind: &'static str, name: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+/// Lets the caller ask something of a server, unless that is forbidden. It is on the record then.
+pub(super) async fn allowed(server: &Server, mount: &str, reading: Reading, context: &RequestContext<RoleServer>) -> Result<Actor, ErrorData> {
+    let (app, credential) = (&server.endpoint.app, server.caller.credential(context));
+    app.read_of_mount(credential, mount, reading, server.session.clone()).await.map_err(|error| fault(&error))
+}
+
+/// The same, with the connection over which it is asked.
+pub(super) async fn ask_of(server: &Server, mount: &str, reading: Reading, context: &RequestContext<RoleServer>) -> Result<Behind, ErrorData> {
+    let who = allowed(server, mount, reading, context).await?;
     let app = &server.endpoint.app;
-    let credential = server.caller.credential(context);
-    let (desk, mount, name, session) = (app.desk.clone(), mount.to_owned(), name.to_owned(), server.session.clone());
-    let told = app.desk.db.write(move |tx| {
-        let actor = desk.admit(tx, &credential, LIST)?;
-        gateway::read(&mut desk.cx(tx, actor, Surface::Mcp), &mount, kind, &name, session.as_deref())
-    });
-    told.await.map_err(|error: Error| fault(&error))
+    app.gateway.upstream(app, mount, &who.id).await.map_err(|error| fault(&error))
 }
 
 /// An answer in a form that is not known here.
@@ -265,8 +267,7 @@ pub(super) async fn read_resource(
     request: ReadResourceRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<ReadResourceResponse, ErrorData> {
-    let Behind { upstream, cleaner } = behind(server, mount, context).await?;
-    read(server, mount, "resource.read", &request.uri, context).await?;
+    let Behind { upstream, cleaner } = ask_of(server, mount, Reading::plain(ReadKind::Resource, &request.uri), context).await?;
     let client = Client::new(context, server.lasting);
     let within = cleaner.context(client.context());
     let answer = if client.is_modern() { upstream.read_resource_once(request, &within).await } else { upstream.read_resource(request, &within).await };
@@ -285,8 +286,8 @@ pub(super) async fn get_prompt(
     request: GetPromptRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<GetPromptResponse, ErrorData> {
-    let Behind { upstream, cleaner } = behind(server, mount, context).await?;
-    read(server, mount, "prompt.get", &request.name, context).await?;
+    let reading = Reading { kind: ReadKind::Prompt, name: request.name.clone(), arguments: request.arguments.clone().unwrap_or_default() };
+    let Behind { upstream, cleaner } = ask_of(server, mount, reading, context).await?;
     let client = Client::new(context, server.lasting);
     let within = cleaner.context(client.context());
     let answer = if client.is_modern() { upstream.get_prompt_once(request, &within).await } else { upstream.get_prompt(request, &within).await };
@@ -305,13 +306,21 @@ pub(super) async fn complete(
     request: CompleteRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<CompleteResult, ErrorData> {
-    let Behind { upstream, cleaner } = behind(server, mount, context).await?;
+    let Behind { upstream, cleaner } = ask_of(server, mount, completion(&request), context).await?;
     let client = Client::new(context, server.lasting);
     let within = cleaner.context(client.context());
     let answer = upstream.complete(request, &within).await;
     drop(within);
     client.finish().await;
-    cleaner.clean(answer.map_err(|error| cleaner.fault(&error))?)
+    cleaner.read(mount, answer.map_err(|error| cleaner.fault(&error))?)
+}
+
+/// What is completed: a prompt or an address, with what it is given so far.
+fn completion(request: &CompleteRequestParams) -> Reading {
+    let name = request.r#ref.as_prompt_name().or_else(|| request.r#ref.as_resource_uri()).unwrap_or_default();
+    let before = request.context.iter().filter_map(|context| context.arguments.as_ref()).flatten();
+    let given = before.chain([(&request.argument.name, &request.argument.value)]).map(|(name, value)| (name.clone(), json!(value)));
+    Reading { kind: ReadKind::Completion, name: name.to_owned(), arguments: given.collect() }
 }
 
 /// Follows the list of tools for a client that wants to know of its changes, as long as the answer is held.

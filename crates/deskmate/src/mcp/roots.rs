@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use deskmate_core::call::{Actor, Surface};
 use deskmate_core::{Code, Error, workspace};
-use rmcp::model::{CallToolRequestParams, InputRequests, InputRequiredResult, ProtocolVersion};
-use rmcp::service::RequestContext;
+use rmcp::model::{CallToolRequestParams, ClientNotification, InputRequests, InputRequiredResult, JsonRpcMessage, ProtocolVersion};
+use rmcp::service::{RequestContext, RxJsonRpcMessage};
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use url::Url;
@@ -35,9 +35,21 @@ impl Known {
     }
 
     /// They changed: what was named before does not count, and neither does an answer that is on its way.
-    pub(super) fn forget(&self) {
+    fn forget(&self) {
         let mut known = self.lock();
         *known = (known.0 + 1, None);
+    }
+}
+
+impl Server {
+    /// Heeds a message in the order in which the client sent it. Whatever is answered is answered beside other messages, so a call
+    /// could overtake the word that roots changed which came before it.
+    pub(crate) fn heed(&self, message: &RxJsonRpcMessage<RoleServer>) {
+        if let JsonRpcMessage::Notification(told) = message
+            && let ClientNotification::RootsListChangedNotification(_) = told.notification
+        {
+            self.roots.forget();
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! A job, or a request that waits for people, as an MCP task, for clients that declare the tasks extension. The row in
 //! the store is the task: nothing is kept here, so a task outlives the connection and the server.
 
-use deskmate_core::call::{Call, Credential, Outcome, Registry, Surface};
-use deskmate_core::{Code, Error};
+use deskmate_core::call::{Answer, Call, Credential, Outcome, Registry, Surface};
+use deskmate_core::workspace::AUDIT_JOB;
+use deskmate_core::workspace::scan::SCAN_JOB;
+use deskmate_core::{Code, Error, format_time};
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResponse, DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
+use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
 use serde_json::{Value, json};
 
 use super::held;
@@ -22,6 +24,15 @@ pub(super) const ASK_AGAIN_MS: u64 = 1_000;
 /// Whether this desk has jobs to show.
 pub(super) fn served(registry: &Registry) -> bool {
     registry.get(GET).is_some() && registry.get(CANCEL).is_some()
+}
+
+/// What a call began and has not ended, as a task, if it is a job.
+pub(super) fn begun(app: &App, answer: &Answer) -> Option<CreateTaskResult> {
+    let Outcome::NotYet(said) = &answer.outcome else { return None };
+    let id = said.get("job").and_then(Value::as_str)?;
+    let says = said.pointer("/progress/text").or_else(|| said.get("state")).and_then(Value::as_str).unwrap_or("waiting");
+    let now = format_time(app.desk.world.now());
+    Some(CreateTaskResult::new(Task::new(id, TaskStatus::Working, now.clone(), now).with_status_message(says).with_poll_interval_ms(ASK_AGAIN_MS)))
 }
 
 /// The state of a job as a task.
@@ -101,7 +112,7 @@ fn task_of(id: &str, job: &Value) -> DetailedTask {
     let lost = job.get("attempts").and_then(Value::as_array).and_then(|attempts| attempts.last()?.get("outcome")?.as_str()) == Some("lost");
     let mut task = Task::new(id, TaskStatus::Working, text("created_at"), text("updated_at")).with_status_message(says);
     let payload = match state {
-        "done" => TaskPayload::Completed { result: result_of(job.get("result")) },
+        "done" => TaskPayload::Completed { result: result_of(answer_of(id, job).as_ref()) },
         "failed" if lost => TaskPayload::Failed { error: fault_of(text("error")) },
         "failed" => TaskPayload::Completed { result: failure_of(text("error")) },
         "ambiguous" => TaskPayload::Completed { result: failure_of(&format!("it is not known whether this was done: {}", text("error"))) },
@@ -112,6 +123,18 @@ fn task_of(id: &str, job: &Value) -> DetailedTask {
         }
     };
     DetailedTask::new(task, payload)
+}
+
+/// What the call that began a job would have answered. A look at a whole tree tells how it stands beside what was found.
+fn answer_of(id: &str, job: &Value) -> Option<Value> {
+    let result = job.get("result").cloned();
+    let is_page = || ["list", "search", "trash"].iter().any(|what| job.pointer(&format!("/input/what/{what}")).is_some());
+    let found = match job.get("kind").and_then(Value::as_str) {
+        Some(SCAN_JOB) if !is_page() => result,
+        Some(AUDIT_JOB) => result.and_then(|result| result.pointer("/roots/0").cloned()),
+        _ => return result,
+    };
+    Some(json!({ "job": id, "state": job.get("state"), "ended": true, "result": found }))
 }
 
 /// A request as a task: it works until people have decided, and its result is what the wait would have answered.
@@ -168,6 +191,11 @@ mod tests {
             assert_eq!(task.status(), status, "{state}");
             assert_eq!(task.task.last_updated_at, "2026-01-01T00:00:01Z");
         }
+        let mut look = job("done");
+        (look["kind"], look["input"]) = (json!(SCAN_JOB), json!({ "what": { "index": { "hash_files": false } } }));
+        assert_eq!(answer_of("j", &look), Some(json!({ "job": "j", "state": "done", "ended": true, "result": 7 })));
+        look["input"] = json!({ "what": { "list": {} } });
+        assert_eq!(answer_of("j", &look), Some(json!(7)), "a page is the answer itself");
         let wire = json!(task_of("j", &job("done")));
         assert_eq!(wire.pointer("/result/structuredContent"), Some(&json!(7)));
         assert_eq!(json!(task_of("j", &job("failed"))).pointer("/result/isError"), Some(&json!(true)));

@@ -19,11 +19,15 @@ use tokio::time::{Instant, interval_at};
 use super::held;
 use super::mount::{Mount, Servers};
 use super::suggest;
+use super::tasks;
 use crate::app::App;
 use crate::hook::{Client, permission, question};
 
 /// How often a waiting call says that it is still there. Clients give up after 30 s of silence or more.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+/// The field by which a caller says how long to wait, and how long one is held that can follow a task.
+const TIMEOUT: &str = "timeout_seconds";
+const TASK_AFTER_SECONDS: u64 = 1;
 /// Under this key an answer says that nobody proved who called.
 pub(super) const UNVERIFIED: &str = "deskmate/unverified";
 /// Under this key a refusal is repeated for programs.
@@ -43,6 +47,14 @@ struct Entry {
     waits: bool,
     /// It begins something, and may hold until that has ended.
     follows: bool,
+    /// Its answer names a job, and its caller says how long to wait for that: read from its schemas when it is first asked for.
+    names_job: OnceLock<bool>,
+}
+
+impl Entry {
+    fn names_job(&self, registry: &Registry) -> bool {
+        *self.names_job.get_or_init(|| registry.get(&self.operation).is_some_and(|op| names_job(op)))
+    }
 }
 
 /// The tools of an endpoint.
@@ -60,7 +72,8 @@ impl Tools {
         for op in registry.of_toolsets(&mount.toolsets).filter(|op| !mount.read_only || op.effect == Effect::Read) {
             let name = if plain { op.name.to_owned() } else { op.full_name() };
             tools.ops.push((name.clone(), Arc::clone(op)));
-            tools.by_name.insert(name, Entry { operation: op.full_name(), toolset: op.toolset, waits: op.waits, follows: op.is_followed() });
+            let entry = Entry { operation: op.full_name(), toolset: op.toolset, waits: op.waits, follows: op.is_followed(), names_job: OnceLock::new() };
+            tools.by_name.insert(name, entry);
         }
         tools
     }
@@ -105,7 +118,13 @@ impl Tools {
             return Ok(asked);
         }
         let named = matches!(credential, Credential::Named(_));
-        let input = Value::Object(request.arguments.unwrap_or_default());
+        let tasks = entry.follows && context.client_capabilities().unwrap_or_default().supports_tasks();
+        let mut input = request.arguments.unwrap_or_default();
+        if tasks && entry.names_job(&app.desk.registry) {
+            // Whoever can follow a task is not held for long.
+            input.entry(TIMEOUT).or_insert_with(|| TASK_AFTER_SECONDS.into());
+        }
+        let input = Value::Object(input);
         if entry.toolset == Toolset::Hook {
             return Ok(CallToolResponse::Complete(hooked(app, credential, &entry.operation, input).await));
         }
@@ -115,18 +134,27 @@ impl Tools {
             (false, true) => audibly(app, call, context).await,
             (false, false) => app.call(call).await,
         };
-        Ok(CallToolResponse::Complete(match outcome {
-            Ok(answer) => done(entry, answer),
-            Err(error) => refused(entry.toolset, &error, named),
-        }))
+        Ok(match outcome {
+            Ok(answer) => match tasks.then(|| tasks::begun(app, &answer)).flatten() {
+                Some(task) => CallToolResponse::Task(task),
+                None => CallToolResponse::Complete(done(entry, answer)),
+            },
+            Err(error) => CallToolResponse::Complete(refused(entry.toolset, &error, named)),
+        })
     }
+}
+
+/// Whether an operation's answer names a job, and its caller says how long to wait for that.
+fn names_job(op: &Op) -> bool {
+    let has = |schema: &Value, field: &str| schema.pointer(&format!("/properties/{field}")).is_some();
+    has(&op.output(), "job") && has(op.input(), TIMEOUT)
 }
 
 /// A hook of the kind `mcp_tool`, or the tool that is asked in the place of a prompt: one text, as Claude Code reads it.
 async fn hooked(app: &App, credential: Credential, operation: &str, asked: Value) -> CallToolResult {
     let named = matches!(credential, Credential::Named(_));
     let is_event = operation == HOOK_EVENT;
-    let input = if is_event { Client::ClaudeCode.incoming(&asked) } else { question(&asked) };
+    let input = if is_event { filled_in(&asked) } else { question(&asked) };
     let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input };
     let answer = match app.call(call).await {
         Ok(answer) => answer,
@@ -139,6 +167,17 @@ async fn hooked(app: &App, credential: Credential, operation: &str, asked: Value
     };
     let said = if is_event { Client::ClaudeCode.outgoing(&asked, &out) } else { permission(asked.get("input").unwrap_or(&Value::Null), &out) };
     CallToolResult::success(vec![ContentBlock::text(said.to_string())]).with_meta(meta)
+}
+
+/// What Claude Code says through the template that it was given. It fills in where a server comes from; where an older template does
+/// not ask for that, nobody knows it.
+fn filled_in(asked: &Value) -> Value {
+    let mut input = Client::ClaudeCode.incoming(asked);
+    if let Some(fields) = input.as_object_mut() {
+        let source = asked.get("mcp_source").and_then(Value::as_str).unwrap_or_default();
+        fields.entry("mcp_source").or_insert_with(|| source.into());
+    }
+    input
 }
 
 fn render(op: &Op, name: String) -> Tool {
@@ -209,8 +248,8 @@ fn done(entry: &Entry, answer: Answer) -> CallToolResult {
         }
         _ => return CallToolResult::structured(value).with_meta(meta),
     };
-    let mut result = CallToolResult::structured(value);
-    result.content = texts.into_iter().map(ContentBlock::text).collect();
+    let mut result = CallToolResult::success(texts.into_iter().map(ContentBlock::text).collect());
+    result.structured_content = Some(value);
     result.with_meta(meta)
 }
 
@@ -265,6 +304,12 @@ mod tests {
     }
 
     #[test]
+    fn what_clients_are_served_is_what_it_was() {
+        let mount = Mount { toolsets: vec![Toolset::Cowork, Toolset::Bridge], servers: Servers::None, read_only: false };
+        crate::snapshot::check_json("tools.json", &json!(Tools::new(&Registry::new(), &mount).list()));
+    }
+
+    #[test]
     fn the_cowork_toolset_answers_as_its_clients_expect() {
         let texts = |operation: &str, value: &Value| cowork_texts(operation, value);
         let status = json!({ "text": "All quiet.", "session_id": "session_1" });
@@ -283,6 +328,16 @@ mod tests {
         let wrong = text_of(Toolset::Cowork, &Error::invalid("domain", "must not be empty"));
         assert_eq!((wrong.get("error"), wrong.get("auth_error")), (Some(&json!(true)), None));
         assert_eq!(text_of(Toolset::Bridge, &Error::forbidden("no")).get("error"), None);
+    }
+
+    #[test]
+    fn the_schemas_of_a_tool_are_read_once() {
+        let registry = Registry::new();
+        let tools = Tools::new(&registry, &Mount { toolsets: vec![Toolset::Workspace], servers: Servers::None, read_only: false });
+        let names = |tool: &str| tools.by_name.get(tool).expect("a tool").names_job(&registry);
+        assert!(names("scan_index") && !names("list_roots"));
+        let kept = |tool: &str| tools.by_name.get(tool).expect("a tool").names_job.get().copied();
+        assert_eq!((kept("scan_index"), kept("list_roots"), kept("sizes")), (Some(true), Some(false), None));
     }
 
     #[test]

@@ -167,6 +167,8 @@ pub(super) fn id_in_prefix(start: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -197,5 +199,43 @@ mod tests {
         assert_eq!(id_in_prefix(start).as_deref(), Some("7"));
         assert!(matches!(lines.next(), Read::Line(b"{\"id\":8}\n")));
         assert!(matches!(lines.next(), Read::End));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_have_a_head_and_nothing_else_happens(bytes in prop::collection::vec(any::<u8>(), 0..300), json in "[\\[\\]{}\",:a-z0-9\\\\ ]{0,80}") {
+            for line in [bytes.as_slice(), json.as_bytes()] {
+                let head = Head::of(line);
+                let is_json = serde_json::from_slice::<Value>(line).is_ok();
+                prop_assert_eq!(head == Head::Unreadable, !is_json, "what is JSON is never passed over in silence");
+                prop_assert!(error(head.request_id(), -1, "m", &Value::Null).ends_with(b"\n"));
+                drop((too_deep(line), param(line, "name"), with_id(line, "x"), id_in_prefix(line)));
+            }
+        }
+
+        #[test]
+        fn a_request_keeps_its_id_and_method(
+            id in prop_oneof![any::<i64>().prop_map(Value::from), any::<String>().prop_map(Value::from)], method in any::<String>(), content in any::<String>(),
+        ) {
+            let line = text_line(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "content": content } }));
+            prop_assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1), "a line is one line, whatever is in it");
+            prop_assert_eq!(Head::of(&line), Head::Request { id: id.to_string(), method: method.clone() });
+            prop_assert_eq!(param(&line, "content"), Some(Value::from(content)));
+            prop_assert_eq!(Head::of(&with_id(&line, "other").unwrap()), Head::Request { id: "\"other\"".into(), method });
+            prop_assert_eq!(Head::of(&error(Some(&id.to_string()), -1, "m", &Value::Null)), Head::Answer { id: id.to_string(), failed: true });
+        }
+
+        #[test]
+        fn a_stream_is_cut_at_its_newlines(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..400)) {
+            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let expected: Vec<&[u8]> = bytes[..whole].split_inclusive(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).collect();
+            let (mut lines, mut found) = (Lines::new(bytes.as_slice()), Vec::new());
+            while let Read::Line(line) = lines.next() {
+                found.push(line.to_vec());
+            }
+            prop_assert_eq!(found, expected);
+        }
     }
 }

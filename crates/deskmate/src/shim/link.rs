@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::Once;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,8 @@ struct Welcome {
 pub(super) struct Target {
     home: Home,
     hello: Result<Vec<u8>, Fault>,
+    /// Whether it was told which variables of the client's environment do nothing.
+    told: Once,
 }
 
 enum Miss {
@@ -103,17 +106,19 @@ impl Target {
             line.push(b'\n');
             line
         });
-        Self { home: Home::new(args.home), hello }
+        Self { home: Home::new(args.home), hello, told: Once::new() }
     }
 
     /// Connects, starting a server if none is there, and one of this version in the place of an older one.
     pub(super) fn connect(&self) -> Result<Connected, Fault> {
-        background::renew(&self.home)?;
+        let mut started = background::renew(&self.home)?;
         for _ in 0..ATTEMPTS {
-            match self.look() {
-                Some(found) => return found,
-                None => background::ensure_running(&self.home)?,
+            if let Some(found) = self.look() {
+                self.told.call_once(|| config::unread(!started).iter().for_each(|text| note(text)));
+                return found;
             }
+            background::ensure_running(&self.home)?;
+            started = true;
         }
         Err(Fault::unavailable("the desk's server goes away as soon as it is there").hint(format!("{} tells why", self.home.log_file().display())))
     }
