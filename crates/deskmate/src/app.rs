@@ -5,25 +5,27 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deskmate_core::agents::Server;
-use deskmate_core::call::{Actor, Answer, Away, Call, Credential, Desk, Outcome, Registry, Surface};
+use deskmate_core::call::{Actor, Answer, Away, Call, Credential, Cx, Desk, Outcome, Registry, Surface};
 use deskmate_core::desk::STARTED;
+use deskmate_core::gateway::Reading;
 use deskmate_core::limits::WAIT_MAX;
 use deskmate_core::policy::Mode;
 use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, Stager};
 use deskmate_core::secret::Safe;
 use deskmate_core::{Code, Error, MIGRATIONS, Result, World, lease};
 use deskmate_db::{Db, Engine, Options, Seal, Tx};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::activity::Activity;
 use crate::config::Node;
-use crate::gateway::Gateway;
+use crate::gateway::{self, Gateway};
 use crate::hands;
 use crate::live::Live;
 use crate::places::Places;
-use crate::refusals::Refusals;
+use crate::refusals::{self, Refusals};
 use crate::runs::Runs;
 use crate::telemetry::Telemetry;
 use crate::world::Machine;
@@ -76,12 +78,13 @@ impl Holding {
 }
 
 impl App {
-    /// Opens the store and makes it ready for calls. Blocks; call it before the async world or on a thread.
-    pub(crate) fn open(url: &str, key: SigningKey, registry: Registry, open_allowed: bool) -> Result<Self> {
+    /// Opens the store and makes it ready for calls; `begun` says that the key has signed before, so that there must be one.
+    /// Blocks; call it before the async world or on a thread.
+    pub(crate) fn open(url: &str, key: SigningKey, begun: bool, registry: Registry, open_allowed: bool) -> Result<Self> {
         let key = Arc::new(key);
         let live = Live::new();
         let staged = Arc::new(Notify::new());
-        let options = Options::new(url, MIGRATIONS);
+        let options = Options { existing: begun, ..Options::new(url, MIGRATIONS) };
         let sqlite = url.starts_with("sqlite:");
         let mut newest = 0;
         let mut seal = |tx: &mut Tx<'_>| -> deskmate_db::Result<Box<dyn Seal>> {
@@ -221,7 +224,7 @@ impl App {
             Ok(()) => self.hold(&call).await.inspect(|answer| self.delivered(&call, answer)),
             Err(error) => Err(error),
         };
-        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let micros = micros(started);
         if let Some(watch) = watch {
             watch.end(&answer);
         }
@@ -231,14 +234,33 @@ impl App {
                 let decision = answer.decision.map(Mode::name);
                 tracing::debug!(actor = %answer.actor.id, verified = answer.actor.verified, operation, surface, decision, micros, "done");
             }
-            Err(error) => {
-                // What is wrong with an input is told by its field: the message may repeat what was given.
-                let message = if error.code == Code::Invalid { error.field.as_deref().unwrap_or_default() } else { &error.message };
-                tracing::info!(operation, surface, code = ?error.code, message, micros, "refused");
-                self.refusals.note(&self.desk, &call, error).await;
-            }
+            Err(error) => self.refused(&call, error, micros).await,
         }
         answer.map_err(|error| self.disclose(error))
+    }
+
+    async fn refused(&self, call: &Call, error: &Error, micros: u64) {
+        // What is wrong with an input is told by its field: the message may repeat what was given.
+        let message = if error.code == Code::Invalid { error.field.as_deref().unwrap_or_default() } else { &error.message };
+        let (caller, operation, surface) = (refusals::caller(&call.credential), call.operation.as_str(), call.surface.name());
+        tracing::info!(caller, operation, surface, code = ?error.code, message, micros, "refused");
+        self.refusals.note(&self.desk, call, error).await;
+    }
+
+    /// Lets somebody ask something of a server behind the desk that is no call of a tool, unless that is forbidden. What is refused is
+    /// told like a call that is.
+    pub(crate) async fn read_of_mount(&self, credential: Credential, mount: &str, reading: Reading, session: Option<Arc<str>>) -> Result<Actor> {
+        let started = Instant::now();
+        let input = json!({ "mount": mount, "kind": reading.kind.verb(), "name": reading.name, "arguments": reading.arguments });
+        let call = Call { credential: credential.clone(), surface: Surface::Mcp, operation: refusals::READ.to_owned(), input };
+        let read = match self.runs.count(&credential) {
+            Ok(()) => self.desk.read_of_mount(credential, mount.to_owned(), reading, session).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &read {
+            self.refused(&call, error, micros(started)).await;
+        }
+        read.map_err(|error| self.disclose(error))
     }
 
     /// Who a credential is, for a surface that asks before it calls. A refusal is told like that of any call.
@@ -250,6 +272,14 @@ impl App {
             self.refusals.note(&self.desk, &call, error).await;
         }
         admitted
+    }
+
+    /// Tells the record of a call that could not be read, beside whatever it is answered. `known` says that its caller's credential was
+    /// accepted before.
+    pub(crate) fn malformed(&self, credential: &Credential, text: &[u8], known: bool) {
+        let digest = Sha256::digest(text.trim_ascii());
+        let (desk, refusals, credential) = (self.desk.clone(), Arc::clone(&self.refusals), credential.clone());
+        tokio::spawn(async move { refusals.malformed(&desk, &credential, &digest, known).await });
     }
 
     /// Tells what was only counted in minutes that are over.
@@ -264,19 +294,24 @@ impl App {
         }
         let incident = self.desk.world.opaque_id();
         tracing::error!(%incident, %error, "a call failed by a fault of the desk");
-        Error { incident: Some(incident), hint: error.hint, ..Error::new(Code::Internal, "something went wrong inside the desk; nothing was changed") }
+        Error { incident: Some(incident.into()), hint: error.hint, ..Error::new(Code::Internal, "something went wrong inside the desk; nothing was changed") }
     }
 
     /// A call of a mounted tool that was let pass, with what came of it.
-    async fn hand_on(&self, call: &Call, first: Answer) -> Answer {
-        match first.outcome {
-            Outcome::Done(said) if !first.again && said.get("state") == Some(&Value::from("passed")) && !deskmate_core::gateway::is_under_way(&said) => {
+    async fn hand_on(&self, call: &Call) -> Result<Answer> {
+        let way = |cx: &mut Cx<'_, '_>, answer: &Answer| match gateway::passes(answer).map(|mount| gateway::way(cx, mount)) {
+            Some(Err(error)) if error.of_the_store => Err(error),
+            // A mount that is gone, or whose secret is, is told as what came of the call.
+            way => Ok(way),
+        };
+        Ok(match self.desk.call_and(call.clone(), way).await? {
+            (Answer { outcome: Outcome::Done(said), actor, decision, again }, Some(way)) => {
                 let arguments = call.input.get("arguments").cloned().unwrap_or_default();
-                let done = self.gateway.go(self, &first.actor.id, said, &arguments).await;
-                Answer { outcome: Outcome::Done(done), ..first }
+                let done = self.gateway.go(self, &actor.id, said, &arguments, way).await;
+                Answer { outcome: Outcome::Done(done), actor, decision, again }
             }
-            outcome => Answer { outcome, ..first },
-        }
+            (answer, _) => answer,
+        })
     }
 
     /// What came of a held call is out: the same call is a new one from now on.
@@ -295,10 +330,9 @@ impl App {
     async fn hold(&self, call: &Call) -> Result<Answer> {
         let op = self.desk.registry.get(&call.operation);
         let (waits, followed) = (op.is_some_and(|op| op.waits), op.is_some_and(|op| op.is_followed()));
-        let first = self.desk.call(call.clone()).await?;
         let first = match call.operation.as_str() {
-            GATEWAY_CALL => self.hand_on(call, first).await,
-            _ => first,
+            GATEWAY_CALL => self.hand_on(call).await?,
+            _ => self.desk.call(call.clone()).await?,
         };
         if let (GATEWAY_CALL, Outcome::Done(said)) = (call.operation.as_str(), &first.outcome)
             && said.get("state") != Some(&Value::from("held"))
@@ -384,6 +418,10 @@ impl App {
             drop(tokio::time::timeout(SEAL_SWEEP, self.staged.notified()).await);
         }
     }
+}
+
+fn micros(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 fn newest_time(tx: &mut Tx<'_>) -> deskmate_db::Result<i64> {

@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::home::{Holder, Home};
 use crate::world::Machine;
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// This program's version.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a server may take to start, and to finish what it is doing.
 const START_WITHIN: Duration = Duration::from_secs(10);
 const STOP_WITHIN: Duration = Duration::from_secs(20);
@@ -25,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const STOP_LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How many servers one caller starts before it gives up.
 const STARTS_MAX: u32 = 2;
-/// A log that is larger at the start is put aside, in the place of the one put aside before.
+/// A log that is larger is put aside, in the place of the one put aside before.
 const LOG_BYTES_MAX: u64 = 10 << 20;
 /// How much of the log an error quotes.
 const QUOTE_BYTES_MAX: u64 = 4_096;
@@ -49,15 +50,19 @@ pub(crate) fn ensure_running(home: &Home) -> Result<()> {
     start(home)
 }
 
-/// Puts a server of this version in the place of an older one in the background; starts none where none runs.
-pub(crate) fn renew(home: &Home) -> Result<()> {
-    if replace_older(home)? == Older::Stopped { start(home) } else { Ok(()) }
+/// Puts a server of this version in the place of an older one in the background; starts none where none runs. Answers whether it
+/// started one.
+pub(crate) fn renew(home: &Home) -> Result<bool> {
+    if replace_older(home)? != Older::Stopped {
+        return Ok(false);
+    }
+    start(home).map(|()| true)
 }
 
 /// Stops a server in the background that is older than this program. One that is not ours to stop gets a note on
 /// standard error.
 pub(crate) fn replace_older(home: &Home) -> Result<Older> {
-    let Some(holder) = home.running().filter(|holder| is_older(&holder.version, VERSION)) else { return Ok(Older::No) };
+    let Some(holder) = running_older(home) else { return Ok(Older::No) };
     if holder.background {
         stop(home, &holder)?;
         return Ok(Older::Stopped);
@@ -65,6 +70,15 @@ pub(crate) fn replace_older(home: &Home) -> Result<Older> {
     let note = format!("deskmate: the running server is version {}, this program is {VERSION}: restart the server when it suits you", holder.version);
     drop(writeln!(io::stderr(), "{note}"));
     Ok(Older::Kept(holder.version))
+}
+
+fn running_older(home: &Home) -> Option<Holder> {
+    home.running().filter(|holder| is_older(&holder.version, VERSION))
+}
+
+/// The version of the running server, if it is older than this program.
+pub(crate) fn older(home: &Home) -> Option<String> {
+    running_older(home).map(|holder| holder.version)
 }
 
 /// Asks the holder of a data directory to end, and waits until it has.
@@ -189,12 +203,54 @@ pub(crate) fn detach() {
     let _left = rustix::process::setsid();
 }
 
-/// Opens the log of a server in the background, after putting a large one aside.
-pub(crate) fn open_log(home: &Home) -> io::Result<File> {
-    let path = home.log_file();
-    if std::fs::metadata(&path).is_ok_and(|found| found.len() > LOG_BYTES_MAX) {
-        std::fs::rename(&path, path.with_extension("log.1"))?;
+/// The log of a server in the background. One that has grown large is put aside, and only the newest of those is kept: however
+/// much is logged, it takes twice the bound and a line.
+pub(crate) struct Log {
+    path: PathBuf,
+    file: File,
+    size: u64,
+    size_max: u64,
+}
+
+impl Log {
+    pub(crate) fn open(home: &Home) -> io::Result<Self> {
+        Self::with_bound(home.log_file(), LOG_BYTES_MAX)
     }
+
+    fn with_bound(path: PathBuf, size_max: u64) -> io::Result<Self> {
+        if std::fs::metadata(&path).is_ok_and(|found| found.len() > size_max) {
+            put_aside(&path)?;
+        }
+        let file = log_file(&path)?;
+        let size = file.metadata()?.len();
+        Ok(Self { path, file, size, size_max })
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.size > self.size_max {
+            // What cannot be put aside is written on: a log that is too long is better than none. It is tried again after as much more.
+            self.size = 0;
+            if let Ok(fresh) = put_aside(&self.path).and_then(|()| log_file(&self.path)) {
+                self.file = fresh;
+            }
+        }
+        let written = self.file.write(line)?;
+        self.size += u64::try_from(written).unwrap_or(0);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn put_aside(path: &Path) -> io::Result<()> {
+    std::fs::rename(path, path.with_extension("log.1"))
+}
+
+fn log_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
@@ -202,7 +258,7 @@ pub(crate) fn open_log(home: &Home) -> io::Result<File> {
 pub(crate) fn log_failure(home: &Home, text: &str) {
     let now = format_time(Machine::new(0).now());
     // Where even the log cannot be written there is nobody left to tell.
-    drop(open_log(home).and_then(|mut log| writeln!(log, "{now} ERROR {text}")));
+    drop(Log::open(home).and_then(|mut log| writeln!(log, "{now} ERROR {text}")));
 }
 
 #[cfg(test)]
@@ -215,5 +271,24 @@ mod tests {
             assert_eq!(is_older(theirs, ours), older, "{theirs} {ours}");
         }
         assert!(!is_older("0.2.0-rc.1", "0.2.0"));
+    }
+
+    #[test]
+    fn a_log_has_a_bound_however_much_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("server.log");
+        let mut log = Log::with_bound(path.clone(), 10_000).unwrap();
+        for number in 0..5_000 {
+            // As the logger does it: each line in one piece.
+            log.write_all(format!("{number:05} refused\n").as_bytes()).unwrap();
+        }
+        let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+        let (older, newer) = (read("server.log.1"), read("server.log"));
+        assert!(older.len() < 10_020 && newer.len() < 10_020, "{} {}", older.len(), newer.len());
+        assert!(newer.ends_with("04999 refused\n"), "the newest lines are there");
+        let both = older + &newer;
+        let first: usize = both.get(..5).unwrap().parse().unwrap();
+        assert!(both.lines().zip(first..5_000).all(|(line, number)| line == format!("{number:05} refused")), "and none is missing between");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 }

@@ -8,6 +8,7 @@ mod notifications;
 mod outlets;
 mod telemetry;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use serde_saphyr::{Location, Spanned};
 
-pub(crate) use agentos::without_effect;
+pub(crate) use agentos::{unread, without_effect};
 pub(crate) use node::Node;
 pub(crate) use notifications::{Endpoint, Key, Notifications, Outlet, Way, address};
 pub(crate) use outlets::{MailServer, MailTls, Service};
@@ -246,6 +247,12 @@ struct RetentionFile {
     /// Plans that were done, or will not be done, with their steps and contents; 90d if not given. Without them nothing is taken back.
     #[schemars(with = "Option<String>")]
     plans: Option<Spanned<String>>,
+    /// Ended runs of agents, with what they said, and tests of agents, besides the newest of each agent; 90d if not given.
+    #[schemars(with = "Option<String>")]
+    runs: Option<Spanned<String>>,
+    /// Calls of mounted tools, with the results of those that were held; 30d if not given.
+    #[schemars(with = "Option<String>")]
+    calls: Option<Spanned<String>>,
     /// Kept checkpoints besides the newest; 365d if not given.
     #[schemars(with = "Option<String>")]
     checkpoints: Option<Spanned<String>>,
@@ -258,6 +265,8 @@ pub(crate) struct Retention {
     pub(crate) tasks: Option<i64>,
     pub(crate) jobs: Option<i64>,
     pub(crate) plans: Option<i64>,
+    pub(crate) runs: Option<i64>,
+    pub(crate) calls: Option<i64>,
     pub(crate) checkpoints: Option<i64>,
 }
 
@@ -302,9 +311,14 @@ impl std::error::Error for ConfigError {}
 type Result<T> = std::result::Result<T, ConfigError>;
 
 /// Reads one environment variable; an empty one counts as not set.
-#[expect(clippy::disallowed_methods, reason = "this is the one reader of the environment")]
 pub(crate) fn env(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    env_os(name).and_then(|value| value.into_string().ok())
+}
+
+/// The same where the value may be no text, as paths may be none.
+#[expect(clippy::disallowed_methods, reason = "this is the one reader of the environment")]
+pub(crate) fn env_os(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The data directory: flag, environment, or `~/.deskmate`.
@@ -410,6 +424,8 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         tasks: kept(file.retention.tasks, None)?,
         jobs: kept(file.retention.jobs, Some(7 * DAY))?,
         plans: kept(file.retention.plans, Some(90 * DAY))?,
+        runs: kept(file.retention.runs, Some(90 * DAY))?,
+        calls: kept(file.retention.calls, Some(30 * DAY))?,
         checkpoints: kept(file.retention.checkpoints, Some(365 * DAY))?,
     };
     let bridge_file = bridge_file(&home, file.bridge.file);
@@ -488,7 +504,7 @@ impl Settings {
     /// What is the desk's own on this machine: its data directory, and the files that are kept outside of it.
     pub(crate) fn own(&self) -> Vec<PathBuf> {
         let store = self.database_url.strip_prefix("sqlite:").map(|path| path.split('?').next().unwrap_or_default());
-        let store = store.into_iter().flat_map(|path| ["", "-wal", "-shm", "-journal"].map(|end| PathBuf::from(format!("{path}{end}"))));
+        let store = store.into_iter().flat_map(|path| ["", "-wal", "-shm", "-journal", ".lock"].map(|end| PathBuf::from(format!("{path}{end}"))));
         let bridge = match &self.bridge_file {
             BridgeFile::At(path) => Some(path.clone()),
             BridgeFile::Off => None,
@@ -570,6 +586,7 @@ mod tests {
         assert_eq!(settings.listen.to_string(), LISTEN);
         assert_eq!(settings.database_url, "sqlite:/desk/desk.db");
         assert_eq!(settings.retention.jobs, Some(7 * DAY));
+        assert_eq!((settings.retention.runs, settings.retention.calls), (Some(90 * DAY), Some(30 * DAY)));
     }
 
     #[test]
@@ -607,7 +624,8 @@ mod tests {
         ] {
             let error = load_text(text).expect_err(text);
             assert!(error.contains("/desk/deskmate.yaml"), "{error}");
-            assert!(error.contains(line), "{error}");
+            let named = [format!("deskmate.yaml:{line}:"), format!("line {line} column")].iter().any(|place| error.contains(place));
+            assert!(line.is_empty() || named, "{error}");
             assert!(error.contains(says), "{text}: {error}");
         }
     }

@@ -18,12 +18,11 @@ pub(crate) struct Found<T> {
     pub(crate) problems: Vec<String>,
 }
 
-/// Reads every YAML file of a folder. One that is not there is an empty one.
+/// Reads every YAML file of a folder.
 pub(crate) fn folder<T>(folder: &Path, bounds: &Bounds, parse: impl Fn(&str) -> CoreResult<T>) -> Found<T> {
     let mut found = Found { read: Vec::new(), problems: Vec::new() };
     let files = match names(folder) {
         Ok(files) => files,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return found,
         Err(error) => {
             found.problems.push(format!("{}: {error}", folder.display()));
             return found;
@@ -52,9 +51,14 @@ pub(crate) fn file<T>(path: &Path, bounds: &Bounds, parse: impl Fn(&str) -> Core
     parse(&text).map_err(|error| named(error.message))
 }
 
-fn names(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+/// The YAML files of a folder, in the order of their names. One that is not there has none.
+pub(crate) fn names(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(files),
+        entries => entries?,
+    };
+    for entry in entries {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml") {
             files.push(path);

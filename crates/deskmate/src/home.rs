@@ -23,7 +23,8 @@ pub(crate) struct Holder {
 
 /// A data directory that this process holds. The lock ends with the process, however it ends.
 pub(crate) struct Lock {
-    file: File,
+    /// The lock file of the directory, and that of a store in a file.
+    files: Vec<File>,
     holder: Holder,
 }
 
@@ -36,6 +37,13 @@ pub(crate) enum HomeError {
     Held { path: PathBuf, pid: u32, at: String },
     #[error("there is no signing key at {path}: restore it from a backup, or give another --home; `deskmate up` makes one for a new desk")]
     NoKey { path: PathBuf },
+    #[error(
+        "there is a signing key at {path}, but the store that it signed for is gone or empty, and a second record under the same key is never begun \
+         (nothing was changed): put the store back, or move that file away; then `deskmate restore` brings back a backup, or `deskmate up` begins a new desk"
+    )]
+    NoStore { path: PathBuf },
+    #[error("the store {path} is held by a server of another data directory (process {pid}{at}): stop that one, or give this one its own --database-url")]
+    StoreHeld { path: PathBuf, pid: u32, at: String },
     #[error("{path}: {error}")]
     Key { path: PathBuf, error: Box<deskmate_core::Error> },
 }
@@ -78,7 +86,7 @@ impl Home {
         self.path.join("record.key")
     }
 
-    /// Where the desk's own templates of agents are, a YAML file each.
+    /// Where the desk's own templates of agents and of policies are, a YAML file each.
     pub(crate) fn templates(&self) -> PathBuf {
         self.path.join("templates")
     }
@@ -128,18 +136,12 @@ impl Home {
     /// Holds the directory, or says who does.
     pub(crate) fn lock(&self, background: bool) -> Result<Lock, HomeError> {
         let path = self.lock_file();
-        let file = private().read(true).open(&path).map_err(io(&path))?;
-        match patiently(|| file.try_lock()) {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => {
-                let holder = self.holder();
-                let at = holder.as_ref().and_then(|holder| holder.url.as_ref()).map_or(String::new(), |url| format!(", {url}"));
-                return Err(HomeError::Held { path: self.path.clone(), pid: holder.map_or(0, |holder| holder.pid), at });
-            }
-            Err(std::fs::TryLockError::Error(error)) => return Err(HomeError::Io { path, error }),
-        }
+        let file = hold(&path)?.ok_or_else(|| {
+            let (pid, at) = told(&path);
+            HomeError::Held { path: self.path.clone(), pid, at }
+        })?;
         let holder = Holder { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_owned(), url: None, background };
-        let mut lock = Lock { file, holder };
+        let mut lock = Lock { files: vec![file], holder };
         lock.write().map_err(io(&path))?;
         Ok(lock)
     }
@@ -148,18 +150,14 @@ impl Home {
     pub(crate) fn running(&self) -> Option<Holder> {
         let file = File::open(self.lock_file()).ok()?;
         match file.try_lock_shared() {
-            Err(std::fs::TryLockError::WouldBlock) => self.holder(),
+            Err(std::fs::TryLockError::WouldBlock) => holder(&self.lock_file()),
             _ => None,
         }
     }
 
-    /// What the holder wrote; it may be writing at this moment.
-    fn holder(&self) -> Option<Holder> {
-        let read = || serde_json::from_str(&std::fs::read_to_string(self.lock_file()).ok()?).ok();
-        read().or_else(|| {
-            std::thread::sleep(LOOK_AGAIN);
-            read()
-        })
+    /// Why a key without its store does not start a desk.
+    pub(crate) fn without_store(&self) -> HomeError {
+        HomeError::NoStore { path: self.key_file() }
     }
 
     /// The key that signs checkpoints.
@@ -195,6 +193,32 @@ impl Home {
     }
 }
 
+/// Holds a lock file; `None` where somebody else does.
+fn hold(path: &Path) -> Result<Option<File>, HomeError> {
+    let file = private().read(true).open(path).map_err(io(path))?;
+    match patiently(|| file.try_lock()) {
+        Ok(()) => Ok(Some(file)),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        Err(std::fs::TryLockError::Error(error)) => Err(HomeError::Io { path: path.to_owned(), error }),
+    }
+}
+
+/// What the holder of a lock file wrote; it may be writing at this moment.
+fn holder(path: &Path) -> Option<Holder> {
+    let read = || serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok();
+    read().or_else(|| {
+        std::thread::sleep(LOOK_AGAIN);
+        read()
+    })
+}
+
+/// The process that holds a lock file, and where it listens.
+fn told(path: &Path) -> (u32, String) {
+    let holder = holder(path);
+    let at = holder.as_ref().and_then(|holder| holder.url.as_ref()).map_or(String::new(), |url| format!(", {url}"));
+    (holder.map_or(0, |holder| holder.pid), at)
+}
+
 /// Whoever asks whether a server runs holds the lock for a moment, shared; that is no server.
 fn patiently(mut lock: impl FnMut() -> Result<(), std::fs::TryLockError>) -> Result<(), std::fs::TryLockError> {
     for _ in 0..20 {
@@ -226,6 +250,20 @@ fn private() -> OpenOptions {
 }
 
 impl Lock {
+    /// Holds the store too, where it is a file: another data directory may name the same one.
+    pub(crate) fn hold_store(&mut self, url: &str) -> Result<(), HomeError> {
+        let Some(path) = url.strip_prefix("sqlite:").map(PathBuf::from) else { return Ok(()) };
+        // Whichever way somebody names it, it is the same file.
+        let path = path.canonicalize().or_else(|_| std::path::absolute(&path)).map_err(io(&path))?;
+        let beside = PathBuf::from(format!("{}.lock", path.display()));
+        let file = hold(&beside)?.ok_or_else(|| {
+            let (pid, at) = told(&beside);
+            HomeError::StoreHeld { path, pid, at }
+        })?;
+        self.files.push(file);
+        self.write().map_err(io(&beside))
+    }
+
     /// Tells others where this server listens.
     pub(crate) fn listening(&mut self, url: &str) -> std::io::Result<()> {
         self.holder.url = Some(url.to_owned());
@@ -234,10 +272,12 @@ impl Lock {
 
     fn write(&mut self) -> std::io::Result<()> {
         let text = serde_json::to_string(&self.holder)?;
-        self.file.rewind()?;
-        self.file.write_all(text.as_bytes())?;
         let length = u64::try_from(text.len()).unwrap_or(0);
-        self.file.set_len(length)?;
+        for file in &mut self.files {
+            file.rewind()?;
+            file.write_all(text.as_bytes())?;
+            file.set_len(length)?;
+        }
         Ok(())
     }
 }

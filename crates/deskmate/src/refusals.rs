@@ -9,8 +9,11 @@ use deskmate_core::desk::REFUSED;
 use deskmate_core::limits::{NAME_CHARS_MAX, REFUSALS_PER_MINUTE};
 use deskmate_core::record::Event;
 use deskmate_core::{Code, Error, digest, hex};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+
+/// What is asked of a mounted server besides calls of its tools, as refusals name it.
+pub(crate) const READ: &str = "gateway_read";
 
 const MINUTE: i64 = 60_000_000;
 /// Callers that are told apart; beyond that they share one count.
@@ -32,8 +35,8 @@ struct Window {
 impl Refusals {
     /// Notes a refusal and tells the record if it is still worth an event of its own.
     pub(crate) async fn note(&self, desk: &Desk, call: &Call, error: &Error) {
-        // A call of another server's tool is always traced, also one that was never decided about.
-        let is_passage = call.operation == "gateway_call" && error.code != Code::Internal;
+        // What is asked of another server is always traced, also where nothing was decided about it.
+        let is_passage = ["gateway_call", READ].contains(&call.operation.as_str()) && error.code != Code::Internal;
         if !is_passage && !matches!(error.code, Code::Forbidden | Code::Unauthenticated) {
             return;
         }
@@ -43,9 +46,21 @@ impl Refusals {
         if let (true, Some(facts)) = (is_passage, facts.as_object_mut()) {
             let named = |field: &str| call.input.get(field).and_then(Value::as_str).map(|name| name.chars().take(NAME_CHARS_MAX).collect::<String>());
             facts.insert("digest".to_owned(), json!(digest(&call.input).ok().map(|digest| hex(&digest))));
-            payload = json!({ "mount": named("mount"), "tool": named("tool"), "why": error.message });
+            let mut said: Map<String, Value> =
+                ["mount", "tool", "kind", "name"].iter().filter_map(|field| Some(((*field).to_owned(), named(field)?.into()))).collect();
+            said.insert("why".to_owned(), error.message.clone().into());
+            payload = Value::Object(said);
         }
         tell(desk, caller(&call.credential), facts, payload, untold).await;
+    }
+
+    /// Notes a call that could not be read, by the digest of what came. `known` says that the caller's credential was accepted.
+    pub(crate) async fn malformed(&self, desk: &Desk, credential: &Credential, digest: &[u8], known: bool) {
+        let code = if known { Code::Forbidden } else { Code::Unauthenticated };
+        let Some(untold) = self.count(&window(credential, code), desk.world.now()) else { return };
+        let facts = json!({ "operation": "tools_call", "code": Code::Invalid, "digest": hex(digest) });
+        let why = "it is no call that can be read: in a batch, without an id, or with arguments that are no object";
+        tell(desk, caller(credential), facts, json!({ "why": why }), untold).await;
     }
 
     /// Tells how many refusals of minutes that are over were not told, and forgets those minutes.
@@ -114,7 +129,7 @@ fn plain(operation: &str) -> String {
 }
 
 /// A caller by what it brought. A secret is shown by a short digest, never by itself.
-fn caller(credential: &Credential) -> String {
+pub(crate) fn caller(credential: &Credential) -> String {
     match credential {
         Credential::Secret { secret, .. } | Credential::Signed { secret, .. } => {
             let digest = hex(&Sha256::digest(secret.as_bytes()));

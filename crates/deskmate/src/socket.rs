@@ -110,9 +110,11 @@ async fn attend(shelf: Shelf, mut read: BufReader<OwnedReadHalf>, mut write: Own
         Err(_) => return refuse(&mut write, &Error::invalid("hello", "did not come in time")).await,
     };
     let _open = shelf.app().telemetry.session();
-    let transport = Patient { inner: AsyncRwTransport::new_server(read, write).with_max_line_length(LINE_BYTES_MAX), opened: false };
+    let read = server.watched(read);
+    let inner = AsyncRwTransport::new_server(read, write).with_max_line_length(LINE_BYTES_MAX);
+    let transport = Patient { inner, server: server.clone(), opened: false };
     // A token of its own: rmcp cancels the one it was given when the connection ends.
-    match serve_server_with_ct(server, transport, stop.child_token()).await {
+    match Box::pin(serve_server_with_ct(server, transport, stop.child_token())).await {
         Ok(running) => drop(running.waiting().await),
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
         Err(error) => tracing::info!(%error, "a caller on the local socket left before it began"),
@@ -166,9 +168,10 @@ async fn say(write: &mut OwnedWriteHalf, welcome: &Welcome<'_>) -> io::Result<()
 }
 
 /// A transport that passes over what comes before the first request. rmcp ends the connection on a notification or an
-/// answer in that place; a client that repeats its handshake after a restart may well send one.
+/// answer in that place; a client that repeats its handshake after a restart may well send one. What follows is heeded in its order.
 struct Patient<T> {
     inner: T,
+    server: Server,
     opened: bool,
 }
 
@@ -184,6 +187,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Patient<T> {
             let message = self.inner.receive().await?;
             self.opened |= matches!(message, JsonRpcMessage::Request(_));
             if self.opened {
+                self.server.heed(&message);
                 return Some(message);
             }
         }

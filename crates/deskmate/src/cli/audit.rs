@@ -79,9 +79,12 @@ fn read(path: &Path) -> Result<String, Failure> {
 
 /// The checkpoints of a file to which they were appended, one JSON line each, or of a file that is one.
 pub(super) fn kept_checkpoints(path: &Path) -> Result<Vec<String>, Failure> {
-    let text = read(path)?;
+    Ok(checkpoints_in(read(path)?))
+}
+
+fn checkpoints_in(text: String) -> Vec<String> {
     if !text.starts_with('"') {
-        return Ok(vec![text]);
+        return vec![text];
     }
     // A line that is no longer a checkpoint is handed on as it is, and verification says so: leaving it out would turn
     // the check off unseen. Only a last line that was never finished is no sign of that.
@@ -91,7 +94,7 @@ pub(super) fn kept_checkpoints(path: &Path) -> Result<Vec<String>, Failure> {
         Err(_) if torn == Some(at + 1) => None,
         Err(_) => Some(line.to_owned()),
     });
-    Ok(lines.collect())
+    lines.collect()
 }
 
 fn verify_store(global: &Global, checkpoints: &[PathBuf], keys: Vec<String>) -> Result<(), Failure> {
@@ -221,4 +224,21 @@ fn bundle_lines(tx: &mut Tx<'_>, from: u64, until: u64) -> Result<Vec<BundleLine
         Ok(BundleLine { body: row.get(0)?, salt: salt.map(|salt| BASE64.encode(&salt)), payload: row.get(2)? })
     };
     rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever a file holds, no whole line of it is left out: what is no checkpoint is told by the verification.
+        #[test]
+        fn any_bytes_are_read_as_checkpoints_and_none_is_left_out(text in "(?s)\"?.{0,120}", lines in proptest::collection::vec("\"?[a-z\\\\\"]{0,8}\"?", 0..6)) {
+            drop(checkpoints_in(text));
+            let all: Vec<String> = std::iter::once("\"first\"".to_owned()).chain(lines).collect();
+            assert_eq!(checkpoints_in(all.join("\n") + "\n").len(), all.len());
+        }
+    }
 }

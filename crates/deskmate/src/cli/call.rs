@@ -1,6 +1,6 @@
 //! Calling any operation.
 
-use std::io::Read;
+use std::io::{Read, Write};
 
 use clap::Args;
 use deskmate_core::Error;
@@ -54,7 +54,13 @@ pub(super) fn run(global: &Global, args: CallArgs) -> Result<(), Failure> {
         (Some(agent), false, _) => client.with(As::Agent(agent)),
         (None, false, _) => Client::present(global)?,
     };
-    print(&client.call(&op.full_name(), &input)?, global.json)
+    let answer = client.call(&op.full_name(), &input)?;
+    if client.is_unverified() {
+        let note = "note: this desk is open, so the name was taken without proof and is marked as unverified; `deskmate agent add` closes it";
+        // Where a note cannot be written the answer still stands.
+        drop(writeln!(std::io::stderr(), "{note}"));
+    }
+    print(&answer, global.json)
 }
 
 /// Reads `name=value` by the operation's schema; what is not a text there is read as JSON.

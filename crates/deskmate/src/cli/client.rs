@@ -1,5 +1,6 @@
 //! Speaking to the running server over its local socket, as whoever the caller can show to be.
 
+use std::cell::Cell;
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -7,8 +8,10 @@ use std::time::Duration;
 use deskmate_core::{Code, Error};
 use serde_json::{Value, json};
 
+use super::busy::busy;
 use super::{Failure, Global};
 use crate::home::Home;
+use crate::http::UNVERIFIED;
 use crate::{background, config};
 
 /// Longer than any wait of an operation.
@@ -30,6 +33,8 @@ pub(super) struct Client {
     who: As,
     /// Whether the session was opened for this command alone, and ends with it.
     signed_in: bool,
+    /// Whether the last answer went to a name that nothing proves.
+    unverified: Cell<bool>,
 }
 
 impl Drop for Client {
@@ -45,7 +50,7 @@ impl Client {
     pub(super) fn new(global: &Global) -> Result<Self, Failure> {
         let home = Home::new(config::home(global.home.clone())?);
         let who = token(global)?.map_or(As::Nobody, As::Token);
-        Ok(Self { home, who, signed_in: false })
+        Ok(Self { home, who, signed_in: false, unverified: Cell::default() })
     }
 
     pub(super) fn home(&self) -> &Home {
@@ -82,6 +87,11 @@ impl Client {
         }
     }
 
+    /// Whether the last answer went to a name that nothing proves.
+    pub(super) fn is_unverified(&self) -> bool {
+        self.unverified.get()
+    }
+
     /// Ends the session that [`Client::present`] opened. A token stays as it is.
     pub(super) fn leave(&self) {
         // The session ends by itself anyhow; a server that is gone needs no good-bye.
@@ -98,6 +108,7 @@ impl Client {
 
     /// Calls an operation.
     pub(super) fn call(&self, operation: &str, input: &Value) -> Result<Value, Failure> {
+        let _busy = busy("waiting for the desk");
         background::renew(&self.home)?;
         self.request("POST", &format!("/api/{operation}"), &input.to_string())
     }
@@ -128,6 +139,7 @@ impl Client {
         stream.write_all(body.as_bytes())?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer)?;
+        self.unverified.set(says_unverified(&answer));
         read_answer(&answer)
     }
 
@@ -135,6 +147,13 @@ impl Client {
         let error = Error::new(Code::Unavailable, format!("no desk runs in {}", self.home.path().display()));
         error.hint("start it with `deskmate up`, or name another data directory with --home").into()
     }
+}
+
+/// Whether the head of an answer has the mark of open mode.
+fn says_unverified(answer: &[u8]) -> bool {
+    let head = answer.windows(4).position(|end| end == b"\r\n\r\n").and_then(|end| answer.get(..end)).unwrap_or_default();
+    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.trim_ascii().to_ascii_lowercase());
+    lines.any(|line| line == format!("{UNVERIFIED}: true").as_bytes())
 }
 
 fn read_answer(answer: &[u8]) -> Result<Value, Failure> {
@@ -161,7 +180,7 @@ fn read_answer(answer: &[u8]) -> Result<Value, Failure> {
         _ => Code::Internal,
     };
     let mut told = Error::new(code, part("message").unwrap_or_else(|| "the server refused".to_owned()));
-    (told.hint, told.field, told.incident) = (part("hint"), part("field"), part("incident"));
+    (told.hint, told.field, told.incident) = (part("hint"), part("field"), part("incident").map(Into::into));
     told.retry_after_ms = error.get("retry_after_ms").and_then(Value::as_u64);
     Err(told.into())
 }
@@ -213,7 +232,7 @@ mod tests {
         /// Whatever answers on the socket, the command ends with an error and not by a fault of its own.
         #[test]
         fn any_answer_is_read_or_refused(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), body in "(?s).{0,80}") {
-            drop(read_answer(&bytes));
+            drop((read_answer(&bytes), says_unverified(&bytes)));
             for head in ["HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", "HTTP/1.1 x"] {
                 drop(read_answer(format!("{head}\r\n\r\n{body}").as_bytes()));
                 drop(read_answer(format!("{head}\r\n\r\nfffffffffffffff\r\n{body}\r\n0\r\n").as_bytes()));

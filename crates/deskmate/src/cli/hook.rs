@@ -11,7 +11,7 @@ use deskmate_core::{Code, Error};
 use serde_json::{Value, json};
 
 use super::client::{As, Client};
-use super::output::say;
+use super::output::{print, say};
 use super::{Failure, Global};
 use crate::config;
 use crate::hook::{self, settings};
@@ -36,9 +36,9 @@ pub(super) struct HookArgs {
     /// The agent that works there, while no agent is registered; the client's name if not given
     #[arg(long, value_name = "NAME", global = true)]
     pub(super) agent: Option<String>,
-    /// How many seconds a call waits for a person before it is put off, at most 25
-    #[arg(long, value_name = "SECONDS", default_value_t = HOLD, global = true, value_parser = clap::value_parser!(u64).range(0..=HOLD))]
-    pub(super) hold: u64,
+    /// How many seconds a call waits for a person: 25 at most, and if not given
+    #[arg(long, value_name = "SECONDS", global = true, value_parser = clap::value_parser!(u64).range(0..=HOLD))]
+    pub(super) hold: Option<u64>,
     /// The name of the desk's own MCP server at the client: its calls are decided there
     #[arg(long, value_name = "NAME", global = true)]
     pub(super) server: Option<String>,
@@ -77,7 +77,7 @@ pub(super) enum Form {
 pub(super) fn run(global: &Global, args: &HookArgs) -> ExitCode {
     let done = match &args.command {
         Some(HookCommand::PrintConfig { form }) => print_config(global, args, *form),
-        Some(HookCommand::PrintPolicy) => say(STARTER.trim_end()),
+        Some(HookCommand::PrintPolicy) => print_policy(global),
         None => return ask(global, args),
     };
     match done {
@@ -86,9 +86,21 @@ pub(super) fn run(global: &Global, args: &HookArgs) -> ExitCode {
     }
 }
 
+/// As it stands in a file, with its comments; or, for programs, what it says.
+fn print_policy(global: &Global) -> Result<(), Failure> {
+    if !global.json {
+        return say(STARTER.trim_end());
+    }
+    let policy: Value = serde_saphyr::from_str(STARTER).map_err(|error| Failure::Other(error.to_string()))?;
+    print(&policy, true)
+}
+
 fn print_config(global: &Global, args: &HookArgs, form: Form) -> Result<(), Failure> {
     if form != Form::Command && args.client != hook::Client::ClaudeCode {
         return Err(Error::invalid("form", format!("{} starts a program for each hook, and knows no other form", args.client.name())).into());
+    }
+    if form != Form::Command && global.token_file.is_some() {
+        return Err(Error::invalid("token-file", "is for the form `command`: in this one the client says who it is, and not by a file").into());
     }
     match form {
         Form::Command => {}
@@ -96,11 +108,16 @@ fn print_config(global: &Global, args: &HookArgs, form: Form) -> Result<(), Fail
             let running = Client::new(global)?.home().running().and_then(|holder| holder.url);
             let url = running
                 .ok_or_else(|| Error::new(Code::Unavailable, "the desk does not run, so its address is not known").hint("start it with `deskmate up`"))?;
-            return say(&serde_json::to_string_pretty(&settings::claude_code_http(url.trim_end_matches('/'))).unwrap_or_default());
+            return say(
+                &serde_json::to_string_pretty(&settings::claude_code_http(url.trim_end_matches('/'), args.agent.as_deref(), said(args))).unwrap_or_default()
+            );
         }
         Form::McpTool => {
-            let server = args.server.as_deref().unwrap_or("desk");
-            return say(&serde_json::to_string_pretty(&settings::claude_code_mcp_tool(server)).unwrap_or_default());
+            if args.agent.is_some() {
+                let why = "is not for the form `mcp-tool`: who asks is whoever the client's own connection to the desk is";
+                return Err(Error::invalid("agent", why).hint("give it there: `deskmate mcp --toolset hook --agent NAME`").into());
+            }
+            return say(&serde_json::to_string_pretty(&settings::claude_code_mcp_tool(said(args))).unwrap_or_default());
         }
     }
     let program = std::env::current_exe()?;
@@ -110,6 +127,9 @@ fn print_config(global: &Global, args: &HookArgs, form: Form) -> Result<(), Fail
     }
     if let Some(agent) = &args.agent {
         command.push_str(&format!(" --agent {}", quoted(agent)));
+    }
+    if let Some(hold) = args.hold {
+        command.push_str(&format!(" --hold {hold}"));
     }
     if let Some(server) = &args.server {
         command.push_str(&format!(" --server {}", quoted(server)));
@@ -123,6 +143,11 @@ fn print_config(global: &Global, args: &HookArgs, form: Form) -> Result<(), Fail
         }
     }
     say(&serde_json::to_string_pretty(&settings::of(args.client, &command)).unwrap_or_default())
+}
+
+/// What the client says with every question.
+fn said(args: &HookArgs) -> settings::Said<'_> {
+    settings::Said { hold: args.hold, server: args.server.as_deref(), in_project: args.project_server }
 }
 
 /// A word for a shell.
@@ -167,7 +192,7 @@ fn answer(global: &Global, args: &HookArgs, payload: &Value) -> Result<Value, Fa
     let client = if client.has_token() { client } else { client.with(As::Agent(agent)) };
     let mut input = args.client.incoming(payload);
     if let Some(fields) = input.as_object_mut() {
-        fields.insert("timeout_seconds".to_owned(), json!(args.hold));
+        fields.insert("timeout_seconds".to_owned(), json!(args.hold.unwrap_or(HOLD)));
         fields.insert("desk_in_project".to_owned(), json!(args.project_server));
         if let Some(name) = &args.server {
             fields.insert("desk_server".to_owned(), json!(name));
@@ -183,14 +208,14 @@ fn over_network(url: &str, token: &str, args: &HookArgs, payload: &Value) -> Res
     let wrong = |why: &str| Failure::Other(format!("DESKMATE_URL: {why}"));
     let address = url.strip_prefix("http://").ok_or_else(|| wrong("only http:// can be asked by a hook"))?.trim_end_matches('/').to_owned();
     let to = address.to_socket_addrs()?.next().filter(|to| to.ip().is_loopback()).ok_or_else(|| wrong("it is not on this machine"))?;
+    let said = settings::Said { hold: Some(args.hold.unwrap_or(HOLD)), ..said(args) };
+    let query = said.query(&[("client", args.client.name())]);
     let body = payload.to_string();
     let mut stream = TcpStream::connect_timeout(&to, CONNECT)?;
     stream.set_read_timeout(Some(ANSWER))?;
     write!(
         stream,
-        "POST /hook?client={}&hold={} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        args.client.name(),
-        args.hold,
+        "POST /hook{query} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     )?;
     let mut answer = Vec::new();

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use deskmate_core::import::{Outcome, Report};
 use serde_json::{Value, json};
 
+use super::busy::busy;
 use super::client::Client;
 use super::output::{print, say};
 use super::{Failure, Global};
@@ -58,6 +59,7 @@ fn agentos(global: &Global, args: AgentosArgs) -> Result<(), Failure> {
     let folder = args.folder.or_else(|| config::env("AGENTOS_DATA_DIR").map(PathBuf::from)).unwrap_or_else(|| PathBuf::from(".agentos"));
     let mut calls = Calls::new(global, "desk_import_agentos", args.dry_run)?;
     let (mut failed, mut unread) = (None, Report::new(args.dry_run));
+    let busy = busy("reading and bringing in");
     let read = import::read_agentos(&folder, &mut unread, |row| calls.take(row).map_err(|failure| failed.insert(failure).text()));
     if let Some(failure) = failed {
         return Err(failure);
@@ -65,6 +67,7 @@ fn agentos(global: &Global, args: AgentosArgs) -> Result<(), Failure> {
     read.map_err(Failure::Other)?;
     calls.send()?;
     calls.report.add(unread);
+    drop(busy);
     tell(global, &calls.report, &[("folder", Some(&folder))])
 }
 
@@ -82,6 +85,7 @@ fn cowork(global: &Global, args: CoworkArgs) -> Result<(), Failure> {
         return Err(Failure::Other("there is no cowork.config.yaml here: name it with --config, or a database with --db".to_owned()));
     }
     let mut calls = Calls::new(global, "desk_import_cowork", args.dry_run)?;
+    let busy = busy("reading and bringing in");
     calls.report.add(found.report);
     if found.document.is_some() || !found.agents.is_empty() {
         calls.call(&json!({ "document": found.document, "agents": found.agents }))?;
@@ -95,6 +99,7 @@ fn cowork(global: &Global, args: CoworkArgs) -> Result<(), Failure> {
         read.map_err(Failure::Other)?;
         calls.send()?;
     }
+    drop(busy);
     tell(global, &calls.report, &[("config", config.as_deref()), ("database", database.as_deref())])
 }
 

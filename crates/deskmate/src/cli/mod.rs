@@ -1,6 +1,7 @@
 //! The command line. Commands translate: they read arguments, call the server or open the store, and print.
 
 mod audit;
+mod busy;
 mod call;
 mod client;
 mod compliance;
@@ -34,7 +35,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::config::Given;
+use crate::config::{self, Given};
 
 pub(crate) use output::Failure;
 
@@ -170,7 +171,7 @@ pub(crate) fn run() -> ExitCode {
     if let Some(ended) = conformance::alone(std::env::args_os().skip(1)) {
         return ended;
     }
-    let cli = short::read(std::env::args_os().skip(1), std::env::var_os("DESKMATE_HOME")).unwrap_or_else(Cli::parse);
+    let cli = short::read(std::env::args_os().skip(1), config::env_os("DESKMATE_HOME")).unwrap_or_else(Cli::parse);
     let global = cli.global;
     if let Command::Hook(args) = &cli.command {
         return hook::run(&global, args);

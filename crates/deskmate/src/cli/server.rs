@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use serde_json::{Value, json};
 
+use super::busy::busy;
 use super::client::{As, Client};
 use super::output::{print, say};
 use super::{Failure, Global};
@@ -35,7 +36,9 @@ pub(super) fn stop(global: &Global) -> Result<(), Failure> {
     let Some(holder) = client.home().running() else {
         return print(&json!({ "stopped": false, "message": "no desk was running" }), global.json);
     };
+    let busy = busy("waiting until the server has ended");
     background::stop(client.home(), &holder)?;
+    drop(busy);
     print(&json!({ "stopped": true, "process": holder.pid }), global.json)
 }
 
@@ -48,5 +51,9 @@ pub(super) fn claim(global: &Global) -> Result<(), Failure> {
     let answer = client.call("desk_new_claim_link", &json!({}))?;
     let code = answer.get("code").and_then(Value::as_str).unwrap_or_default();
     let base = client.home().running().and_then(|holder| holder.url).unwrap_or_default();
-    say(&format!("Claim this desk within ten minutes:\n\n  {base}/claim?code={code}\n"))
+    let link = format!("{base}/claim?code={code}");
+    if global.json {
+        return print(&json!({ "claim": link }), true);
+    }
+    say(&format!("Claim this desk within ten minutes:\n\n  {link}\n"))
 }

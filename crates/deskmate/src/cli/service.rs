@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde_json::json;
@@ -19,6 +20,9 @@ pub(super) enum ServiceCommand {
         /// Run it under this account of its own, with its data where only that account can read it; needs root
         #[arg(long, value_name = "NAME")]
         user: Option<String>,
+        /// A folder that this account may write to, beside its data; may be given several times. Those given before stay if none is
+        #[arg(long, value_name = "DIR", requires = "user")]
+        root: Vec<PathBuf>,
         /// Only show what would be written and run
         #[arg(long)]
         dry_run: bool,
@@ -52,7 +56,7 @@ pub(super) enum ServiceCommand {
 pub(super) fn run(global: &Global, command: &ServiceCommand) -> Result<(), Failure> {
     let service = |user: &Option<String>| -> Result<Service, Failure> { Ok(Service::new(Account::new(user.as_deref())?, config::home(global.home.clone())?)?) };
     match command {
-        ServiceCommand::Install { user, dry_run } => tell(global, &service::install(&service(user)?, *dry_run)?, "installed", *dry_run),
+        ServiceCommand::Install { user, root, dry_run } => tell(global, &service::install(&service(user)?.with_roots(root)?, *dry_run)?, "installed", *dry_run),
         ServiceCommand::Uninstall { user, dry_run } => tell(global, &service::uninstall(&service(user)?, *dry_run)?, "uninstalled", *dry_run),
         ServiceCommand::Status { user } => print(&service::status(&service(user)?)?, global.json),
         ServiceCommand::Logs { user, lines } => logs(global, &Home::new(service(user)?.home), *lines),
@@ -69,7 +73,7 @@ fn tell(global: &Global, done: &Done, what: &str, dry_run: bool) -> Result<(), F
         if let Some(content) = &done.content {
             say(&format!("\n{content}"))?;
         }
-        return done.commands.iter().try_for_each(|command| say(command));
+        return done.commands.iter().chain(&done.notes).try_for_each(|line| say(line));
     }
     say(&format!("The service is {what}{}{file}", if done.changed { "" } else { ", as it was before" }))?;
     done.notes.iter().try_for_each(|note| say(note))

@@ -13,9 +13,7 @@ use crate::hook::Client;
 pub(super) fn read(mut words: impl Iterator<Item = OsString>, home: Option<OsString>) -> Option<Cli> {
     let mut command = match words.next()?.to_str()? {
         "mcp" => Command::Mcp(mcp::McpArgs::default()),
-        "hook" => {
-            Command::Hook(hook::HookArgs { client: Client::default(), agent: None, hold: hook::HOLD, server: None, project_server: false, command: None })
-        }
+        "hook" => Command::Hook(hook::HookArgs { client: Client::default(), agent: None, hold: None, server: None, project_server: false, command: None }),
         _ => return None,
     };
     let mut global = Global { home: None, json: false, token_file: None, passphrase_stdin: false };
@@ -53,7 +51,7 @@ pub(super) fn read(mut words: impl Iterator<Item = OsString>, home: Option<OsStr
             ("--idle-exit", Command::Mcp(args)) => args.idle_exit = Some(value),
             ("--server", Command::Hook(args)) => args.server = Some(value),
             ("--client", Command::Hook(args)) => args.client = Client::from_str(&value, false).ok()?,
-            ("--hold", Command::Hook(args)) => args.hold = value.parse().ok().filter(|seconds| *seconds <= hook::HOLD)?,
+            ("--hold", Command::Hook(args)) => args.hold = Some(value.parse().ok().filter(|seconds| *seconds <= hook::HOLD)?),
             _ => return None,
         }
     }

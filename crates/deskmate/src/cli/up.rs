@@ -1,14 +1,13 @@
 //! Starting the server.
 
-use std::fs::File;
 use std::io::Write;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use clap::Args;
 use deskmate_core::call::{Mode, Registry, Surface};
-use deskmate_core::identity;
 use deskmate_core::policy::{self, Document};
+use deskmate_core::{Code, identity};
 use rustix::process::{Resource, Rlimit};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -110,13 +109,19 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
     home.create()?;
     // A server that never ends by itself belongs to a service manager, and no newer program replaces it.
     let mut lock = home.lock(linger.is_some())?;
-    start_log(&settings, args.background.then(|| background::open_log(&home)).transpose()?);
+    lock.hold_store(&settings.database_url)?;
+    start_log(&settings, args.background.then(|| background::Log::open(&home)).transpose()?);
     for told in config::without_effect() {
         tracing::warn!("{told}");
     }
     let (key, fresh) = home.key_or_new()?;
-    // This refuses a record that another key signed, so a lost key is not replaced by a new one.
-    let mut app = App::open(&settings.database_url, key, Registry::new(), !settings.is_reachable())?;
+    // This refuses a record that another key signed, so a lost key is not replaced by a new one. A key is kept only after its
+    // store was made: one that is there without a store has lost it, and does not begin a second record.
+    let begun = fresh.is_none();
+    let mut app = App::open(&settings.database_url, key, begun, Registry::new(), !settings.is_reachable()).map_err(|error| match error.code {
+        Code::NotFound if begun => Failure::from(home.without_store()),
+        _ => Failure::from(error),
+    })?;
     app.hands.keeps(settings.own());
     keep::refuse_unfinished(&app.desk.db)?;
     home.keep_key(fresh.as_deref())?;
@@ -297,7 +302,7 @@ fn own_name() -> String {
 }
 
 /// Logs to standard error, or to a file where nobody reads that.
-fn start_log(settings: &Settings, file: Option<File>) {
+fn start_log(settings: &Settings, file: Option<background::Log>) {
     let filter = tracing_subscriber::EnvFilter::new(format!("warn,deskmate={0},deskmate_core={0},deskmate_db={0}", settings.log_level.name()));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false);
     match (file, settings.log_format) {

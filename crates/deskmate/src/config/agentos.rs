@@ -51,6 +51,14 @@ pub(crate) fn without_effect() -> Vec<String> {
     WITHOUT_EFFECT.into_iter().filter(|(name, _)| env(name).is_some()).map(|(name, why)| format!("{name} has no effect: {why}")).collect()
 }
 
+/// The same for whoever starts a client. A server that was there before has an environment of its own, and does not read the client's.
+pub(crate) fn unread(was_there: bool) -> Vec<String> {
+    let of_a_start = [POLICY_MODE, LOG_LEVEL].into_iter().filter(|name| was_there && env(name).is_some());
+    let mut told: Vec<String> = of_a_start.map(|name| format!("{name} has no effect: the server runs already, and reads it only when it starts")).collect();
+    told.extend(without_effect());
+    told
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

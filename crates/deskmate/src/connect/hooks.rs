@@ -1,5 +1,7 @@
 //! Hooks in the settings of a client: the desk is asked before a tool is used, and told afterwards.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::document::{Document, Outcome};
@@ -46,10 +48,12 @@ pub(super) fn remove(document: &mut Document) -> Outcome<()> {
     Ok(())
 }
 
-/// Whether settings hold hooks of ours.
-pub(super) fn are_there(document: &Document) -> bool {
-    let Ok(Some(Value::Object(events))) = document.get(&["hooks"]) else { return false };
-    events.values().filter_map(Value::as_array).flatten().any(|group| is_ours(group) || hooks_of(group).iter().any(is_ours))
+/// Our commands among the hooks of settings, each once, in words.
+pub(super) fn commands(document: &Document) -> Vec<Vec<String>> {
+    let Ok(Some(Value::Object(events))) = document.get(&["hooks"]) else { return Vec::new() };
+    let groups = events.values().filter_map(Value::as_array).flatten();
+    let hooks = groups.flat_map(|group| std::iter::once(group.clone()).chain(hooks_of(group))).filter(is_ours);
+    hooks.map(|hook| command(&hook)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Takes our hooks out of one event's groups; a group that had no others goes with them.
@@ -83,8 +87,11 @@ fn hooks_of(group: &Value) -> Vec<Value> {
 
 /// Whether a hook runs `deskmate hook`.
 fn is_ours(hook: &Value) -> bool {
-    let words = words(hook.get("command").and_then(Value::as_str).unwrap_or_default());
-    words.split_first().is_some_and(|(program, words)| known::is_ours("hook", program, words, false))
+    command(hook).split_first().is_some_and(|(program, words)| known::is_ours("hook", program, words, false))
+}
+
+fn command(hook: &Value) -> Vec<String> {
+    words(hook.get("command").and_then(Value::as_str).unwrap_or_default())
 }
 
 /// The words of a plain command line, as far as quotes go.
@@ -147,7 +154,7 @@ mod tests {
         let mut settings = document(text);
         let wanted = claude_code("'/opt/my desk/deskmate' hook --agent code");
         add(&mut settings, &wanted).unwrap();
-        assert!(are_there(&settings));
+        assert_eq!(commands(&settings).len(), 1);
         let once = settings.text();
         add(&mut settings, &wanted).unwrap();
         assert_eq!(settings.text(), once, "a second time changes nothing");
@@ -156,7 +163,7 @@ mod tests {
         add(&mut settings, &claude_code("deskmate hook")).unwrap();
         assert_eq!(settings.list(&["hooks", "PreToolUse"]).unwrap().len(), 2, "another command takes the place of the old one");
         remove(&mut settings).unwrap();
-        assert!(!are_there(&settings));
+        assert!(commands(&settings).is_empty());
         assert_eq!(settings.get(&["hooks"]).unwrap(), document(text).get(&["hooks"]).unwrap());
     }
 
@@ -178,7 +185,7 @@ mod tests {
         let mut settings = document(text);
         for command in ["deskmate hook --client cursor", "/opt/dm-0.2 hook --client cursor --home /h"] {
             add(&mut settings, &cursor(command)).unwrap();
-            assert!(are_there(&settings));
+            assert_eq!(commands(&settings).len(), 1);
             let all = settings.get(&["hooks"]).unwrap().unwrap();
             assert_eq!((all["preToolUse"].as_array().unwrap().len(), all["stop"].as_array().unwrap().len()), (1, 2), "{all}");
             assert_eq!((&all["preToolUse"][0]["command"], &all["preToolUse"][0]["failClosed"]), (&json!(command), &json!(true)));

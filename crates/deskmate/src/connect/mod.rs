@@ -34,7 +34,7 @@ pub(crate) use entry::{Entry, TOKEN_VARIABLE, Token, Way, Written, without_secre
 pub(crate) use find::{Configured, configured};
 pub(crate) use hosts::{Host, Places, Scope};
 pub(crate) use plugin::NAME as PLUGIN;
-pub(crate) use probe::probe;
+pub(crate) use probe::{probe, probe_hook};
 
 /// What a client should have.
 pub(crate) struct Wanted {
@@ -281,8 +281,31 @@ pub(crate) fn quote(word: &str) -> String {
     hooks::quote(word)
 }
 
-/// Whether a client's settings hold hooks that ask a desk.
-pub(crate) fn has_hooks(places: &Places, host: Host, scope: Scope) -> bool {
-    let text = places.hooks(host, scope).and_then(|path| files::read(&path, None).ok()).and_then(|found| found.text);
-    text.and_then(|text| Document::parse(&text, host.hooks_format()).ok()).is_some_and(|document| hooks::are_there(&document))
+/// A command in a client's settings that asks a desk about each use of a tool.
+#[derive(Debug)]
+pub(crate) struct Hooked {
+    pub(crate) host: Host,
+    pub(crate) scope: Scope,
+    pub(crate) file: PathBuf,
+    /// In words, the program first.
+    pub(crate) command: Vec<String>,
+}
+
+/// Every such command of a client, with those of the plugin in its folder.
+pub(crate) fn hooked(places: &Places, host: Host, plugin: &Path) -> Vec<Hooked> {
+    let mut found = Vec::new();
+    for scope in [Scope::User, Scope::Project, Scope::Plugin] {
+        let file = match scope {
+            Scope::Plugin => (host == Host::ClaudeCode).then(|| plugin::hooks(plugin)),
+            // In the home directory the file of the project is the person's own.
+            Scope::Project => places.hooks(host, scope).filter(|file| places.hooks(host, Scope::User).as_ref() != Some(file)),
+            Scope::User => places.hooks(host, scope),
+        };
+        let Some(file) = file else { continue };
+        let within = (scope == Scope::Project).then_some(places.project.as_path());
+        let text = files::read(&file, within).ok().and_then(|found| found.text);
+        let Some(document) = text.and_then(|text| Document::parse(&text, host.hooks_format()).ok()) else { continue };
+        found.extend(hooks::commands(&document).into_iter().map(|command| Hooked { host, scope, file: file.clone(), command }));
+    }
+    found
 }

@@ -59,6 +59,11 @@ fn place<'v>(value: &'v mut Value, path: &[&str]) -> Option<&'v mut Value> {
     })
 }
 
+/// The file with the hooks of a plugin.
+pub(super) fn hooks(folder: &Path) -> PathBuf {
+    folder.join("deskmate/hooks/hooks.json")
+}
+
 /// What has to be changed for the plugin to be there.
 pub(super) fn plan(folder: &Path, name: &str, entry: &Entry, hooks: Option<&str>) -> Result<Vec<Edit>> {
     refuse_foreign(folder)?;

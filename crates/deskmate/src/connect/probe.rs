@@ -13,12 +13,15 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
+use super::Hooked;
 use super::entry::{TOKEN_VARIABLE, Written};
 use super::hosts::Host;
 use crate::effects::outbound::Receiver;
 
 /// How long all of it may take. A client starts the desk where none runs, which takes a moment.
 const WITHIN: Duration = Duration::from_secs(20);
+/// How long a hook may take, which may be told to wait for a person.
+const HOOK_WITHIN: Duration = Duration::from_secs(35);
 /// How long a program may take to end when its input has.
 const END_WITHIN: Duration = Duration::from_secs(3);
 const LINE_BYTES_MAX: u64 = 8 << 20;
@@ -93,6 +96,21 @@ pub(crate) fn probe(host: Host, entry: &Written, folder: &Path, variable: &dyn F
             Ok(tried)
         }
     }
+}
+
+/// Runs the command of a hook as its client does, asking about something that stays within the client, and says whether it can answer.
+pub(crate) fn probe_hook(hooked: &Hooked, folder: &Path) -> Result<(), Problem> {
+    let again = || format!("connect again: deskmate connect {} --scope {} --hooks", hooked.host.word(), hooked.scope.word());
+    let (Some(client), Some((command, args))) = (hooked.host.hooks(), hooked.command.split_first()) else { return Ok(()) };
+    let here = folder.to_string_lossy();
+    let asked = json!({
+        "hook_event_name": client.asks(), "session_id": "deskmate-doctor", "cwd": here, "workspace_roots": [here],
+        "tool_name": "TodoWrite", "tool_input": { "todos": [] },
+    });
+    let mut program = Program::start(hooked.host, command, args, &BTreeMap::new(), folder).map_err(|problem| problem.fix(again()))?;
+    program.deadline = Instant::now() + HOOK_WITHIN;
+    let ended = program.hand(&asked);
+    ended.map_err(|problem| program.explain(problem).fix(again()))
 }
 
 /// Shakes hands and lists the tools.
@@ -196,6 +214,23 @@ impl Program {
                 return Ok(Some(answer));
             }
         }
+    }
+
+    /// Gives the program all that it is to read, and waits until it has ended well.
+    fn hand(&mut self, message: &Value) -> Result<(), Problem> {
+        if let Some(mut stdin) = self.stdin.take() {
+            // One that does not listen shows it by how it ends.
+            drop(stdin.write_all(message.to_string().as_bytes()));
+        }
+        while Instant::now() < self.deadline {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => return Err(Problem::new(format!("the hook cannot answer ({status})"))),
+                Err(error) => return Err(Problem::new(error.to_string())),
+            }
+        }
+        Err(Problem::new(format!("the hook does not answer within {} s", HOOK_WITHIN.as_secs())))
     }
 
     /// Adds what the program complained about.

@@ -227,6 +227,10 @@ fn vs_code_asks_once_for_the_token() {
     assert!(fixture.read(Host::Vscode, Scope::Project).contains("// my key"));
 }
 
+fn has_hooks(fixture: &Fixture, host: Host, scope: Scope) -> bool {
+    hooked(&fixture.places, host, Path::new("/nowhere")).iter().any(|found| found.scope == scope)
+}
+
 #[test]
 fn hooks_come_and_go_with_the_last_entry() {
     for scope in [Scope::User, Scope::Project] {
@@ -238,13 +242,13 @@ fn hooks_come_and_go_with_the_last_entry() {
         let hooked = Wanted { hooks: Some("/opt/deskmate hook".to_owned()), ..wanted(Host::ClaudeCode, scope, Token::None) };
         assert_eq!(fixture.connect(&hooked).unwrap().len(), 2);
         assert!(fixture.connect(&hooked).unwrap().is_empty());
-        assert!(has_hooks(&fixture.places, Host::ClaudeCode, scope));
+        assert!(has_hooks(&fixture, Host::ClaudeCode, scope));
         let written: Value = serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
         assert_eq!(written["hooks"]["PreToolUse"][0]["hooks"][0]["onFailure"], "block");
         assert_eq!(written["hooks"]["Stop"][0]["hooks"][0]["command"], "bell");
         fixture.connect(&Wanted { name: "second".to_owned(), ..wanted(Host::ClaudeCode, scope, Token::None) }).unwrap();
         fixture.disconnect(Host::ClaudeCode, scope).unwrap();
-        assert!(has_hooks(&fixture.places, Host::ClaudeCode, scope), "another entry is there still");
+        assert!(has_hooks(&fixture, Host::ClaudeCode, scope), "another entry is there still");
         fixture.apply(&plan_removal(&fixture.places, Host::ClaudeCode, scope, "second", Path::new("/")).unwrap()).unwrap();
         let left: Value = serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
         assert_eq!(left, serde_json::from_str::<Value>(text).unwrap());
@@ -262,14 +266,14 @@ fn other_clients_get_their_hooks_in_their_own_words() {
             let files = if host == Host::Gemini { 1 } else { 2 };
             assert_eq!(fixture.connect(&hooked).unwrap().len(), files, "{host:?}");
             assert!(fixture.connect(&hooked).unwrap().is_empty(), "{host:?}: a second time changes nothing");
-            assert!(has_hooks(&fixture.places, host, scope));
+            assert!(has_hooks(&fixture, host, scope));
             let path = fixture.places.hooks(host, scope).unwrap();
             let written = Document::parse(&std::fs::read_to_string(&path).unwrap(), host.hooks_format()).unwrap().get(&["hooks"]).unwrap().unwrap();
             assert!(written[event][0].to_string().contains("/opt/deskmate hook --client"), "{written}");
             let servers = Document::parse(&fixture.read(host, scope), host.format()).unwrap();
             assert!(host.hooks_switch().is_none_or(|switch| servers.get(&switch).unwrap() == Some(json!(true))), "{host:?} heeds them");
             fixture.disconnect(host, scope).unwrap();
-            assert!(!has_hooks(&fixture.places, host, scope), "{host:?}");
+            assert!(!has_hooks(&fixture, host, scope), "{host:?}");
         }
     }
     assert!(Host::Vscode.hooks().is_none() && Host::ClaudeDesktop.hooks().is_none());

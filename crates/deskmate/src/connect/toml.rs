@@ -177,4 +177,22 @@ mod tests {
         let mut number = TomlText::parse("mcp_servers = 1\n").unwrap();
         assert_eq!(number.set(&["mcp_servers", "desk", "command"], &json!("d")).unwrap_err(), "mcp_servers is no table");
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever is in a file: it is refused, or an entry comes and goes and what was there can still be read.
+        #[test]
+        fn any_bytes_are_read_or_refused(text in "(?s)[\\[\\]{}=.,\"'# a1\n-]{0,60}", inner in "([a-c] = [0-9]\n){0,3}(\\[[a-c]\\]\n)?") {
+            for text in [text, inner] {
+                let Ok(mut document) = TomlText::parse(&text) else { continue };
+                if document.get(&["new"]).is_ok_and(|found| found.is_none()) && document.set(&["new", "x"], &json!(["y"])).is_ok() {
+                    let mut again = TomlText::parse(&document.text()).expect("what was written can be read");
+                    assert_eq!(again.get(&["new", "x"]).expect("reads"), Some(json!(["y"])));
+                    again.remove(&["new"]).expect("removed");
+                    assert_eq!(again.get(&["new"]).expect("reads"), None);
+                }
+            }
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Documents: the bytes that a person approves are the bytes that are written.
 
+use std::collections::HashSet;
+
 use deskmate_core::{Error, Result};
 use deskmate_hands::documents;
 use serde_json::Value;
@@ -22,9 +24,15 @@ pub(super) fn make(format: &str, content: &Value) -> Result<Document> {
     match (format, content) {
         ("excel", Value::Object(sheet)) => {
             let rows = sheet.get("rows").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            let columns: Vec<&str> = sheet.get("columns").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-            let bytes = if columns.is_empty() { documents::excel(rows) } else { documents::excel_in_order(&columns, rows) };
-            Ok(Document { bytes: bytes.map_err(wrong)?, text: serde_json::to_string_pretty(rows).unwrap_or_default(), warning: None })
+            let given: Vec<&str> = sheet.get("columns").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+            let bytes = if given.is_empty() { documents::excel(rows) } else { documents::excel_in_order(&given, rows) };
+            let mut columns = given;
+            if columns.is_empty() {
+                let mut known = HashSet::new();
+                columns.extend(rows.iter().filter_map(Value::as_object).flat_map(|row| row.keys()).map(String::as_str).filter(|name| known.insert(*name)));
+            }
+            let text = format!("columns: {}\n{}\n", columns.join(", "), serde_json::to_string_pretty(rows).unwrap_or_default());
+            Ok(Document { bytes: bytes.map_err(wrong)?, text, warning: None })
         }
         ("word", Value::String(text)) => Ok(Document { bytes: documents::word(text).map_err(wrong)?, text: text.clone(), warning: None }),
         ("pdf", Value::String(text)) => {

@@ -115,7 +115,8 @@ fn text(content: files::Content) -> FoundText {
         bytes.truncate(length);
     }
     let read_bytes = bytes.len() as u64;
-    let truncated = content.truncated;
+    // Also where all that was asked for is here: whoever reads on wants to know whether there is more.
+    let truncated = content.truncated || content.offset.saturating_add(read_bytes) < size;
     match as_text.and_then(|_| String::from_utf8(bytes.clone()).ok()) {
         Some(text) => FoundText { size, read_bytes, truncated, text: Some(text), data_base64: None },
         None => FoundText { size, read_bytes, truncated, text: None, data_base64: Some(BASE64.encode(&bytes)) },

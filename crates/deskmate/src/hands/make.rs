@@ -1,6 +1,6 @@
 //! What is asked for becomes steps: here the files are looked at, and what they are is written down with each step.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
@@ -33,7 +33,7 @@ impl<'p> Parts<'p> {
     }
 
     pub(crate) fn push(&mut self, step: Step) -> Result<()> {
-        let texts = step.diff.as_ref().map_or(0, String::len) + step.exact.get("content").map_or(0, |content| content.to_string().len());
+        let texts = step.diff.as_ref().map_or(0, String::len) + contents(&step.exact);
         // Both paths stand in the step and in what is done exactly.
         let paths = step.from.as_ref().map_or(0, String::len) + step.to.as_ref().map_or(0, String::len);
         let bytes = STEP_BYTES + 2 * paths + texts;
@@ -54,6 +54,12 @@ impl<'p> Parts<'p> {
     pub(crate) fn end(mut self) -> Result<()> {
         if self.steps.is_empty() { Ok(()) } else { self.give() }
     }
+}
+
+/// About how many bytes of content stand in what is done, or in what an undoing takes back.
+fn contents(exact: &Value) -> usize {
+    let one = |value: Option<&Value>| value.map_or(0, |content| content.to_string().len());
+    one(exact.get("content")) + one(exact.pointer("/step/content"))
 }
 
 /// A moment, a way to stop, and who is told how far it has come.
@@ -109,8 +115,8 @@ fn organize(root: &files::Root, wanted: &OrganizeSpec, now: &Now<'_>, parts: &mu
     // Moves come one at a time: of a long plan only its entries and some hundred steps are held.
     for planned in Organizer::new(entries, wanted).map_err(|why| Error::invalid("rules", why))?.moves() {
         let bytes = planned.identity.size;
-        let exact = files::Step::Move { from: planned.from.clone(), to: planned.to.clone(), identity: planned.identity };
-        let warning = parted(root, &mut mounts, &exact);
+        let mut exact = files::Step::Move { from: planned.from.clone(), to: planned.to.clone(), identity: planned.identity };
+        let warning = parted(root, &mut mounts, &mut exact);
         parts.push(Step { warning, ..step(Action::Move, Some(planned.from), Some(planned.to), &exact, None, bytes)? })?;
     }
     Ok(())
@@ -119,22 +125,25 @@ fn organize(root: &files::Root, wanted: &OrganizeSpec, now: &Now<'_>, parts: &mu
 fn step(action: Action, from: Option<String>, to: Option<String>, exact: &files::Step, diff: Option<String>, bytes: u64) -> Result<Step> {
     let exact = serde_json::to_value(exact).map_err(|error| Error::conflict(format!("the step cannot be written: {error}")))?;
     let irreversible = (action == Action::Purge).then(|| "what leaves the trash is gone".to_owned());
-    Ok(Step { action, from, to, exact, diff, irreversible, warning: None, blocked: None, bytes })
+    Ok(Step { action, from, to, exact, diff, irreversible, undoes: None, was: None, warning: None, blocked: None, bytes })
 }
 
-/// What is lost of a thing that goes to another file system.
-fn parted(root: &files::Root, mounts: &mut Mounts, exact: &files::Step) -> Option<String> {
+/// What is lost of a thing that goes to another file system; what it holds is written down then, too.
+fn parted(root: &files::Root, mounts: &mut Mounts, exact: &mut files::Step) -> Option<String> {
     let lost = "goes to another file system as a copy: extended attributes, access lists and further names of the same file (hard links) are lost";
-    mounts.parts(root, exact).then(|| lost.to_owned())
+    mounts.take_digest(root, exact).then(|| lost.to_owned())
 }
 
 /// Every step as the caller named it; all problems are told at once.
 fn single(root: &files::Root, wanted: &[Wanted], now: &Now<'_>, parts: &mut Parts<'_>) -> Result<()> {
     let mut problems = Vec::new();
-    let mut targets = BTreeSet::new();
+    let mut before = Before::default();
     for (number, one) in (1..).zip(wanted) {
         (now.tell)(files::Progress { entries: number, bytes: 0 });
-        let made = free(root, one, &mut targets).and_then(|()| look(root, one, now));
+        let made = exact(root, one, now).and_then(|(exact, diff)| {
+            before.fits(root, number, &exact)?;
+            shown_as(root, one, exact, diff)
+        });
         match made {
             Ok(step) => parts.push(step)?,
             Err(error) => problems.push(format!("step {number}: {}", error.message)),
@@ -146,20 +155,77 @@ fn single(root: &files::Root, wanted: &[Wanted], now: &Now<'_>, parts: &mut Part
     if problems.is_empty() { Ok(()) } else { Err(Error::invalid("steps", problems.join("\n"))) }
 }
 
-/// A target that is there already, or that two steps have, is told while the plan is made.
-fn free(root: &files::Root, one: &Wanted, targets: &mut BTreeSet<String>) -> Result<()> {
-    let Some(to) = one.to.as_ref().filter(|_| one.action != Action::Replace) else { return Ok(()) };
-    if !targets.insert(to.clone()) {
-        return Err(Error::conflict(format!("{to} is the target of another step already")));
-    }
+/// A target that is there already is told while the plan is made.
+fn free(root: &files::Root, to: &str, before: &Before) -> Result<()> {
     match root.stat(to) {
         Ok(_) => Err(Error::conflict(format!("{to} is there already"))),
-        Err(missing) if missing.code == files::Code::NotFound || missing.code == files::Code::NotAFolder => Ok(()),
+        Err(missing) if missing.code == files::Code::NotFound => Ok(()),
+        // What is in the way may be taken away by then.
+        Err(missing) if missing.code == files::Code::NotAFolder && before.gone.keys().any(|gone| lies_in(to, gone)) => Ok(()),
         Err(other) => Err(fault(other)),
     }
 }
 
-fn look(root: &files::Root, one: &Wanted, now: &Now<'_>) -> Result<Step> {
+/// What the steps before one take away, change and make. Each step is made of things as they are now, so one that would find them
+/// otherwise by then cannot be done, and nobody has to approve it.
+#[derive(Default)]
+struct Before {
+    /// What is not there any more, or not any more what it is, and by which step.
+    gone: BTreeMap<String, u64>,
+    /// The same of what lies in the trash.
+    out: BTreeMap<String, u64>,
+    /// What is made: by which step, and whether something can lie in it.
+    made: BTreeMap<String, (u64, bool)>,
+}
+
+impl Before {
+    /// Takes a step in, unless those before it are in its way.
+    fn fits(&mut self, root: &files::Root, number: u64, step: &files::Step) -> Result<()> {
+        let (from, out, to, is_folder, goes) = match step {
+            files::Step::Move { from, to, identity } => (Some(from), None, Some(to), identity.kind == files::Kind::Folder, true),
+            files::Step::Copy { from, to, .. } => (Some(from), None, Some(to), false, false),
+            files::Step::Write { to, .. } => (None, None, Some(to), false, false),
+            files::Step::Replace { path, .. } => (Some(path), None, None, false, true),
+            files::Step::MakeFolder { path } => (None, None, Some(path), true, false),
+            files::Step::Trash { from, .. } | files::Step::RemoveEmptyFolder { path: from, .. } => (Some(from), None, None, false, true),
+            files::Step::Restore { id, to, identity } => (None, Some(id), Some(to), identity.kind == files::Kind::Folder, true),
+            files::Step::Purge { id, .. } => (None, Some(id), None, false, true),
+        };
+        if let Some((gone, by)) = from.and_then(|from| self.gone.iter().find(|(gone, _)| *gone == from || lies_in(from, gone))) {
+            let from = from.map_or("", String::as_str);
+            let which = if gone == from { from.to_owned() } else { format!("{from} lies in {gone}, which") };
+            return Err(Error::conflict(format!("{which} is moved, changed or deleted by step {by} already")));
+        }
+        if let Some(by) = out.and_then(|id| self.out.get(id)) {
+            return Err(Error::conflict(format!("this leaves the trash with step {by} already")));
+        }
+        if let Some(to) = to {
+            if self.made.contains_key(to) {
+                return Err(Error::conflict(format!("{to} is the target of another step already")));
+            }
+            if let Some((file, (by, _))) = self.made.iter().find(|(made, (_, is_folder))| !is_folder && lies_in(to, made)) {
+                return Err(Error::conflict(format!("{to} cannot lie in {file}, which is a file after step {by}")));
+            }
+            if let Some((inside, (by, _))) = self.made.iter().find(|(made, _)| lies_in(made, to)) {
+                return Err(Error::conflict(format!("{to} is a folder by then: step {by} makes {inside}")));
+            }
+            free(root, to, self)?;
+            self.made.insert(to.clone(), (number, is_folder));
+        }
+        if goes {
+            self.gone.extend(from.map(|from| (from.clone(), number)));
+            self.out.extend(out.map(|id| (id.clone(), number)));
+        }
+        Ok(())
+    }
+}
+
+fn lies_in(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// What is done exactly, with what its source is now, and what changes in a text.
+fn exact(root: &files::Root, one: &Wanted, now: &Now<'_>) -> Result<(files::Step, Option<String>)> {
     let (from, to) = (one.from.as_deref().unwrap_or_default(), one.to.as_deref().unwrap_or_default());
     let mut diff = None;
     let exact = match one.action {
@@ -185,12 +251,16 @@ fn look(root: &files::Root, one: &Wanted, now: &Now<'_>) -> Result<Step> {
                 (None, Some(old)) => edited(to, old, &one.edits)?,
                 (None, None) => return Err(Error::invalid("to", format!("{to} is not text"))),
             };
-            diff = Some(old.map_or_else(|| "what was there is not text".to_owned(), |old| shown(to, &old, &new)));
+            diff = Some(old.map_or_else(|| format!("--- {to} (not text)\n{}", after(&shown(to, "", &new))), |old| shown(to, &old, &new)));
             files::Step::replace(root, to, new.into_bytes(), now.at_us)
         }
         Action::Undo | Action::Run => return Err(Error::invalid("action", "has an operation of its own")),
     };
-    let exact = exact.map_err(fault)?;
+    Ok((exact.map_err(fault)?, diff))
+}
+
+/// A step as it is approved.
+fn shown_as(root: &files::Root, one: &Wanted, mut exact: files::Step, diff: Option<String>) -> Result<Step> {
     let bytes = match &exact {
         files::Step::Write { content: Blob(content), .. } | files::Step::Replace { content: Blob(content), .. } => content.len() as u64,
         files::Step::Move { identity, .. } | files::Step::Copy { identity, .. } | files::Step::Trash { identity, .. } => identity.size,
@@ -201,9 +271,13 @@ fn look(root: &files::Root, one: &Wanted, now: &Now<'_>) -> Result<Step> {
         _ => one.to.clone(),
     };
     let carried = files::carries_kept(root, &exact).map(|path| format!("takes {path} along, which version control or the system keeps by itself"));
-    let warnings: Vec<String> = carried.into_iter().chain(parted(root, &mut Mounts::default(), &exact)).collect();
+    let warnings: Vec<String> = carried.into_iter().chain(parted(root, &mut Mounts::default(), &mut exact)).collect();
     let warning = (!warnings.is_empty()).then(|| warnings.join("; "));
-    Ok(Step { warning, ..step(one.action, one.from.clone(), target, &exact, diff, bytes)? })
+    let was = match &exact {
+        files::Step::Restore { id, .. } | files::Step::Purge { id, .. } => files::was_at(root, id),
+        _ => None,
+    };
+    Ok(Step { warning, was, ..step(one.action, one.from.clone(), target, &exact, diff, bytes)? })
 }
 
 /// A text with parts of it changed, each of which must be there exactly once.
@@ -224,10 +298,15 @@ fn shown(path: &str, old: &str, new: &str) -> String {
     TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(path, path).to_string()
 }
 
+/// A difference without its first line.
+fn after(diff: &str) -> &str {
+    diff.split_once('\n').map_or("", |(_, rest)| rest)
+}
+
 fn document(root: &files::Root, path: &str, format: &str, content: &Value, parts: &mut Parts<'_>) -> Result<()> {
     let Document { bytes, text, warning } = super::document::make(format, content)?;
-    free(root, &Wanted { action: Action::Write, from: None, to: Some(path.to_owned()), text: None, edits: Vec::new() }, &mut BTreeSet::new())?;
+    free(root, path, &Before::default())?;
     let size = bytes.len() as u64;
     let exact = files::Step::write_new(root, path, bytes, None).map_err(fault)?;
-    parts.push(Step { warning, ..step(Action::Write, None, Some(path.to_owned()), &exact, Some(text), size)? })
+    parts.push(Step { warning, ..step(Action::Write, None, Some(path.to_owned()), &exact, Some(shown(path, "", &text)), size)? })
 }

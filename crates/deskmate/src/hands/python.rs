@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use deskmate_core::workspace::Root;
 use deskmate_core::workspace::plan::{Action, Program, Ran, Step, StepOutcome, StepState};
@@ -38,6 +38,8 @@ pub(crate) fn step(machine: &Machine, root: Option<&Root>, program: &Program) ->
     let exact = serde_json::to_value(program).map_err(|error| Error::conflict(format!("the step cannot be written: {error}")))?;
     Ok(Step {
         action: Action::Run,
+        undoes: None,
+        was: None,
         from: None,
         to: None,
         exact,
@@ -81,8 +83,8 @@ fn confined(machine: &Machine, spec: &Spec, granted: Option<&Granted>, quit: &St
     let outcome = match machine.runner.run(spec, b"", quit) {
         Ok(outcome) => outcome,
         // Only here it may have run.
-        Err(sandbox::Error::Lost { why }) => return StepOutcome::new(StepState::Unclear, Some(why)),
-        Err(error) => return StepOutcome::new(StepState::Failed, Some(error.to_string())),
+        Err(sandbox::Error::Lost { why }) => return StepOutcome::new(StepState::Unclear, Some(beneath(granted.map(|granted| &*granted.base), &why))),
+        Err(error) => return StepOutcome::new(StepState::Failed, Some(beneath(granted.map(|granted| &*granted.base), &error.to_string()))),
     };
     let (ended, exit_code, note) = match outcome.ended {
         Ended::Exited { code: 0 } => ("exited", Some(0), None),
@@ -115,6 +117,12 @@ fn confined(machine: &Machine, spec: &Spec, granted: Option<&Granted>, quit: &St
     StepOutcome { ran: Some(ran), ..StepOutcome::new(state, note) }
 }
 
+/// What the sandbox says, which goes by paths of the machine: those beneath the root as whoever sees the step knows them.
+fn beneath(base: Option<&Path>, text: &str) -> String {
+    let Some(base) = base.map(Path::to_string_lossy).filter(|base| base.len() > 1) else { return text.to_owned() };
+    text.replace(&format!("{base}/"), "").replace(&*base, "the root")
+}
+
 /// What was printed, as text that every store takes.
 fn text(captured: &Captured) -> String {
     String::from_utf8_lossy(&captured.bytes).replace('\0', "\u{fffd}")
@@ -123,6 +131,8 @@ fn text(captured: &Captured) -> String {
 /// What a program is given of a root.
 struct Granted {
     root: files::Root,
+    /// Where the root lies.
+    base: PathBuf,
     folder: PathBuf,
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
@@ -158,7 +168,7 @@ impl Granted {
         };
         let read = program.read.iter().map(&mut find).collect::<Result<_>>()?;
         let write = program.write.iter().map(&mut find).collect::<Result<_>>()?;
-        Ok(Self { folder: base.join(&program.folder), root: open, read, write, meant, changeable: program.write.clone() })
+        Ok(Self { folder: base.join(&program.folder), root: open, base, read, write, meant, changeable: program.write.clone() })
     }
 
     /// What lies in the folders that may be changed; `None` if that is too much.
@@ -201,4 +211,18 @@ fn changed(before: Option<BTreeMap<String, Identity>>, after: Option<BTreeMap<St
     written.truncate(TOLD_MAX);
     removed.truncate(TOLD_MAX);
     (written, removed, all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_sandbox_says_tells_no_path_of_the_machine() {
+        let base = Some(Path::new("/srv/notes"));
+        assert_eq!(beneath(base, "granting /srv/notes/in/data: it is not there"), "granting in/data: it is not there");
+        assert_eq!(beneath(base, "/srv/notes: it is not there"), "the root: it is not there");
+        assert_eq!(beneath(base, "/usr/bin/python3: it is not there"), "/usr/bin/python3: it is not there");
+        assert_eq!(beneath(None, "no folder"), "no folder");
+    }
 }

@@ -151,4 +151,27 @@ mod tests {
             assert!(parsed(deep.as_bytes()).is_err());
         }
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever the files hold, every one of them is handed on or named as refused, and nothing else happens.
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..120), json in "[\\[\\]{}:,\"a1\\\\\n-]{0,60}") {
+            let folder = tempfile::tempdir().unwrap();
+            for (name, ending) in FOLDERS {
+                std::fs::create_dir(folder.path().join(name)).unwrap();
+                std::fs::write(folder.path().join(name).join(format!("a.{ending}")), &bytes).unwrap();
+                std::fs::write(folder.path().join(name).join(format!("b.{ending}")), &json).unwrap();
+            }
+            let (mut report, mut taken) = (Report::new(true), 0);
+            read(folder.path(), &mut report, |row| {
+                taken += 1;
+                assert!(row["row"].is_object());
+                Ok(())
+            })
+            .unwrap();
+            assert!(taken + report.entries.len() >= 4, "two agents and two approvals at least: {taken}");
+        }
+    }
 }

@@ -247,3 +247,27 @@ fn agents(given: Value, found: &mut Found) {
         found.agents.push(json!({ "agent": id, "token_hash": hash }));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever a file holds, it is translated piece by piece or refused, and what is taken is a policy document.
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            text in "(?s).{0,120}",
+            section in "(trust|authority|handoff|feedback|policies|mappings|agents|storage|sentry|[a-z]{1,5})",
+            key in "(id|rules|default_mode|auto_promote_after|handoff_timeout|token|path|[a-z]{1,5})",
+            value in "(null|review|[0-9]{1,4}|-[0-9]|\\[\\]|\\[[a-z]\\]|\\{ id: [a-z]{0,3}, rules: \\[\\{ field: [a-z]{0,2}, constraint: [a-z_]{0,12} \\}\\] \\})",
+        ) {
+            for text in [text, format!("{section}: {{ {key}: {value} }}"), format!("{section}: [{{ {key}: {value} }}, {value}]"), format!("{section}: {value}")] {
+                if let Ok(Found { document: Some(document), .. }) = read(Path::new("cowork.config.yaml"), &text) {
+                    assert!(Document::parse(&document).is_ok(), "{text}: {document}");
+                }
+            }
+        }
+    }
+}

@@ -19,7 +19,7 @@ const DIGEST: &str = "sha256";
 const BLOCK: usize = 512;
 /// The last entry's header and content, and the two empty blocks that end a tar.
 const TRAILER: usize = 4 * BLOCK;
-/// The largest of the small files; the store, the bridge file and those that the configuration names may have any size.
+/// The largest of the small files; the store, the bridge file and the other files of the data directory may have any size.
 const SMALL_MAX: u64 = 1 << 20;
 
 /// What a backup says about itself.
@@ -38,7 +38,7 @@ pub(crate) struct Manifest {
     pub(super) checkpoint: Option<String>,
     /// The name of the bridge file in the data directory, if it lives there.
     pub(super) bridge_file: Option<String>,
-    /// The other files that the configuration names in the data directory, in the order of their entries.
+    /// The other files of the data directory: those that the configuration names, templates and frameworks, in the order of their entries.
     #[serde(default)]
     pub(super) files: Vec<String>,
 }
@@ -55,7 +55,7 @@ pub(super) fn is_inside(name: &str) -> bool {
 }
 
 fn is_file_entry(name: &str) -> bool {
-    name.strip_prefix("file-").is_some_and(|place| place.parse::<u8>().is_ok_and(|number| number.to_string() == place))
+    name.strip_prefix("file-").is_some_and(|place| place.parse::<u32>().is_ok_and(|number| number.to_string() == place))
 }
 
 /// Writes through and hashes what passes.

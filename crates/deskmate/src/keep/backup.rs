@@ -17,6 +17,7 @@ use super::archive::{FORMAT, Hashing, Manifest, Writer, file_entry, is_inside};
 use super::staging::Staging;
 use super::{BRIDGE, KEY, Key, MANIFEST, SECRET_KEY, STORE, at, engine_name, progress, tables, verify};
 use crate::config::{self, BridgeFile, Settings};
+use crate::data_files;
 use crate::home::Home;
 use crate::world::Machine;
 
@@ -50,7 +51,7 @@ pub(crate) fn backup(settings: &Settings, file: &Path, lock: Key) -> Result<Save
     let (report, has_secrets) = check_copy(&staging.file(STORE), &key)?;
     let mut notes = Vec::new();
     let bridge_file = copy_bridge(settings, &staging.file(BRIDGE), &mut notes)?;
-    let files = own_files(settings, &mut notes);
+    let files = own_files(settings, &home, &mut notes)?;
     let manifest = Manifest {
         format: FORMAT.to_owned(),
         deskmate: env!("CARGO_PKG_VERSION").to_owned(),
@@ -151,8 +152,9 @@ fn copy_bridge(settings: &Settings, to: &Path, notes: &mut Vec<String>) -> Resul
     Ok(Some(name.to_owned()))
 }
 
-/// The files in the data directory that the configuration names. Others are the owner's to keep.
-fn own_files(settings: &Settings, notes: &mut Vec<String>) -> Vec<String> {
+/// The files in the data directory that the configuration names, and the desk's own templates and frameworks. Others are
+/// the owner's to keep.
+fn own_files(settings: &Settings, home: &Home, notes: &mut Vec<String>) -> Result<Vec<String>> {
     let mut own = BTreeSet::new();
     for path in settings.files() {
         match path.strip_prefix(&settings.home).ok().and_then(Path::to_str).filter(|name| is_inside(name)) {
@@ -160,14 +162,23 @@ fn own_files(settings: &Settings, notes: &mut Vec<String>) -> Vec<String> {
             None => notes.push(format!("{}, which {} names, lives outside the data directory and is not in the backup", path.display(), config::FILE)),
         }
     }
-    own.into_iter().collect()
+    for folder in [home.templates(), home.frameworks()] {
+        for path in data_files::names(&folder).map_err(at(&folder))? {
+            match path.strip_prefix(home.path()).ok().and_then(Path::to_str) {
+                Some(name) => drop(own.insert(name.to_owned())),
+                None => notes.push(format!("{} has a name that is not UTF-8 and is not in the backup", path.display())),
+            }
+        }
+    }
+    Ok(own.into_iter().collect())
 }
 
 /// Writes the file under another name, reads it back, and only then gives it its own.
 fn write(home: &Home, staging: &Staging, manifest: &Manifest, key: &str, file: &Path, lock: Key) -> Result<u64> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut partial = NamedTempFile::with_prefix_in(".deskmate-backup-", directory).map_err(at(directory))?;
-    let mut out = Hashing::new(BufWriter::with_capacity(128 * 1024, partial.as_file_mut()));
+    let bar = progress(size_of(home, staging, manifest), "packing");
+    let mut out = Hashing::new(BufWriter::with_capacity(128 * 1024, bar.wrap_write(partial.as_file_mut())));
     match lock.encryptor()? {
         None => fill(&mut out, home, staging, manifest, key, false)?,
         Some(encryptor) => {
@@ -178,8 +189,9 @@ fn write(home: &Home, staging: &Staging, manifest: &Manifest, key: &str, file: &
     }
     out.flush().map_err(at(file))?;
     let (_, digest, bytes) = out.end();
+    bar.finish_and_clear();
     partial.as_file().sync_all().map_err(at(file))?;
-    let read_back = hash_file(partial.path()).map_err(at(file))?;
+    let read_back = hash_file(partial.path(), bytes).map_err(at(file))?;
     if read_back != digest {
         return Err(Error::new(Code::Internal, format!("{} reads back differently from what was written", file.display())).hint("the disk may be failing"));
     }
@@ -211,8 +223,17 @@ fn fill(out: &mut impl Write, home: &Home, staging: &Staging, manifest: &Manifes
     archive.finish().map(drop).map_err(at(Path::new(MANIFEST)))
 }
 
-fn hash_file(path: &Path) -> std::io::Result<[u8; 32]> {
+/// How many bytes there are to pack, for whoever watches.
+fn size_of(home: &Home, staging: &Staging, manifest: &Manifest) -> u64 {
+    let others = manifest.files.iter().map(|name| home.path().join(name));
+    let all = [staging.file(STORE), staging.file(BRIDGE)].into_iter().chain(others);
+    all.filter_map(|path| std::fs::metadata(path).ok()).map(|found| found.len()).sum()
+}
+
+fn hash_file(path: &Path, bytes: u64) -> std::io::Result<[u8; 32]> {
     let mut hashing = Hashing::new(std::io::sink());
-    std::io::copy(&mut File::open(path)?, &mut hashing)?;
+    let bar = progress(bytes, "checking");
+    std::io::copy(&mut bar.wrap_read(File::open(path)?), &mut hashing)?;
+    bar.finish_and_clear();
     Ok(hashing.end().1)
 }

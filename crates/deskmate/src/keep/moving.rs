@@ -32,7 +32,8 @@ pub(crate) fn move_to(settings: &Settings, to: &str, switch: bool) -> Result<Mov
     let to = absolute(to)?;
     let home = Home::new(settings.home.clone());
     let failed = |error: crate::home::HomeError| Error::conflict(error.to_string());
-    let _lock = home.lock(false).map_err(failed)?;
+    let mut lock = home.lock(false).map_err(failed)?;
+    lock.hold_store(&settings.database_url).map_err(failed)?;
     let key = Arc::new(home.signing_key().map_err(failed)?);
     let from = settings.database_url.as_str();
     if *from == to {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::archive::{self, FORMAT, Manifest, file_entry, is_inside};
 use super::staging::Staging;
-use super::{BRIDGE, KEY, MANIFEST, SECRET_KEY, STORE, Secret, at, crypt, verify, yaml};
+use super::{BRIDGE, KEY, MANIFEST, SECRET_KEY, STORE, Secret, at, crypt, progress, verify, yaml};
 use crate::config;
 use crate::home::Home;
 
@@ -33,7 +33,10 @@ pub(crate) fn restore(home: &Home, file: &Path, identity: Option<&Path>, kept: &
     refuse_occupied(home, &[])?;
     let base = home.path().ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
     let staging = Staging::new(base)?;
-    archive::unpack(crypt::open(file, identity, ask)?, &|name| staging.file(name))?;
+    let plain = crypt::open(file, identity, ask)?;
+    let bar = progress(std::fs::metadata(file).map_or(0, |found| found.len()), "unpacking");
+    archive::unpack(bar.wrap_read(plain), &|name| staging.file(name))?;
+    bar.finish_and_clear();
     let manifest = read_manifest(&staging)?;
     let brings_key = staging.file(SECRET_KEY).is_file();
     let others = manifest.bridge_file.iter().chain(&manifest.files).map(String::as_str);

@@ -48,6 +48,8 @@ pub(crate) struct Service {
     pub(crate) account: Account,
     pub(crate) program: PathBuf,
     pub(crate) home: PathBuf,
+    /// Folders that a desk with an account of its own works on.
+    pub(crate) roots: Vec<PathBuf>,
 }
 
 /// A command to run.
@@ -119,7 +121,22 @@ impl Service {
     pub(crate) fn new(account: Account, home: PathBuf) -> Result<Self> {
         let program = background::program().map_err(|error| Error::new(Code::Internal, format!("this program's own file is not known: {error}")))?;
         let home = if account == Account::Own { home } else { PathBuf::from(SYSTEM_HOME) };
-        Ok(Self { account, program, home })
+        Ok(Self { account, program, home, roots: Vec::new() }.with_those_before())
+    }
+
+    /// The same service with these folders; none given leaves those that it was installed with.
+    pub(crate) fn with_roots(self, given: &[PathBuf]) -> Result<Self> {
+        if given.is_empty() {
+            return Ok(self);
+        }
+        let roots = given.iter().map(|root| folder(root)).collect::<Result<_>>()?;
+        Ok(Self { roots, ..self })
+    }
+
+    fn with_those_before(self) -> Self {
+        let unit = self.steps().ok().and_then(|steps| steps.file).and_then(|(path, _)| std::fs::read_to_string(path).ok());
+        let roots = unit.filter(|_| self.account != Account::Own).map_or_else(Vec::new, |unit| systemd::roots(&unit));
+        Self { roots, ..self }
     }
 
     fn steps(&self) -> Result<Steps> {
@@ -170,6 +187,7 @@ pub(crate) fn install(service: &Service, dry_run: bool) -> Result<Done> {
     let (file, content) = steps.file.clone().unzip();
     let mut done = Done { manager: steps.manager, file, content, changed: false, commands: all, notes: Vec::new() };
     if dry_run {
+        done.notes = next_steps(service);
         return Ok(done);
     }
     if let Account::Separate(name) = &service.account {
@@ -188,16 +206,58 @@ pub(crate) fn install(service: &Service, dry_run: bool) -> Result<Done> {
     if !steps.answers.succeeds() {
         done.notes.push(format!("{} does not answer here, so nothing was started; where it runs, type:", steps.manager));
         done.notes.extend(steps.enable.iter().map(|run| format!("  {}", run.text())));
+        done.notes.extend(next_steps(service));
         return Ok(done);
     }
-    let restart = if before.is_some() && done.changed { steps.restart.as_slice() } else { &[] };
+    let older = background::older(&Home::new(service.home.clone()));
+    let restart = if (before.is_some() && done.changed) || older.is_some() { steps.restart.as_slice() } else { &[] };
     for run in steps.enable.iter().chain(restart) {
         run.check()?;
+    }
+    if let Some(version) = older {
+        done.changed = true;
+        done.notes.push(format!("the server of version {version} was replaced by this one, {}", background::VERSION));
     }
     if steps.manager == "systemd" && service.account == Account::Own {
         done.notes.push("it runs while you are signed in; `loginctl enable-linger` lets it run always".to_owned());
     }
+    done.notes.extend(next_steps(service));
     Ok(done)
+}
+
+/// How people and clients get to a desk with an account of its own: its socket is closed to them.
+fn next_steps(service: &Service) -> Vec<String> {
+    let Account::Separate(name) = &service.account else { return Vec::new() };
+    let run = |words: &[&str]| {
+        let program = service.program.display().to_string();
+        let home = service.home.display().to_string();
+        Run::new(&[&["sudo", "-u", name, &program], words, &["--home", &home]].concat()).text()
+    };
+    vec![
+        "only its own account and root reach its files and sockets; claim it at once, register each agent, and connect clients by its address:".to_owned(),
+        format!("  {}", run(&["claim"])),
+        format!("  {}", run(&["agent", "add", "code"])),
+        "  DESKMATE_TOKEN=dma_… deskmate connect claude-code --url http://127.0.0.1:7373".to_owned(),
+        format!(
+            "it writes to {}; give --root for a folder that agents work on, or that checkpoints.copy_to names, or add one later, and let the account {name} write to it:",
+            [&service.home].into_iter().chain(&service.roots).map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+        ),
+        format!("  sudo systemctl edit {NAME}    # [Service], and ReadWritePaths=DIR; beneath /home also ProtectHome=tmpfs and BindPaths=DIR"),
+        format!("  sudo systemctl restart {NAME}"),
+    ]
+}
+
+/// A folder to work on: whole, there, and not everything.
+fn folder(root: &Path) -> Result<PathBuf> {
+    let wrong = |why: &dyn std::fmt::Display| Error::invalid("root", format!("{}: {why}", root.display()));
+    let found = root.canonicalize().map_err(|error| wrong(&error))?;
+    let plain = found.to_str().is_some_and(|text| !text.chars().any(char::is_control));
+    match found.parent() {
+        _ if !found.is_dir() => Err(wrong(&"it is not a folder")),
+        None => Err(wrong(&"it is everything; name the folders that agents work on")),
+        Some(_) if !plain => Err(wrong(&"its name cannot stand in a unit")),
+        Some(_) => Ok(found),
+    }
 }
 
 /// A server in the background would keep the service from starting; it is ours to stop. Any other is not.
@@ -283,7 +343,9 @@ pub(crate) fn status(service: &Service) -> Result<serde_json::Value> {
         "installed": steps.file.as_ref().map_or_else(|| steps.state.iter().all(|(_, run)| run.succeeds()), |(path, _)| path.is_file()),
         "up_to_date": steps.file.as_ref().map(|(path, content)| std::fs::read_to_string(path).is_ok_and(|found| found == *content)),
         "home": service.home,
-        "process": running.map(|holder| holder.pid),
+        "process": running.as_ref().map(|holder| holder.pid),
+        "running_version": running.as_ref().map(|holder| holder.version.as_str()),
+        "version": background::VERSION,
         "manager_answers": steps.answers.succeeds(),
     });
     for (name, run) in &steps.state {
@@ -310,7 +372,7 @@ mod tests {
     use super::*;
 
     fn service(account: Account) -> Service {
-        Service { account, program: "/opt/my desk/deskmate".into(), home: "/home/me/100%/.deskmate".into() }
+        Service { account, program: "/opt/my desk/deskmate".into(), home: "/home/me/100%/.deskmate".into(), roots: Vec::new() }
     }
 
     #[test]
@@ -325,12 +387,47 @@ mod tests {
 
     #[test]
     fn a_unit_with_an_account_of_its_own() {
-        let unit =
-            systemd::unit(&Service { account: Account::Separate("deskmate".into()), program: "/usr/local/bin/deskmate".into(), home: SYSTEM_HOME.into() });
-        for line in ["User=deskmate", "ProtectSystem=strict", "ReadWritePaths=/var/lib/deskmate", "UMask=0077", "WantedBy=multi-user.target"] {
+        let unit = systemd::unit(&separate(&[]));
+        for line in ["User=deskmate", "ProtectSystem=strict", "ReadWritePaths=/var/lib/deskmate", "ProtectHome=yes", "UMask=0077", "WantedBy=multi-user.target"]
+        {
             assert!(unit.lines().any(|found| found == line), "{line} is missing in {unit}");
         }
         assert!(unit.contains("--separate-user"));
+    }
+
+    fn separate(roots: &[&str]) -> Service {
+        let roots = roots.iter().map(PathBuf::from).collect();
+        Service { account: Account::Separate("deskmate".into()), program: "/usr/local/bin/deskmate".into(), home: SYSTEM_HOME.into(), roots }
+    }
+
+    #[test]
+    fn an_account_of_its_own_gets_the_roots_that_it_was_given() {
+        let elsewhere = separate(&["/srv/100% \\ours\"", "/homework"]);
+        let unit = systemd::unit(&elsewhere);
+        for line in ["ReadWritePaths=/var/lib/deskmate", r#"ReadWritePaths=-"/srv/100%% \\ours\"""#, "ReadWritePaths=-\"/homework\"", "ProtectHome=yes"] {
+            assert!(unit.lines().any(|found| found == line), "{line} is missing in {unit}");
+        }
+        assert!(!unit.contains("BindPaths"), "{unit}");
+        assert_eq!(systemd::roots(&unit), elsewhere.roots, "the next install finds them again");
+        let unit = systemd::unit(&separate(&["/srv/files", "/home/me/work"]));
+        for line in ["ReadWritePaths=-\"/srv/files\"", "ReadWritePaths=-\"/home/me/work\"", "BindPaths=-\"/home/me/work\"", "ProtectHome=tmpfs"] {
+            assert!(unit.lines().any(|found| found == line), "{line} is missing in {unit}");
+        }
+        let next = next_steps(&separate(&["/srv/files"])).join("\n");
+        for part in ["/var/lib/deskmate, /srv/files;", "checkpoints.copy_to", "systemctl edit deskmate", "ReadWritePaths=DIR"] {
+            assert!(next.contains(part), "{part}: {next}");
+        }
+    }
+
+    #[test]
+    fn a_root_is_a_folder_that_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for wrong in [Path::new("/"), &file, &directory.path().join("nothing")] {
+            assert!(folder(wrong).is_err(), "{}", wrong.display());
+        }
+        assert_eq!(folder(&directory.path().join(".")).unwrap(), directory.path().canonicalize().unwrap());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! systemd: a unit of the user's own, or one of the system with its own account.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use deskmate_core::Result;
 
@@ -44,7 +44,7 @@ pub(super) fn unit(service: &Service) -> String {
     let command = words.map(|word| quote(&word)).collect::<Vec<_>>().join(" ");
     let (more, wanted_by) = match &service.account {
         Account::Own => (String::new(), "default.target"),
-        Account::Separate(name) => (protection(name, &service.home.display().to_string()), "multi-user.target"),
+        Account::Separate(name) => (protection(name, service), "multi-user.target"),
     };
     format!(
         "[Unit]\n\
@@ -70,13 +70,18 @@ pub(super) fn unit(service: &Service) -> String {
 
 /// What a service with its own account is kept from. One of the user's own starts agents in the user's name, so it
 /// must be able to do what the user can.
-fn protection(name: &str, home: &str) -> String {
+fn protection(name: &str, service: &Service) -> String {
+    let home = service.home.display();
+    let roots: String = service.roots.iter().map(|root| granted(root)).collect();
+    // Nothing lies in an empty home but what is put there.
+    let homes = if service.roots.iter().any(|root| is_hidden(root)) { "tmpfs" } else { "yes" };
     format!(
         "User={name}\n\
          Group={name}\n\
          ProtectSystem=strict\n\
          ReadWritePaths={home}\n\
-         ProtectHome=yes\n\
+         {roots}\
+         ProtectHome={homes}\n\
          PrivateTmp=yes\n\
          PrivateDevices=yes\n\
          ProtectClock=yes\n\
@@ -90,6 +95,42 @@ fn protection(name: &str, home: &str) -> String {
          CapabilityBoundingSet=\n\
          SystemCallArchitectures=native\n"
     )
+}
+
+/// The line of a root, as it is read again. A folder that is away, on a disk for example, does not keep the desk from starting.
+const ROOT: &str = "ReadWritePaths=-";
+
+/// What gives the service a folder.
+fn granted(root: &Path) -> String {
+    let root_word = word(root);
+    let seen = if is_hidden(root) { format!("BindPaths=-{root_word}\n") } else { String::new() };
+    format!("{ROOT}{root_word}\n{seen}")
+}
+
+/// Whether a folder lies where `ProtectHome` hides everything.
+fn is_hidden(root: &Path) -> bool {
+    ["/home", "/root", "/run/user"].iter().any(|homes| root.starts_with(homes))
+}
+
+/// The roots that a unit was given.
+pub(super) fn roots(unit: &str) -> Vec<PathBuf> {
+    unit.lines().filter_map(|line| line.strip_prefix(ROOT)).map(unword).collect()
+}
+
+/// A path in a setting: quotes, backslashes and percent signs mean something there.
+fn word(path: &Path) -> String {
+    format!("\"{}\"", path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%"))
+}
+
+/// The path again.
+fn unword(word: &str) -> PathBuf {
+    let word = word.strip_prefix('"').and_then(|word| word.strip_suffix('"')).unwrap_or(word);
+    let mut path = String::new();
+    let mut rest = word.chars();
+    while let Some(one) = rest.next() {
+        path.push(if matches!(one, '\\' | '%') { rest.next().unwrap_or(one) } else { one });
+    }
+    path.into()
 }
 
 /// A word of `ExecStart`: percent and dollar signs mean something there.

@@ -6,34 +6,53 @@ use std::path::Path;
 
 use super::super::connect::plugin_folder;
 use super::super::{Failure, Global};
-use super::Check;
+use super::{Check, Checks};
 use crate::config;
-use crate::connect::{Configured, Host, Places, Scope, TOKEN_VARIABLE, Written, configured, has_hooks, probe, quote};
+use crate::connect::{Configured, Hooked, Host, Places, Scope, TOKEN_VARIABLE, Written, configured, hooked, probe, probe_hook, quote};
 use crate::home::Home;
 
-pub(super) fn checks(global: &Global, trust_project: bool) -> Result<Vec<Check>, Failure> {
+pub(super) fn checks(global: &Global, trust_project: bool, checks: &mut Checks) -> Result<(), Failure> {
     let home = Home::new(config::home(global.home.clone())?);
     let places = Places::here(Path::new("."))?;
-    let (found, broken) = configured(&places, &plugin_folder(None, home.path())?);
-    let mut checks: Vec<Check> = Vec::new();
+    let plugin = plugin_folder(None, home.path())?;
+    let (found, broken) = configured(&places, &plugin);
     for (host, error) in broken {
-        checks.push(Check { fix: error.hint.clone(), ..Check::problem(host.title(), error.message) });
+        checks.add([Check { fix: error.hint.clone(), ..Check::problem(host.title(), error.message) }])?;
     }
     for entry in &found {
-        checks.extend(secrets(&places, entry));
-        checks.push(tried(&places, &home, entry, trust_project));
+        checks.add(secrets(&places, entry))?;
+        checks.look(|| tried(&places, &home, entry, trust_project))?;
     }
     if found.is_empty() {
-        checks.push(Check::warning("clients", "none is connected on this machine").fix("`deskmate connect claude-code`, or another client"));
+        checks.add([Check::warning("clients", "none is connected on this machine").fix("`deskmate connect claude-code`, or another client")])?;
     }
-    let hooked = |host: &Host| [Scope::User, Scope::Project].into_iter().any(|scope| has_hooks(&places, *host, scope));
-    if home.running().is_none() {
-        for host in Host::ALL.into_iter().filter(hooked) {
+    for host in Host::ALL {
+        let hooks = hooked(&places, host, &plugin);
+        if home.running().is_some() {
+            hooks.iter().try_for_each(|hooks| checks.look(|| tried_hooks(&places, &home, hooks, trust_project)))?;
+        } else if !hooks.is_empty() {
             let said = "its hooks ask this desk before every use of a tool, and no server runs";
-            checks.push(Check::warning(host.title(), said).fix("keep one running: `deskmate up`, or `deskmate service install`"));
+            checks.add([Check::warning(host.title(), said).fix("keep one running: `deskmate up`, or `deskmate service install`")])?;
         }
     }
-    Ok(checks)
+    Ok(())
+}
+
+fn tried_hooks(places: &Places, home: &Home, hooks: &Hooked, trust_project: bool) -> Check {
+    let (title, at) = (hooks.host.title(), format!("the hooks in {} ({})", places.shown(&hooks.file), hooks.scope.word()));
+    if hooks.scope == Scope::Project && !trust_project && !is_harmless_hook(home, hooks) {
+        let said = format!("{at} were not tried: a project's file can name any program or data directory");
+        return Check::warning(title, said).fix("look at them; `deskmate doctor --trust-project` tries them");
+    }
+    match probe_hook(hooks, places.project()) {
+        Ok(()) => Check::ok(title, format!("{at} answer")),
+        Err(problem) => Check { fix: problem.fix, ..Check::problem(title, format!("{at}: {}", problem.message)) },
+    }
+}
+
+fn is_harmless_hook(home: &Home, hooks: &Hooked) -> bool {
+    let Some((command, args)) = hooks.command.split_first() else { return true };
+    is_harmless(home, &Written::Stdio { command: command.clone(), args: args.to_vec(), env: BTreeMap::new(), passed: Vec::new() })
 }
 
 /// Where an entry is, in words.

@@ -6,9 +6,10 @@ use std::os::unix::net::UnixStream;
 use deskmate_core::World;
 use serde_json::Value;
 
+use super::super::busy::busy;
 use super::super::client::{As, Client};
 use super::super::{Failure, Global};
-use super::Check;
+use super::{Check, Checks};
 use crate::config;
 use crate::home::{Holder, Home};
 use crate::world::Machine;
@@ -20,42 +21,40 @@ const FREE_BYTES_MIN: u64 = 100 << 20;
 /// A clock that is before this was never set.
 const CLOCK_MIN: i64 = 1_700_000_000_000_000;
 
-pub(super) fn checks(global: &Global) -> Result<Vec<Check>, Failure> {
+pub(super) fn checks(global: &Global, checks: &mut Checks) -> Result<(), Failure> {
     let client = Client::new(global)?.with(As::Nobody);
     let home = client.home().clone();
-    let mut checks = vec![directory(&home)];
-    checks.extend(space(&home));
-    checks.push(match config::load(&global.given()) {
+    checks.add([directory(&home)])?;
+    checks.add(space(&home))?;
+    checks.look(|| match config::load(&global.given()) {
         Ok(settings) => Check::ok("settings", format!("they can be used; the desk listens on {}", settings.listen)),
         Err(error) => Check::problem("settings", error.to_string()).fix("mend what it names: a server would not start"),
-    });
+    })?;
     if Machine::new(0).now() < CLOCK_MIN {
-        checks.push(Check::problem("clock", "it was never set").fix("set the machine's clock: tokens expire by it"));
+        checks.add([Check::problem("clock", "it was never set").fix("set the machine's clock: tokens expire by it")])?;
     }
     let sockets = [home.socket(), home.http_socket()];
     if let Some(long) = sockets.iter().find(|path| path.as_os_str().len() > SOCKET_PATH_MAX) {
-        checks.push(
-            Check::problem("sockets", format!("{} is longer than {SOCKET_PATH_MAX} bytes", long.display())).fix("choose a data directory that is not so deep"),
-        );
-        return Ok(checks);
+        let said = format!("{} is longer than {SOCKET_PATH_MAX} bytes", long.display());
+        return checks.add([Check::problem("sockets", said).fix("choose a data directory that is not so deep")]);
     }
     let Some(holder) = home.running() else {
-        checks.push(Check::ok("server", "none runs; a client that needs one starts it, and so does `deskmate up`"));
-        return Ok(checks);
+        return checks.add([Check::ok("server", "none runs; a client that needs one starts it, and so does `deskmate up`")]);
     };
-    checks.push(server(&holder));
+    checks.add([server(&holder)])?;
     let deaf = sockets.iter().find_map(|path| UnixStream::connect(path).err().map(|error| format!("{}: {error}", path.display())));
     if let Some(deaf) = deaf {
         let fix = format!("`deskmate stop`, then `deskmate up`; {} tells more", home.log_file().display());
-        checks.push(Check::problem("sockets", deaf).fix(fix));
-        return Ok(checks);
+        return checks.add([Check::problem("sockets", deaf).fix(fix)]);
     }
-    checks.push(Check::ok("sockets", "both answer"));
-    match client.get("/api/desk_status") {
-        Ok(status) => checks.extend(standing(&status)),
-        Err(error) => checks.push(Check::problem("desk", error.text()).fix(format!("{} tells more", home.log_file().display()))),
+    checks.add([Check::ok("sockets", "both answer")])?;
+    let sign = busy("looking");
+    let status = client.get("/api/desk_status");
+    drop(sign);
+    match status {
+        Ok(status) => checks.add(standing(&status)),
+        Err(error) => checks.add([Check::problem("desk", error.text()).fix(format!("{} tells more", home.log_file().display()))]),
     }
-    Ok(checks)
 }
 
 fn directory(home: &Home) -> Check {

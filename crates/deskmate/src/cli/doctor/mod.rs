@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
+use super::busy::busy;
 use super::output::{print, say};
 use super::{Failure, Global};
 use crate::visible::visible;
@@ -75,19 +76,53 @@ impl Check {
     }
 }
 
+/// What was looked at, told to people one by one as it ends.
+struct Checks {
+    told: bool,
+    all: Vec<Check>,
+}
+
+impl Checks {
+    /// The checks of one part, under its title.
+    fn of(global: &Global, title: &str) -> Result<Self, Failure> {
+        let told = !global.json;
+        if told {
+            say(&format!("{title}\n"))?;
+        }
+        Ok(Self { told, all: Vec::new() })
+    }
+
+    fn look(&mut self, look: impl FnOnce() -> Check) -> Result<(), Failure> {
+        let sign = busy("looking");
+        let check = look();
+        drop(sign);
+        self.add([check])
+    }
+
+    fn add(&mut self, checks: impl IntoIterator<Item = Check>) -> Result<(), Failure> {
+        for check in checks {
+            if self.told {
+                check.tell()?;
+            }
+            self.all.push(check);
+        }
+        Ok(())
+    }
+}
+
 /// Whether everything works is also the exit code; what only deserves a warning does not count.
 pub(super) fn run(global: &Global, args: &DoctorArgs) -> Result<(), Failure> {
-    let desk = desk::checks(global)?;
-    let clients = clients::checks(global, args.trust_project)?;
+    let mut desk = Checks::of(global, "The desk")?;
+    desk::checks(global, &mut desk)?;
+    let mut clients = Checks::of(global, "\nClients")?;
+    clients::checks(global, args.trust_project, &mut clients)?;
+    let sign = busy("looking");
     let programs = Programs::look()?;
-    let ok = desk.iter().chain(&clients).all(|check| check.state != State::Problem);
+    drop(sign);
+    let ok = desk.all.iter().chain(&clients.all).all(|check| check.state != State::Problem);
     if global.json {
-        print(&json!({ "ok": ok, "desk": desk, "clients": clients, "programs": programs }), true)?;
+        print(&json!({ "ok": ok, "desk": desk.all, "clients": clients.all, "programs": programs }), true)?;
     } else {
-        say("The desk\n")?;
-        desk.iter().try_for_each(Check::tell)?;
-        say("\nClients\n")?;
-        clients.iter().try_for_each(Check::tell)?;
         programs.tell()?;
         say(if ok { "\nEverything that was looked at works." } else { "\nSomething does not work: see above." })?;
     }

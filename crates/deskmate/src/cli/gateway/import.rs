@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use deskmate_core::call::RESERVED;
-use deskmate_core::redact;
+use deskmate_core::{Code, gateway, redact};
 use serde_json::{Map, Value, json};
 
 use super::super::client::Client;
@@ -27,6 +27,9 @@ pub(in crate::cli) struct ImportArgs {
     /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
+    /// Change those that are there already, too: how they are reached, and their secrets; what was set at the desk stays
+    #[arg(long)]
+    replace: bool,
 }
 
 /// A server as it would be added.
@@ -43,12 +46,15 @@ struct Found {
 
 pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
     let text = read(&args.file)?;
-    let Servers { found, left_out } =
+    let Servers { mut found, mut left_out } =
         servers(&text, &args.only, &|name| config::env(name)).map_err(|why| Failure::Other(format!("{}: {why}", args.file.display())))?;
     if found.is_empty() {
         let why = if left_out.is_empty() { String::new() } else { format!(": {}", left_out.join("; ")) };
         return Err(Failure::Other(format!("{} names no server that could be brought in{why}", args.file.display())));
     }
+    let client = if args.dry_run && Client::new(global)?.home().running().is_none() { None } else { Some(Client::present(global)?) };
+    let there = client.as_ref().map(There::of).transpose()?.unwrap_or_default();
+    there.compare(&mut found, &mut left_out, args.replace);
     let missing: Vec<String> = found.iter().flat_map(|found| found.missing.iter().cloned()).collect();
     if !missing.is_empty() && !args.dry_run {
         let why = format!("{} refers to variables that are not set here: {}", args.file.display(), missing.join(", "));
@@ -60,15 +66,16 @@ pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
     };
     if args.dry_run {
         let all: Vec<Value> = found.iter().map(shown).collect();
-        return print(&json!({ "would_add": all, "left_out": left_out }), global.json);
+        let next = client.is_none().then_some("the desk does not run, so it is not known which are there already");
+        return print(&json!({ "would_add": all, "left_out": left_out, "note": next }), global.json);
     }
-    let client = Client::present(global)?;
+    let Some(client) = client else { return Ok(()) };
     let mut added = Vec::new();
     for found in &found {
         for (name, value) in &found.secrets {
-            client.call("desk_secret_set", &json!({ "name": name, "value": value }))?;
+            there.put(&client, name, value)?;
         }
-        client.call("desk_mount_add", &json!({ "mount": found.mount }))?;
+        client.call("desk_mount_add", &json!({ "mount": found.mount, "replace": args.replace }))?;
         let mut report = shown(found);
         let is_off = found.mount.get("enabled") == Some(&json!(false));
         let tested = (!is_off).then(|| client.call("desk_mount_test", &json!({ "name": found.mount.get("name") })));
@@ -84,6 +91,65 @@ pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
         &json!({ "added": added, "left_out": left_out, "next": "take the same servers out of the client's own configuration, so that their calls go through the desk" }),
         global.json,
     )
+}
+
+/// What is at the desk already.
+#[derive(Default)]
+struct There {
+    mounts: Vec<Value>,
+    secrets: Vec<String>,
+}
+
+impl There {
+    fn of(client: &Client) -> Result<Self, Failure> {
+        let mounts = client.call("desk_mount_list", &json!({}))?.get_mut("mounts").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+        let (mut secrets, mut cursor) = (Vec::new(), Value::Null);
+        loop {
+            let page = client.call("desk_secret_list", &json!({ "cursor": cursor }))?;
+            let listed = page.get("secrets").and_then(Value::as_array).into_iter().flatten();
+            secrets.extend(listed.filter_map(|secret| secret.get("name")?.as_str()).map(str::to_owned));
+            cursor = page.get("next_cursor").cloned().unwrap_or_default();
+            if cursor.is_null() {
+                return Ok(Self { mounts, secrets });
+            }
+        }
+    }
+
+    /// Leaves out what is there already, or lets it keep what was set at the desk.
+    fn compare(&self, found: &mut Vec<Found>, left_out: &mut Vec<String>, replace: bool) {
+        found.retain_mut(|found| {
+            let name = found.mount.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let before = self.mounts.iter().find(|one| one.get("name") == found.mount.get("name"));
+            let secret = found.secrets.iter().map(|(name, _)| name).find(|name| self.secrets.contains(name));
+            let there = match (before, secret) {
+                (Some(_), _) => format!("{name} is there already"),
+                (None, Some(secret)) => format!("{name} needs the secret {secret}, which is there already"),
+                (None, None) => return true,
+            };
+            if !replace {
+                left_out.push(format!("{there}: --replace takes it from the file"));
+                return false;
+            }
+            if let Some(before) = before {
+                gateway::keep_what_was_set(&mut found.mount, before);
+            }
+            found.notes.push(format!("{there}, and is changed to what the file says; what else was set at the desk stays"));
+            true
+        });
+    }
+
+    /// Puts a secret into the store. One that is there gets this value.
+    fn put(&self, client: &Client, name: &str, value: &str) -> Result<(), Failure> {
+        let input = json!({ "name": name, "value": value });
+        if !self.secrets.iter().any(|known| known == name) {
+            return client.call("desk_secret_set", &input).map(drop);
+        }
+        match client.call("desk_secret_rotate", &input) {
+            // It has this value already.
+            Err(Failure::Desk(error)) if error.code == Code::Invalid && error.message.contains("has already") => Ok(()),
+            done => done.map(drop),
+        }
+    }
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
@@ -160,7 +226,7 @@ fn one(name: &str, server: &Value, environment: &dyn Fn(&str) -> Option<String>)
                 found.mount.insert("args".to_owned(), json!(words));
             }
             if let Some(cwd) = text("cwd") {
-                found.mount.insert("cwd".to_owned(), json!(cwd));
+                found.mount.insert("cwd".to_owned(), json!(expand(cwd, environment, &mut found.missing)));
             }
             values("env", &own, server.get("env"), environment, &mut found);
         }
@@ -189,13 +255,20 @@ fn values(field: &str, mount: &str, listed: Option<&Value>, environment: &dyn Fn
     let Some(listed) = listed.and_then(Value::as_object) else { return };
     let mut kept = Map::new();
     for (name, value) in listed {
-        let Some(value) = value.as_str() else { continue };
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            _ => {
+                found.notes.push(format!("{name} in {field} is no text, number or yes or no, and is left out"));
+                continue;
+            }
+        };
         if name.starts_with("DESKMATE_") {
             found.notes.push(format!("{name} is the desk's own and is left out"));
             continue;
         }
         let refers = value.contains("${");
-        let value = expand(value, environment, &mut found.missing);
+        let value = expand(&value, environment, &mut found.missing);
         let as_field = json!({ name: value });
         let secret = refers || !redact::Redactor::secrets().value(&as_field).found.is_empty();
         if !secret || value.is_empty() {
@@ -298,6 +371,23 @@ mod tests {
         assert_eq!(found[0].mount["env"], json!({ "ANTHROPIC_API_KEY": "secret:vault-server-anthropic-api-key" }));
         assert!(found[0].notes.iter().any(|note| note.contains("secret set vault-server-anthropic-api-key")));
         assert!(found[0].notes.iter().any(|note| note.contains("is the name of a toolset")));
+    }
+
+    #[test]
+    fn folders_are_filled_in_and_numbers_become_text() {
+        let environment = |name: &str| (name == "WORK").then(|| "/srv/work".to_owned());
+        let one = |file: Value| servers(&file.to_string(), &[], &environment).unwrap().found.swap_remove(0);
+        let found =
+            one(json!({ "mcpServers": { "x": { "command": "a", "cwd": "${WORK}/x", "env": { "PORT": 8080, "QUIET": true, "LIST": [1], "NOTHING": null } } } }));
+        assert_eq!((&found.mount["cwd"], &found.mount["env"]), (&json!("/srv/work/x"), &json!({ "PORT": "8080", "QUIET": "true" })));
+        assert!(
+            found.notes.iter().any(|note| note.contains("LIST in env")) && found.notes.iter().any(|note| note.contains("NOTHING in env")),
+            "{:?}",
+            found.notes
+        );
+        let service = |dir: &str| one(json!({ "schemaVersion": 1, "name": "notes", "stdio": ["a"], "dir": dir, "env": { "PORT": 1 } }));
+        assert_eq!((&service("${WORK}/n").mount["cwd"], &service("${WORK}").mount["env"]), (&json!("/srv/work/n"), &json!({ "PORT": "1" })));
+        assert_eq!(service("${NOPE}/n").missing, ["NOPE"], "it is told before anything is brought in");
     }
 
     #[test]

@@ -130,9 +130,18 @@ pub(super) struct AddArgs {
     /// Whether callers say why they call
     #[arg(long, value_enum)]
     intent: Option<IntentArg>,
+    /// What one call costs, in units, for rules and budgets
+    #[arg(long, value_name = "UNITS")]
+    cost: Option<f64>,
+    /// Where its tools act, such as production, for rules
+    #[arg(long, value_name = "NAME")]
+    environment: Option<String>,
     /// How long one call may take
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
+    /// Change how a server is reached that is there already; of the rest, what is not given stays
+    #[arg(long)]
+    replace: bool,
     /// The program and what it is given
     #[arg(last = true)]
     command: Vec<String>,
@@ -147,7 +156,7 @@ fn object(pairs: Vec<(String, String)>) -> Option<Value> {
     (!pairs.is_empty()).then(|| pairs.into_iter().map(|(name, value)| (name, Value::from(value))).collect::<Map<_, _>>().into())
 }
 
-fn mount(args: AddArgs) -> Result<Value, Failure> {
+fn mount(args: AddArgs) -> Result<Map<String, Value>, Failure> {
     let (command, rest) = match (args.command.split_first(), &args.url) {
         (None, None) => return Err(Failure::Other("name the program after --, or its address with --url".to_owned())),
         (Some((command, rest)), _) => (Some(command.clone()), rest.to_vec()),
@@ -167,9 +176,11 @@ fn mount(args: AddArgs) -> Result<Value, Failure> {
         ("hide", (!args.hide.is_empty()).then(|| json!(args.hide))),
         ("redact", (!args.redact.is_empty()).then(|| json!(args.redact))),
         ("intent", args.intent.and_then(|intent| intent.to_possible_value()).map(|intent| json!(intent.get_name()))),
+        ("cost", args.cost.map(Value::from)),
+        ("environment", args.environment.map(Value::from)),
         ("timeout_seconds", args.timeout.map(Value::from)),
     ];
-    Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect::<Map<_, _>>().into())
+    Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
 
 pub(super) fn run(global: &Global, command: GatewayCommand) -> Result<(), Failure> {
@@ -199,9 +210,10 @@ pub(super) fn run(global: &Global, command: GatewayCommand) -> Result<(), Failur
 
 /// Adds a server and looks at it at once: what it offers now is what agents see.
 fn add(global: &Global, args: AddArgs) -> Result<(), Failure> {
+    let replace = args.replace;
     let mount = mount(args)?;
     let client = Client::present(global)?;
-    client.call("desk_mount_add", &json!({ "mount": mount }))?;
+    client.call("desk_mount_add", &json!({ "mount": mount, "replace": replace }))?;
     let name = mount.get("name").cloned().unwrap_or_default();
     match client.call("desk_mount_test", &json!({ "name": name })) {
         Ok(mut tested) => {

@@ -183,6 +183,39 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_shows_what_it_changes() {
+        let mut screen = Screen::new(View::Inbox, None);
+        let diff = "--- notes/a\n+++ notes/a\n@@ -1 +1 @@\n-one\n+two\n";
+        let request = json!({
+            "request": "r1", "kind": "plan", "title": "change in notes", "act": { "action": "change", "target": "notes" },
+            "plan": { "plan_id": "p1", "count": 70, "steps": [
+                { "number": 1, "action": "replace", "to": "notes/a", "diff": diff, "diff_bytes": 90_000 },
+                { "number": 2, "action": "move", "from": "notes/b", "to": "notes/c", "warning": "takes .git along" },
+                { "number": 3, "action": "undo", "undoes": "trash", "to": "notes/d", "blocked": "it was deleted for ever" },
+                { "number": 4, "action": "purge", "from": "7-old.txt", "was": "notes/old.txt", "irreversible": "what leaves the trash is gone" },
+            ] },
+        });
+        screen.take(vec![request.clone()], false);
+        screen.show(Some(request));
+        let text = painted(&screen, 200);
+        for expected in [
+            "-one",
+            "+two",
+            "Steps 1 to 4 of 70",
+            "/workspace/plans/p1",
+            "of 90000 bytes",
+            "2. move  notes/b → notes/c",
+            "warning: takes .git along",
+            "3. undo of trash  notes/d",
+            "left out: it was deleted for ever",
+            "4. purge  7-old.txt (was notes/old.txt)",
+            "cannot be undone",
+        ] {
+            assert!(text.contains(expected), "{expected}:\n{text}");
+        }
+    }
+
+    #[test]
     fn a_passphrase_is_never_painted() {
         let mut screen = Screen::new(View::Inbox, None);
         screen.doing = Doing::Presence { text: "correct horse".to_owned(), then: Box::new(super::super::screen::Order::Reload) };

@@ -1,6 +1,5 @@
 //! The loop of the full screen: keys in, orders out, a look at the server every second or two.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,12 +8,14 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use serde_json::{Value, json};
 
+use super::super::busy::quiet;
 use super::super::client::Client;
 use super::super::{Failure, Global};
-use super::Filter;
+use super::bell::{Bell, requests};
 use super::draw::draw;
 use super::screen::{Order, Screen};
 use super::text::part;
+use super::{Filter, plan};
 use crate::config;
 use crate::world::wall as now;
 
@@ -23,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(1_500);
 
 pub(super) fn run(global: &Global, filter: Filter, bell: bool) -> Result<(), Failure> {
     let client = Client::present(global)?;
-    let mut live = Live { client, screen: Screen::new(filter.view, filter.search.clone()), filter, bell, known: None, looked: None };
+    let mut live = Live { client, screen: Screen::new(filter.view, filter.search.clone()), filter, bell, seen: Bell::default(), looked: None };
     // The first look fails before the screen is taken, where its message can be read.
     live.reload()?;
     let mut terminal = ratatui::init();
@@ -38,13 +39,14 @@ struct Live {
     filter: Filter,
     screen: Screen,
     bell: bool,
-    /// What was seen so far; nothing before the first look.
-    known: Option<BTreeSet<String>>,
+    /// What was seen so far.
+    seen: Bell,
     looked: Option<Instant>,
 }
 
 impl Live {
     fn run(&mut self, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
+        let _own = quiet();
         loop {
             self.refresh();
             terminal.draw(|frame| draw(frame, &self.screen, now()))?;
@@ -75,7 +77,7 @@ impl Live {
         let wanted = self.screen.current().map(|request| (part(request, "request"), part(request, "version")));
         let shown = self.screen.details.as_ref().map(|shown| (part(shown, "request"), part(shown, "version")));
         if wanted != shown {
-            let details = wanted.and_then(|(request, _)| self.client.call("desk_request_get", &json!({ "request": request })).ok());
+            let details = wanted.and_then(|(request, _)| plan::get(&self.client, &request).ok());
             self.screen.show(details);
         }
     }
@@ -84,14 +86,12 @@ impl Live {
         self.looked = Some(Instant::now());
         self.filter.view = self.screen.view;
         self.filter.search.clone_from(&self.screen.search);
-        let page = self.client.call("desk_request_list", &self.filter.input())?;
-        let requests = page.get("requests").and_then(Value::as_array).cloned().unwrap_or_default();
-        let ids: Vec<String> = requests.iter().map(|request| part(request, "request")).collect();
-        if self.bell && self.known.as_ref().is_some_and(|known| ids.iter().any(|id| !known.contains(id))) {
+        let asked = self.filter.input();
+        let page = self.client.call("desk_request_list", &asked)?;
+        if self.seen.hears(&asked, &page).is_some() && self.bell {
             ring();
         }
-        self.known.get_or_insert_default().extend(ids);
-        self.screen.take(requests, page.get("next_cursor").is_some());
+        self.screen.take(requests(&page).to_vec(), page.get("next_cursor").is_some());
         Ok(())
     }
 

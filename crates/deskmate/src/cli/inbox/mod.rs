@@ -2,11 +2,13 @@
 //!
 //! - `screen`: what the screen shows and what a key does to it; knows neither terminal nor server.
 //! - `draw`: how it looks. `live`: the loop that joins both with the terminal and the server.
-//! - `plain`: the commands.
+//! - `plain`: the commands. `plan`: the steps of a plan that is decided about.
 
+mod bell;
 mod draw;
 mod live;
 mod plain;
+mod plan;
 mod screen;
 mod text;
 

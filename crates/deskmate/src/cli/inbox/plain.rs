@@ -1,6 +1,7 @@
 //! One command at a time: list, show, decide. Every deciding command asks for the passphrase.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,11 +9,15 @@ use serde_json::{Value, json};
 use super::super::client::Client;
 use super::super::output::{cut, print, say};
 use super::super::{Failure, Global};
+use super::bell::{Bell, requests};
 use super::text::{SHORT, details, distance, moment, part, short};
-use super::{Filter, InboxCommand, Remember};
+use super::{Filter, InboxCommand, Remember, View, plan};
 use crate::world::wall as now;
 
 const LOOK: Duration = Duration::from_secs(2);
+/// How many requests are asked for at once where all are looked through, and how often at most.
+const PAGE: u32 = 200;
+const PAGES_MAX: u32 = 50;
 
 pub(super) fn run(global: &Global, filter: &Filter, command: InboxCommand) -> Result<(), Failure> {
     let client = Client::new(global)?;
@@ -31,7 +36,7 @@ fn act(global: &Global, client: &Client, filter: &Filter, command: InboxCommand)
             if global.json { print(&page, true) } else { say(table(&page).trim_end()) }
         }
         InboxCommand::Show { request } => {
-            let request = client.call("desk_request_get", &json!({ "request": find(client, &request)? }))?;
+            let request = plan::get(client, &find(client, &request)?)?;
             if global.json { print(&request, true) } else { say(&in_words(&request)) }
         }
         InboxCommand::Approve { request, reason, edits, digest, remember, hours } => {
@@ -40,7 +45,7 @@ fn act(global: &Global, client: &Client, filter: &Filter, command: InboxCommand)
             let digest = if let Some(digest) = digest {
                 digest
             } else {
-                let shown = client.call("desk_request_get", &json!({ "request": id }))?;
+                let shown = plan::get(client, &id)?;
                 if !global.json {
                     say(&in_words(&shown))?;
                 }
@@ -151,24 +156,36 @@ fn table(page: &Value) -> String {
 pub(super) fn watch(global: &Global, filter: &Filter) -> Result<(), Failure> {
     let client = Client::new(global)?;
     let client = if client.has_token() { client } else { Client::present(global)? };
-    let mut known: Option<BTreeSet<String>> = None;
+    let mut bell = Bell::default();
     loop {
-        let page = client.call("desk_request_list", &filter.input())?;
-        let requests = page.get("requests").and_then(Value::as_array).cloned().unwrap_or_default();
-        for request in requests.iter().filter(|request| known.as_ref().is_some_and(|known| !known.contains(&part(request, "request")))) {
-            if global.json {
-                say(&request.to_string())?;
-            } else {
-                say(&format!(
-                    "\u{7}{}  {}  {}: {}",
-                    short(&part(request, "request")),
-                    part(request, "risk"),
-                    part(request, "requester"),
-                    part(request, "title")
-                ))?;
+        let asked = filter.input();
+        let page = client.call("desk_request_list", &asked)?;
+        if let Some(before) = bell.hears(&asked, &page) {
+            for request in arrived(&client, filter, page, &before)? {
+                if global.json {
+                    say(&request.to_string())?;
+                } else {
+                    let (id, risk) = (short(&part(&request, "request")), part(&request, "risk"));
+                    say(&format!("\u{7}{id}  {risk}  {}: {}", part(&request, "requester"), part(&request, "title")))?;
+                }
             }
         }
-        known.get_or_insert_default().extend(requests.iter().map(|request| part(request, "request")));
         std::thread::sleep(LOOK);
     }
+}
+
+/// What was made after a moment, on whichever pages it stands: in most views what is urgent comes first, and not what is new.
+fn arrived(client: &Client, filter: &Filter, mut page: Value, before: &str) -> Result<Vec<Value>, Failure> {
+    let mut filter = Filter { limit: Some(PAGE), ..filter.clone() };
+    let mut new = Vec::new();
+    for _ in 0..PAGES_MAX {
+        new.extend(requests(&page).iter().filter(|request| *part(request, "created_at") > *before).cloned());
+        let is_past = filter.view == View::All && requests(&page).last().is_some_and(|request| *part(request, "created_at") <= *before);
+        let Some(next) = page.get("next_cursor").and_then(Value::as_str).filter(|_| !is_past) else { return Ok(new) };
+        filter.cursor = Some(next.to_owned());
+        page = client.call("desk_request_list", &filter.input())?;
+    }
+    // Where a note cannot be written, what was found still stands.
+    drop(writeln!(std::io::stderr(), "note: {} requests were looked through; more may have come in", PAGES_MAX * PAGE));
+    Ok(new)
 }

@@ -4,6 +4,7 @@ use deskmate_core::{format_time, parse_time};
 use serde_json::Value;
 
 use super::super::output::cut;
+use super::plan;
 use crate::config::parse_duration;
 use crate::visible::visible;
 
@@ -93,6 +94,13 @@ pub(super) fn details(request: &Value, now: i64) -> Vec<Line> {
     if let Some(act) = request.get("act") {
         lines.push((Tone::Head, "What exactly".to_owned()));
         lines.push((Tone::Plain, format!("{}  {}", part(act, "action"), part(act, "target"))));
+        let read: Vec<String> = each(act, "taint").map(shown).collect();
+        if !read.is_empty() {
+            lines.push((Tone::Plain, format!("read before, and nobody vouches for it: {}", read.join(", "))));
+        }
+    }
+    if let Some(plan) = request.get("plan") {
+        plan::lines(plan, &mut lines);
     }
     for change in each(request, "changes") {
         let path = part(change, "path");
@@ -121,7 +129,8 @@ pub(super) fn details(request: &Value, now: i64) -> Vec<Line> {
     lines
 }
 
-fn each<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
+/// What a field lists.
+pub(super) fn each<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
     value.get(field).and_then(Value::as_array).into_iter().flatten()
 }
 
@@ -232,6 +241,14 @@ mod tests {
         let lines = details(&json!({ "changes": [{ "path": "/amount", "old": 5, "new": "7\n8" }] }), 0);
         let texts: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
         assert!(texts.contains(&"- /amount: 5") && texts.contains(&"+ /amount: 7") && texts.contains(&"  8"), "{texts:?}");
+    }
+
+    #[test]
+    fn what_was_read_before_is_one_line() {
+        let texts = |act: Value| details(&json!({ "act": act }), 0).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
+        let read = texts(json!({ "action": "send", "taint": ["mount:web", "mail"] }));
+        assert!(read.contains(&"read before, and nobody vouches for it: mount:web, mail".to_owned()), "{read:?}");
+        assert!(!texts(json!({ "action": "send" })).iter().any(|line| line.contains("read before")));
     }
 
     #[test]
