@@ -1,10 +1,12 @@
-// A real browser on the pages: claiming, signing in, joining, and what a page may do with the cookie alone.
+// A real browser on the pages of a desk with SQLite and of one with PostgreSQL: claiming, signing in, joining, and what a page may
+// do with the cookie alone.
 
+import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 
-import { LAUNCH, PASSPHRASE, SCREENS, check, chromium, fill, listen, provoked, screens, signedCall, startDesk } from "./desk.mjs";
+import { LAUNCH, PASSPHRASE, SCREENS, check, chromium, engines, fill, listen, provoked, screens, settingsOf, signedCall, startDesk } from "./desk.mjs";
 
 // A page of another port: the same site, so the browser's cookie rules alone do not keep it out.
 async function startStranger() {
@@ -202,6 +204,19 @@ async function signingIn(browser, complaints, url) {
   await page.context().close();
 }
 
+const bytes = (base64) => Buffer.from(base64 ?? "", "base64");
+
+// What the record keeps of an answer: the browser's signature over exactly this body, which names what was shown.
+async function checkSigned(page, kind, request, path, body) {
+  const { events } = await page.evaluate(([kind, request]) => fetch(`/api/desk_record_list?kind=${kind}&subject=request:${request}`).then((answer) => answer.json()), [kind, request]);
+  const { text = "", signature, key } = events[0]?.signed ?? {};
+  const curve = { name: "ECDSA", namedCurve: "P-256" };
+  const verified = key && (await crypto.subtle.verify({ name: "ECDSA", hash: "SHA-256" }, await crypto.subtle.importKey("raw", bytes(key), curve, true, ["verify"]), bytes(signature), Buffer.from(text)));
+  check(verified, `the record keeps the browser's signature over ${kind}, which anybody can check`, events);
+  const hash = createHash("sha256").update(JSON.stringify(body)).digest("hex");
+  check(body.expected_digest?.length === 64 && text.startsWith(`POST\n${path}\n${hash}\n`), "and what it signs is the answer with the digest of what was shown", [text, body]);
+}
+
 // A request's page: an agent's text stays text, the buttons need the passphrase, and the agent learns what was decided.
 async function requests(page, desk) {
   const { url } = desk;
@@ -212,6 +227,8 @@ async function requests(page, desk) {
     return (await answer.json()).proposal_id;
   };
   const [first, second] = [await proposed("one"), await proposed("two")];
+  const digestOf = async (request) => (await signedCall(page, "desk_request_get", { request })).digest;
+  const digests = { first: await digestOf(first), second: await digestOf(second) };
   await page.goto(`${url}/requests/${first}`);
   await page.getByText("/amount").waitFor();
   check((await page.locator("main b, main img").count()) === 0, "an agent's text is shown as text");
@@ -227,46 +244,60 @@ async function requests(page, desk) {
   await page.getByRole("button", { name: "Go on" }).click();
   await page.locator(".standing").getByText("approved by Ada").waitFor();
   check(true, "a request is approved on its page");
-  const { events } = await page.evaluate((id) => fetch(`/api/desk_record_list?kind=request.approved&subject=request:${id}`).then((answer) => answer.json()), first);
-  const { text, signature, key } = events[0]?.signed ?? {};
-  const bytes = (base64) => Buffer.from(base64 ?? "", "base64");
-  const curve = { name: "ECDSA", namedCurve: "P-256" };
-  const verified = key && (await crypto.subtle.verify({ name: "ECDSA", hash: "SHA-256" }, await crypto.subtle.importKey("raw", bytes(key), curve, true, ["verify"]), bytes(signature), Buffer.from(text)));
-  check(verified && text.startsWith("POST\n/api/desk_request_approve\n"), "and the record keeps the browser's signature, which anybody can check", events);
+  await checkSigned(page, "request.approved", first, "/api/desk_request_approve", { request: first, expected_digest: digests.first });
   await page.goto(`${url}/requests/${second}`);
+  await page.keyboard.press("q");
+  await page.getByLabel("What you want to know").fill("How much?");
+  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  await page.getByText("Waits for an answer of the agent").waitFor();
+  await checkSigned(page, "request.asked", second, "/api/desk_request_ask", { request: second, expected_digest: digests.second, question: "How much?" });
   await page.keyboard.press("r");
   await page.getByLabel("Why, for the agent to learn from").fill("too much");
   await page.getByRole("button", { name: "Reject", exact: true }).click();
   await page.locator(".standing").getByText("rejected by Ada").waitFor();
-  check(true, "and another one rejected");
+  await checkSigned(page, "request.rejected", second, "/api/desk_request_reject", { request: second, expected_digest: digests.second, reason: "too much" });
+  const { token } = await signedCall(page, "desk_agent_add", { agent: "stuck" });
+  const { handoff_id: handoff } = await desk.call(token, "cowork_handoff", { domain: "billing", reason: "It does not match.", context: "Order 44.", attempted_actions: "none", confidence: 0.3 });
+  await page.goto(`${url}/requests/${handoff}`);
+  await page.keyboard.press("a");
+  await page.getByLabel("What you decided").fill("The order is right.");
+  await page.getByRole("button", { name: "Send the answer" }).click();
+  await page.locator(".standing").getByText("approved by Ada").waitFor();
+  const answer = { handoff_id: handoff, expected_digest: await digestOf(handoff), resolution: "The order is right.", hand_back: true };
+  await checkSigned(page, "request.approved", handoff, "/api/cowork_resolve_handoff", answer);
+}
+
+async function everything(engine) {
+  console.log(`  -- ${engine}`);
+  const desk = await startDesk({ settings: settingsOf(engine, "browser") });
+  const { link, url } = desk;
+  const stranger = await startStranger();
+  let browser;
+  try {
+    browser = await chromium.launchPersistentContext(join(desk.root, "profile"), LAUNCH);
+    const complaints = [];
+    const page = browser.pages()[0] ?? (await browser.newPage());
+    listen(page, complaints);
+    await claiming(page, link, url);
+    await deciding(page, desk, stranger.url);
+    await requests(page, desk);
+    await passkeys(page, desk);
+    await usedLink(page, link);
+    const others = await chromium.launch(LAUNCH);
+    try {
+      await joining(others, complaints, desk);
+      await signingIn(others, complaints, url);
+    } finally {
+      await others.close();
+    }
+    const unexpected = complaints.filter((complaint) => !provoked(complaint));
+    check(unexpected.length === 0, "the browser complained about nothing", unexpected);
+  } finally {
+    await browser?.close();
+    stranger.server.close();
+    await desk.stop();
+  }
 }
 
 mkdirSync(SCREENS, { recursive: true });
-const desk = await startDesk();
-const { link, url } = desk;
-const stranger = await startStranger();
-let browser;
-try {
-  browser = await chromium.launchPersistentContext(join(desk.root, "profile"), LAUNCH);
-  const complaints = [];
-  const page = browser.pages()[0] ?? (await browser.newPage());
-  listen(page, complaints);
-  await claiming(page, link, url);
-  await deciding(page, desk, stranger.url);
-  await requests(page, desk);
-  await passkeys(page, desk);
-  await usedLink(page, link);
-  const others = await chromium.launch(LAUNCH);
-  try {
-    await joining(others, complaints, desk);
-    await signingIn(others, complaints, url);
-  } finally {
-    await others.close();
-  }
-  const unexpected = complaints.filter((complaint) => !provoked(complaint));
-  check(unexpected.length === 0, "the browser complained about nothing", unexpected);
-} finally {
-  await browser?.close();
-  stranger.server.close();
-  await desk.stop();
-}
+for (const engine of engines()) await everything(engine);

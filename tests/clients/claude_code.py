@@ -143,7 +143,7 @@ def main():
             desk.call("bridge_send_message", "cowork", to="code", content=f"Good morning over {way}")
             said = ask(desk, model.server_port, server, "read_messages", {"mark_read": True})
             check(f"Good morning over {way}" in said, f"{way}: the model reads what was sent to it" if "Good morning" in said else said)
-            check(len([t for t in Model.offered if t.startswith("mcp__desk__")]) == 22, f"{way}: all tools are offered to the model")
+            check(len([t for t in Model.offered if t.startswith("mcp__desk__")]) == 23, f"{way}: all tools are offered to the model")
     with Desk() as desk:
         desk.claim()
         token = desk.register("code")

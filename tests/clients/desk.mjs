@@ -7,11 +7,28 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const { DESKMATE, CLIENTS } = process.env;
-export const { chromium } = createRequire(`${CLIENTS}/`)("playwright-core");
+const require = createRequire(`${CLIENTS}/`);
+export const { chromium } = require("playwright-core");
 export const PASSPHRASE = "correct horse battery";
 export const SCREENS = join(CLIENTS, "screens");
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 export const LAUNCH = { executablePath: "/usr/bin/chromium", args: FLAGS, headless: true, chromiumSandbox: false };
+
+// The engines that desks are tried on: `ENGINE` names the only one, and without a server there is no PostgreSQL.
+const SERVER = process.env.DESKMATE_TEST_PG;
+export function engines() {
+  const known = SERVER && SERVER !== "skip" ? ["sqlite", "postgres"] : ["sqlite"];
+  if (known.length === 1) console.log("  SKIPPED on PostgreSQL: DESKMATE_TEST_PG names no server");
+  return known.filter((engine) => (process.env.ENGINE ?? engine) === engine);
+}
+
+// What `deskmate up` is given for an engine; on PostgreSQL a database of this name.
+export function settingsOf(engine, name) {
+  if (engine !== "postgres") return [];
+  const done = spawnSync("psql", [SERVER, "-qc", `create database ${name}`], { encoding: "utf8" });
+  if (done.status !== 0) throw new Error(done.stderr);
+  return ["--database-url", SERVER.replace(/\/[^/]*$/, `/${name}`)];
+}
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -86,17 +103,29 @@ export function listen(page, complaints) {
   page.on("pageerror", (error) => complaints.push(String(error)));
 }
 
-// The page as it looks wide and narrow, in light and in dark; nothing may run out of a narrow window.
+// What keeps somebody from reading or using a page as it is now: too little contrast, something without a name, and the like.
+async function barriers(page) {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(`${readFileSync(require.resolve("axe-core/axe.min.js"), "utf8")};undefined`);
+  return page.evaluate(async () => {
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], preload: false });
+    const grave = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+    return grave.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ target, any }) => `${id} at ${target.join(" ")}: ${any[0]?.message ?? ""}`));
+  });
+}
+
+// The page as it looks wide and narrow, in light and in dark: nothing may run out of a narrow window, and nothing keep anybody out.
 export async function screens(page, name) {
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [1280, 380]) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 760 });
       await page.screenshot({ path: join(SCREENS, `${name}-${colorScheme}-${width}.png`) });
+      const found = await barriers(page);
+      if (found.length) check(false, `${name}: everybody can read and use it, ${colorScheme}, ${width} px wide`, found);
     }
   }
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-  check(!wide, `${name}: nothing runs out of a narrow window`);
+  check(!wide, `${name}: nothing runs out of a narrow window, and everybody can read and use it`);
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize({ width: 1280, height: 760 });
 }

@@ -306,8 +306,19 @@ async function agentsPlan(popup, desk, token, folder) {
 }
 
 async function narrowing({ desk, options }) {
+  const who = "**/api/desk_whoami";
+  await options.route(who, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), role: "viewer" } });
+  });
+  await options.reload();
+  await options.getByText("You are a viewer").waitFor();
+  const text = await options.locator("#may").textContent();
+  check(text.includes("only an owner decides it") && (await options.locator("#roots button").count()) === 0, "who is no owner sees what is open, and why they change nothing", text);
+  await options.unroute(who);
   await options.reload();
   await options.getByText("plans may change it").waitFor();
+  check((await options.locator("#may").textContent()).includes("As an owner you can take away here"), "the settings say what an owner does here, and what on the desk");
   await pictures(options, "options", 760);
   await options.getByRole("button", { name: "Make it read-only" }).click();
   await given(options, options.getByText("notes is for looking only now."));
@@ -357,6 +368,22 @@ async function unpairing({ options, page, extension }) {
   await until("the button is empty", async () => (await extension.badge()) === "");
 }
 
+// A person ends the session on the desk while the browser still has it.
+async function revoking({ desk, browser, page, extension, options, complaints }) {
+  const { code } = await signedCall(page, "desk_pairing_start", { kind: "extension", name: "This browser" });
+  await options.reload();
+  await options.getByLabel("The desk's address").fill(desk.address);
+  await options.getByLabel("Pairing code").fill(code);
+  await options.getByRole("button", { name: "Pair" }).click();
+  await options.getByRole("heading", { name: "Paired" }).waitFor();
+  const { sessions } = await signedCall(page, "desk_session_list", {});
+  await signedCall(page, "desk_session_revoke", { session: sessions.find(({ name }) => name === "This browser").session });
+  const popup = await opened(browser, `${extension.base}popup.html`, complaints);
+  await popup.getByRole("button", { name: "Pair with a desk" }).first().waitFor();
+  check(!(await popup.getByText("Not paired yet").isVisible()), "a session that was ended on the desk says so, and how to go on");
+  await popup.close();
+}
+
 async function silence({ desk, browser, extension, complaints }) {
   await desk.halt();
   const popup = await opened(browser, `${extension.base}popup.html`, complaints);
@@ -386,6 +413,8 @@ try {
   const { token } = await signedCall(page, "desk_agent_add", { agent: "code" });
   const extension = await extensionOf(browser);
   const all = { desk, browser, page, extension, folder, token, complaints };
+  const granted = await extension.worker.evaluate(() => chrome.permissions.getAll());
+  check(granted.origins.sort().join() === "http://127.0.0.1/*,http://localhost/*", "it reaches this machine and nothing else unless it is asked", granted);
   const options = await pairing(all);
   await deciding(all);
   await folders(all);
@@ -395,6 +424,7 @@ try {
   await withoutPairing({ ...all, options });
   await silence(all);
   await unpairing({ ...all, options });
+  await revoking({ ...all, options });
   const unexpected = complaints.filter((complaint) => !provoked(complaint));
   check(unexpected.length === 0, "the browser complained about nothing", unexpected);
 } finally {

@@ -2,26 +2,15 @@
 // function that gets a claimed desk of its own and a page that is signed in. Arguments name the parts to run, `ENGINE` the
 // only engine.
 
-import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-import { LAUNCH, SCREENS, answersPresence, check, chromium, claim, listen, provoked, startDesk } from "./desk.mjs";
+import { LAUNCH, SCREENS, answersPresence, check, chromium, claim, engines, listen, provoked, settingsOf, startDesk } from "./desk.mjs";
 
 const folder = new URL("pages/", import.meta.url);
 const wanted = process.argv.slice(2);
 const parts = readdirSync(folder).map((file) => file.replace(".mjs", "")).filter((part) => !wanted.length || wanted.includes(part)).sort();
-const server = process.env.DESKMATE_TEST_PG;
-const known = server && server !== "skip" ? ["sqlite", "postgres"] : ["sqlite"];
-const engines = known.filter((engine) => (process.env.ENGINE ?? engine) === engine);
-if (known.length === 1) console.log("  SKIPPED on PostgreSQL: DESKMATE_TEST_PG names no server");
 mkdirSync(SCREENS, { recursive: true });
-
-function database(name) {
-  const done = spawnSync("psql", [server, "-qc", `create database ${name}`], { encoding: "utf8" });
-  if (done.status !== 0) throw new Error(done.stderr);
-  return server.replace(/\/[^/]*$/, `/${name}`);
-}
 
 // What the page showed when a check failed: without it nobody learns why of a check that fails once in a hundred runs.
 async function tellOf(page, name) {
@@ -32,11 +21,10 @@ async function tellOf(page, name) {
 
 const browser = await chromium.launch(LAUNCH);
 try {
-  for (const engine of engines) {
+  for (const engine of engines()) {
     for (const part of parts) {
       console.log(`  -- ${part}, ${engine}`);
-      const settings = engine === "postgres" ? ["--database-url", database(`pages_${part}`)] : [];
-      const desk = await startDesk({ settings });
+      const desk = await startDesk({ settings: settingsOf(engine, `pages_${part}`) });
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
       const page = await context.newPage();
       try {

@@ -159,8 +159,18 @@ impl TestDesk {
         self.call_on(if is_session { Surface::Rest } else { Surface::Mcp }, caller, operation, input)
     }
 
+    /// Calls an operation as a client that narrows itself to these folders.
+    pub fn call_within(&self, folders: &[&str], caller: &Caller, operation: &str, input: Value) -> Result<Value> {
+        let folders = folders.iter().map(|folder| (*folder).to_owned()).collect();
+        self.call_at(&self.desk.within(folders), Surface::Mcp, caller, operation, input)
+    }
+
     /// Calls an operation over a surface.
     pub fn call_on(&self, surface: Surface, caller: &Caller, operation: &str, input: Value) -> Result<Value> {
+        self.call_at(&self.desk, surface, caller, operation, input)
+    }
+
+    fn call_at(&self, desk: &Desk, surface: Surface, caller: &Caller, operation: &str, input: Value) -> Result<Value> {
         let credential = match caller {
             Caller::Agent(name) => Credential::Named(Some((*name).to_owned())),
             Caller::Secret(secret) => Credential::Secret { secret: secret.clone(), proved: true },
@@ -169,7 +179,7 @@ impl TestDesk {
             Caller::System => Credential::System,
         };
         let call = Call { credential, surface, operation: operation.to_owned(), input };
-        let answer = wait(self.desk.call(call))?;
+        let answer = wait(desk.call(call))?;
         self.seal();
         match answer.outcome {
             Outcome::Done(value) | Outcome::NotYet(value) => Ok(value),

@@ -6,11 +6,13 @@
 mod desk;
 mod pg;
 mod schema;
+mod skip;
 mod world;
 
 pub use desk::{Backend, Caller, TestDesk, assert_code, plan, wait};
 pub use pg::PgSchema;
 pub use schema::undescribed;
+pub use skip::skipped;
 pub use world::TestWorld;
 
 /// Runs each function on both engines: `both! { fn name(desk: &TestDesk) { … } }`.

@@ -59,6 +59,16 @@ async function adding({ desk, page, complaints }, script) {
   await row(page, "notes").getByText("answers", { exact: true }).waitFor();
   check(true, "a server is added on the page, is looked at by itself, and answers");
   await page.getByText("Put a server behind the desk").click();
+  // A form that shows only some of the settings takes nobody's place.
+  const name = form.getByLabel("Name", { exact: true });
+  await name.fill("notes");
+  await form.getByLabel("Program", { exact: true }).fill("another-program");
+  await form.getByRole("button").click();
+  await page.getByText("there is a mount notes already").waitFor();
+  check((await row(page, "notes").innerText()).includes(script), "a server is not put in the place of one that is there");
+  complaints.splice(0, complaints.length, ...complaints.filter((complaint) => !complaint.includes("status of 409")));
+  await name.fill("");
+  await form.getByLabel("Program", { exact: true }).fill("");
   const address = page.locator("#add-mount form", { hasText: "An address" });
   await address.getByLabel("Name", { exact: true }).fill("away");
   await address.getByLabel("Address", { exact: true }).fill("http://127.0.0.1:9/mcp");
@@ -189,7 +199,16 @@ async function calling({ desk, page }, token) {
   await page.getByRole("heading", { name: "notes: write" }).waitFor();
   await page.locator(".request pre:visible", { hasText: "a <i>note</i>" }).first().waitFor();
   check((await page.locator(".request").innerText()).includes("Its server says of it: Writes a note."), "a held call's page says what the tool is, and of which server");
+  check((await page.locator("[data-key=a]").count()) === 1 && (await page.locator("[data-key=e]").count()) === 0, "which is approved as it is");
+  const before = page.locator(".request section", { hasText: "Read before" });
+  check((await before.innerText()).includes("code read what nobody vouches for: mount:notes"), "and what the agent had read before it asked");
   await pictures(page, "gateway-held");
+  await before.getByText("Clear it").click();
+  await before.getByLabel("Why it does not count").fill("I read it too");
+  await before.getByRole("button", { name: "Clear" }).click();
+  await before.getByText("Clear it").waitFor({ state: "detached" });
+  const left = desk.cli("call", "desk_taint_list");
+  check(left.items.length === 0 && (await before.innerText()).includes("mount:notes"), "a person clears it for what comes later; the request stays as it was asked", left);
   await approve(page);
   await page.locator("#call", { hasText: "done" }).waitFor();
   check(readFileSync(`${desk.root}/log`, "utf8").includes("a <i>note</i>"), "once approved it is done, and its page says so");

@@ -8,20 +8,35 @@ const rows = (page) => page.locator("[data-row] .title").allTextContents();
 const open = (page) => page.locator("article.request h2").textContent();
 const state = async (desk, page, id) => (await signedCall(page, "desk_request_get", { request: id })).state;
 
+// What the browser shows on the app's icon.
+function countBadge(page) {
+  return page.evaluate(() => {
+    navigator.setAppBadge = async (count) => void (globalThis.badge = count);
+    navigator.clearAppBadge = async () => void (globalThis.badge = 0);
+  });
+}
+const badge = (page) => page.evaluate(() => globalThis.badge);
+
 // The first steps are ticked off by what happens, and go when they are known.
 async function firstSteps({ desk, page }) {
   await page.getByText("Nothing waits for you").waitFor();
   const done = () => page.locator("#tour [data-done]").count();
   check((await done()) === 0, "the first steps are all to do");
+  await countBadge(page);
   await screens(page, "first-steps");
+  await desk.call("first", "bridge_send_message", { to: "cowork", content: "I am here." });
+  await until("one is done", async () => (await done()) === 1);
+  check((await page.locator("#tour [data-done]").innerText()).includes("Connect an agent"), "whatever an agent does first shows that it is connected");
   await desk.propose("first", "deal/0", { note: "zero" });
   await until("two are done", async () => (await done()) === 2);
+  check((await badge(page)) === 1, "what waits is counted on the app's icon", await badge(page));
   await page.getByText("update: deal/0").click();
   await page.locator("article.request").waitFor();
   await approve(page);
   await page.getByText("Nothing waits for you").waitFor();
   await until("all are done", async () => (await done()) === 3);
   check(true, "and are ticked off by what really happens");
+  check((await badge(page)) === 0, "whose count goes when nothing waits any more", await badge(page));
   await page.getByRole("button", { name: "Hide this" }).click();
   await page.reload();
   check(await page.locator("#tour").isHidden(), "and stay hidden when somebody hides them");
@@ -62,10 +77,13 @@ async function byKeyboard({ desk, page }) {
   check(true, "u takes it back");
   await page.keyboard.press("r");
   await page.keyboard.type("too early");
-  check((await page.getByLabel("Why, for the agent").inputValue()) === "too early", "r opens the form and puts the cursor into it; letters in it do nothing else");
+  check((await page.getByLabel("Why, for the agent to learn").inputValue()) === "too early", "r opens the form and puts the cursor into it; letters in it do nothing else");
   await page.keyboard.press("Escape");
   await page.keyboard.press("?");
   check(await page.getByRole("heading", { name: "Keys" }).isVisible(), "? shows the keys");
+  const letters = await page.locator("nav [data-go]").evaluateAll((links) => links.map((link) => `${link.dataset.go} ${link.firstChild.textContent.toLowerCase().trim()}`));
+  const told = await page.locator("#help").textContent();
+  check(letters.every((letter) => told.includes(letter)), "with the letter of every page", letters);
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+k");
   await page.keyboard.type("deal/2");
@@ -83,6 +101,22 @@ async function byKeyboard({ desk, page }) {
   await page.goto(`${desk.url}/?age=60`);
   await page.getByText("Nothing fits").waitFor();
   check(true, "and by age");
+}
+
+// The palette opens wherever one is, also where a key leads into a text.
+async function palette({ desk, page }) {
+  await page.goto(desk.url);
+  const places = await page.locator("nav [data-go]").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+  const closed = [];
+  for (const place of [...places, "/make"]) {
+    await page.goto(`${desk.url}${place}`);
+    await page.keyboard.press("Control+k");
+    await page.locator("#palette").waitFor({ timeout: 3_000 }).catch(() => closed.push(place));
+  }
+  check(places.length > 5 && closed.length === 0, "the palette opens on every page", closed);
+  await page.keyboard.type("go to inbox");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${desk.url}/`);
 }
 
 // A filter that somebody keeps is kept by the desk: another browser of the same person has it, and nobody else.
@@ -143,6 +177,7 @@ async function remembering({ desk, page }) {
   check((await page.locator("#rule-list li").count()) > 0, "which shows what it would have matched");
   await screens(page, "rule");
   await page.getByRole("button", { name: "Close" }).click();
+  check((await page.locator("#toasts").getByRole("button", { name: "Undo" }).count()) === 1, "and can be undone as any other");
   const other = await desk.propose("often", "deal/often4", { note: "the same" });
   await page.goto(`${desk.url}/?request=${other}`);
   await page.getByText("How trust moved lately").click();
@@ -153,6 +188,10 @@ async function remembering({ desk, page }) {
   await page.getByText("Approved, and acts like it for a while").waitFor();
   const { standing_approvals: standing } = await signedCall(page, "desk_standing_approval_list", {});
   check(standing.length === 1 && standing[0].agent === "often", "and one can stand for acts like it", standing);
+  await page.keyboard.press("u");
+  await until("it waits again", async () => (await state(desk, page, other)) === "pending");
+  const { standing_approvals: left } = await signedCall(page, "desk_standing_approval_list", {});
+  check(left.every(({ revoked_at: ended }) => ended), "until it is undone, which ends both", left);
 }
 
 async function talking({ desk, page }) {
@@ -185,11 +224,133 @@ async function many({ desk, page }) {
   await page.getByText("2 selected").waitFor();
   await page.getByRole("button", { name: "Approve selected" }).click();
   const listed = await page.locator("#confirm-list li").allTextContents();
-  check(listed.join() === "update: deal/m2,update: deal/m1", "deciding many shows exactly what it decides", listed);
+  check(listed.join() === "update: deal/m2 · many · risk low,update: deal/m1 · many · risk low", "deciding many shows exactly what it decides, of whom and at what risk", listed);
+  check(await page.locator("#confirm-reason").isHidden(), "an approval needs no reason");
   await page.getByRole("button", { name: "Yes" }).click();
   await page.getByText("Approve: 2 done").waitFor();
-  await until("one is left", async () => (await rows(page)).filter((title) => title.includes("deal/m")).join() === "update: deal/m3");
+  const left = async () => (await rows(page)).filter((title) => title.includes("deal/m"));
+  await until("one is left", async () => (await left()).join() === "update: deal/m3");
   check(true, "and decides that");
+  await page.keyboard.press("u");
+  await page.getByText("Undone: 2 of 2").waitFor();
+  await until("they wait again", async () => (await left()).length === 3);
+  check(true, "which is undone as a whole");
+  await rejecting({ desk, page }, left);
+}
+
+// Many are rejected with one reason, which every agent gets.
+async function rejecting({ desk, page }, left) {
+  for (const target of ["deal/m1", "deal/m2"]) {
+    await page.locator("[data-row]", { hasText: target }).focus();
+    await page.keyboard.press("x");
+  }
+  await page.getByText("2 selected").waitFor();
+  check(true, "x selects the row that is focused");
+  await page.getByRole("button", { name: "Reject selected" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  check(await page.locator("#confirm").isVisible(), "a rejection says why");
+  await page.getByLabel("Reason, for the agents to learn from").fill("both too early");
+  await screens(page, "reject-many");
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("Reject: 2 done").waitFor();
+  await until("one is left", async () => (await left()).join() === "update: deal/m3");
+  const { requests } = await signedCall(page, "desk_request_list", { requester: "many", state: "rejected" });
+  const reasons = [];
+  for (const { request } of requests) reasons.push((await signedCall(page, "desk_request_get", { request })).reason);
+  check(reasons.join() === "both too early,both too early", "and every agent is told", reasons);
+}
+
+// What u undoes is the last thing that was done, or nothing.
+async function undoing({ desk, page }) {
+  const [first, second, third] = [await desk.propose("undone", "deal/u1", { note: 1 }), await desk.propose("undone", "deal/u2", { note: 2 }), await desk.propose("undone", "deal/u3", { note: 3 })];
+  await page.goto(`${desk.url}/?requester=undone&request=${first}`);
+  await approve(page);
+  await page.getByText("Approved", { exact: true }).waitFor();
+  await page.goto(`${desk.url}/?requester=undone&request=${second}`);
+  await approve(page);
+  await until("it is approved", async () => (await state(desk, page, second)) === "approved");
+  await until("the next one is open", async () => (await open(page)) === "update: deal/u3");
+  await page.keyboard.press("r");
+  await page.getByLabel("Why, for the agent to learn").fill("no");
+  await page.getByRole("button", { name: "Reject", exact: true }).click();
+  await until("it is rejected", async () => (await state(desk, page, third)) === "rejected" && !(await rows(page)).includes("update: deal/u3"));
+  await page.keyboard.press("u");
+  await page.getByText("There is nothing to undo").waitFor();
+  check((await state(desk, page, second)) === "approved", "a rejection is not undone, nor what was approved before it");
+  const later = await desk.propose("undone", "deal/u4", { note: 4 });
+  await page.goto(`${desk.url}/?requester=undone&request=${later}`);
+  await page.keyboard.press("s");
+  await page.getByRole("button", { name: "Put off", exact: true }).click();
+  await until("it is put off", async () => !(await rows(page)).includes("update: deal/u4"));
+  await page.keyboard.press("u");
+  await page.getByText("Undone", { exact: true }).waitFor();
+  await until("it waits again", async () => (await rows(page)).includes("update: deal/u4"));
+  check(true, "what was put off is taken up again");
+}
+
+// Among everything, what was decided too, u takes back what was done last, not the approval that is open.
+async function undoingAmongAll({ desk, page }) {
+  const before = await desk.propose("undone-all", "deal/a1", { note: 1 });
+  await signedCall(page, "desk_request_approve", { request: before });
+  const last = await desk.propose("undone-all", "deal/a2", { note: 2 });
+  await page.goto(`${desk.url}/?view=all&requester=undone-all&request=${last}`);
+  await approve(page);
+  await page.getByText("Approved", { exact: true }).waitFor();
+  await until("the one before is open", async () => (await open(page)) === "update: deal/a1");
+  await page.locator("[data-key=u]").waitFor();
+  await page.keyboard.press("u");
+  await page.getByText("Undone", { exact: true }).waitFor();
+  check((await state(desk, page, last)) === "pending" && (await state(desk, page, before)) === "approved", "u takes back what was done last, whatever is open");
+  await page.keyboard.press("u");
+  await until("it is taken back", async () => (await state(desk, page, before)) === "pending");
+  check(true, "and then what is open");
+}
+
+// What takes effect when it is approved is offered as that: no changing it first, no undo, nothing about acts like it.
+async function atOnce({ desk, page }) {
+  for (let number = 0; number < 20; number++) {
+    const request = await desk.propose("climbs", `deal/climb${number}`, { note: number }, { domain: "climbing" });
+    await signedCall(page, "desk_request_approve", { request });
+  }
+  await page.goto(`${desk.url}/?kind=promotion`);
+  await page.locator("[data-row]").click();
+  await page.locator("article.request").waitFor();
+  check((await page.locator("article.request [data-key=e], [id^=remember-]").count()) === 0, "a promotion is approved as it is, and for nothing else");
+  const undo = page.locator("#toasts").getByRole("button", { name: "Undo" });
+  await approve(page);
+  await page.locator("#toasts").getByText("Approved", { exact: true }).waitFor();
+  check((await undo.count()) === 0, "and no undo is offered of what took effect at once");
+  const { task_id: task } = await desk.call("climbs", "bridge_create_task", { to: "cowork", title: "by the agent" });
+  await signedCall(page, "bridge_update_task", { task_id: task, title: "by a person" });
+  await desk.call("climbs", "bridge_update_task", { task_id: task, title: "by the agent again" });
+  await page.goto(`${desk.url}/?kind=edit`);
+  await page.locator("input[name=selected]").check();
+  await page.getByRole("button", { name: "Approve selected" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("Approve: 1 done").waitFor();
+  check((await undo.count()) === 0, "nor where many are decided");
+}
+
+// Everything that one decides by, on the request's own page.
+async function judged({ desk, page }) {
+  const rule = "rules:\n  - { name: careful, match: { domain: [crm.*] }, effect: require_approval, message: A person looks at every deal }\n";
+  const applied = await signedCall(page, "desk_policy_apply", { document: rule });
+  if (applied.error) throw new Error(JSON.stringify(applied));
+  const before = await desk.propose("judged", "deal/judged", { billing_address: "Elsewhere 1" });
+  await signedCall(page, "desk_request_reject", { request: before, reason: "the customer said no" });
+  const id = await desk.propose("judged", "deal/judged", { billing_address: "Elsewhere 2" }, { reversibility: "The old address can be set again.", confidence: 0.65 });
+  await page.goto(`${desk.url}/requests/${id}`);
+  const said = (selector, options) => page.locator(selector, options).first().textContent();
+  check((await said(".request header .meta")).includes("risk high"), "a request's page tells its risk", await said(".request header .meta"));
+  check(/^Waits for a person until .*\d/.test(await said(".standing")), "until when it waits", await said(".standing"));
+  check((await said(".facts div", { hasText: "The agent is sure" })).includes("65 %"), "how sure the agent is");
+  const hit = await said(".hits li");
+  check(hit.includes("A person looks at every deal") && hit.includes("rule careful"), "which rule asks for a person, in its own words", hit);
+  check((await said("section.part", { hasText: "If it goes wrong" })).includes("The old address can be set again."), "what can be done if it goes wrong");
+  const similar = await said("section.part", { hasText: "Like it before" });
+  check(similar.includes("rejected") && similar.includes("the customer said no"), "and how one like it was decided before, with why", similar);
+  await screens(page, "judged");
+  await signedCall(page, "desk_policy_apply", { document: "rules: []" });
 }
 
 async function together(all) {
@@ -211,8 +372,11 @@ async function together(all) {
   await page.goto(`${desk.url}/?request=${mine}`);
   await page.keyboard.press("d");
   await page.getByLabel("To whom").selectOption({ label: "Grace" });
+  const given = page.waitForRequest("**/api/desk_request_delegate");
   await page.getByRole("button", { name: "Give away", exact: true }).click();
   await page.getByText("Given away").waitFor();
+  const { digest } = await signedCall(page, "desk_request_get", { request: mine });
+  check((await given).postDataJSON().expected_digest === digest, "giving away names what was shown");
   await page.goto(`${desk.url}/?assignee=Grace`);
   await page.getByText("for Grace").first().waitFor();
   check((await rows(page)).join() === "update: deal/given", "what was given away is found by who has it");
@@ -222,7 +386,7 @@ async function together(all) {
 // What needs two people, decided by one in an emergency: with a reason, the passphrase anew, and for all to see.
 async function glass(all) {
   const { desk, page } = all;
-  const other = await invited(all, "Mary", "--role", "approver", "--domain", "*");
+  const other = await invited(all, "Mary\u2066", "--role", "approver", "--domain", "*");
   const settings = (more) => `rules:\n  - { name: two_look, match: { domain: [crm.*] }, effect: require_approval, quorum: 2, message: two people look }\n${more}`;
   const apply = (document) => signedCall(page, "desk_policy_apply", { document });
   await apply(settings(""));
@@ -253,6 +417,15 @@ async function glass(all) {
     check(said.includes("Ada decided this alone") && said.includes("Passed over:") && said.includes("Mary") && said.includes("nobody answers"), "everybody sees who did it, why, and who was passed over", said);
   }
   check((await page.locator(`#glass-${id}`).count()) === 0, "it is broken once");
+  const more = await desk.propose("urgent", "deal/urgent-2", { note: "the site is down again" });
+  await page.goto(`${desk.url}/requests/${more}`);
+  await page.getByText("Break the glass").click();
+  await page.getByLabel("Why nobody can be waited for").fill("Nobody answers");
+  await sleep(500);
+  await page.getByRole("button", { name: "Approve alone" }).click();
+  await page.locator("#toasts").getByRole("button", { name: "Undo" }).click();
+  await until("it waits again", async () => (await state(desk, page, more)) === "pending");
+  check(true, "and also that can be undone until it is used");
   await apply("rules: []");
   await other.context.close();
 }
@@ -274,20 +447,83 @@ async function handoffs({ desk, page }) {
   await page.getByRole("button", { name: "Send the answer" }).click();
   await page.getByText("Answered").waitFor();
   const { pending_instructions: told } = await desk.call("billing", "cowork_check_handoff", {});
-  check(JSON.stringify(told).includes("Pay for 3."), "a handoff is answered, and the agent gets its instructions", told);
+  check(JSON.stringify(told).includes("Pay for 3.") && told[0].hand_back === true, "a handoff is answered, and the agent gets its instructions", told);
+  await page.goto(`${desk.url}/?kind=handoff`);
+  check((await page.locator("input[name=selected]").count()) === 0, "handoffs are answered one by one");
+  await page.goto(`${desk.url}/?kind=handoff&request=${late.handoff_id}`);
+  await page.keyboard.press("a");
+  await page.getByLabel("What you decided").fill("I call them myself.");
+  await page.getByLabel("Hand the work back").uncheck();
+  await page.getByRole("button", { name: "Send the answer" }).click();
+  await page.getByText("Answered").waitFor();
+  const { pending_instructions: kept } = await desk.call("billing", "cowork_check_handoff", {});
+  const own = kept.find(({ handoff_id: handoff }) => handoff === late.handoff_id);
+  check(own && !own.hand_back && JSON.stringify(own).includes("I call them myself."), "or kept, which the agent is told", kept);
 }
 
 // Everything that hostile text could try, in every field that an agent writes.
 async function hostile({ desk, page }) {
   const text = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066 ${"long ".repeat(100)}`;
   const huge = `${text}${"x".repeat(100_000)}`;
-  const id = await desk.propose("hostile", text, { note: huge, [text.slice(0, 60)]: text }, { reasoning: huge.slice(0, 30_000), action: text.slice(0, 100), domain: "crm.deals" });
+  const id = await desk.propose("hostile", text, { note: huge, [`\u202e\u200b\u2066${text}`.slice(0, 60)]: text }, { reasoning: huge.slice(0, 30_000), action: text.slice(0, 100), domain: "crm.deals" });
   await page.goto(`${desk.url}/?request=${id}`);
   await page.locator("article.request").waitFor();
   check(!(await page.evaluate(() => globalThis.owned)), "hostile text runs nothing");
   check((await page.locator("main script, main img").count()) === 0, "and makes no element");
   check((await page.locator("article.request").textContent()).includes("\\u{202e}"), "marks that turn text around are made visible");
+  check((await hidden(page)).length === 0, "everywhere, in names and labels too", await hidden(page));
+  const labels = await page.locator("article.request label, #delegate-to option").evaluateAll((all) => all.map((one) => one.textContent));
+  check(labels.some((label) => label.startsWith("\\u{202e}")) && labels.some((label) => label === "Mary\\u{2066}"), "also where one edits or gives away", labels);
   await screens(page, "hostile");
+  await hostileRule({ desk, page });
+  await hostileTalk({ desk, page }, text, huge);
+}
+
+// Marks that hide or turn text, wherever a page shows them as they are. Where one writes, what is there stays as it was.
+function hidden(page) {
+  return page.evaluate(() => {
+    const marks = /[\u200b-\u200f\u202a-\u202e\u2060-\u206f]/;
+    const texts = [...document.querySelectorAll("body *:not(textarea, script)")].flatMap((element) => [
+      ...[...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data),
+      ...["aria-label", "title", "placeholder"].map((name) => element.getAttribute(name) ?? ""),
+    ]);
+    return texts.filter((text) => marks.test(text)).map((text) => text.slice(0, 80));
+  });
+}
+
+// The same in a rule that is drafted of an approval.
+async function hostileRule({ desk, page }) {
+  for (const number of [1, 2]) await desk.propose("hostile-rule", `deal/\u202e${number}`, { note: number });
+  await page.goto(`${desk.url}/?requester=hostile-rule`);
+  await page.locator("[data-row]").first().click();
+  await page.getByText("Approve more like it").click();
+  await sleep(500);
+  await page.getByRole("button", { name: "Approve, and draft a rule" }).click();
+  await page.locator("#rule-list li").first().waitFor();
+  check((await page.locator("#rule").textContent()).includes("\\u{202e}") && (await hidden(page)).length === 0, "also in a rule that is drafted", await hidden(page));
+  await page.getByRole("button", { name: "Close" }).click();
+}
+
+// The same in what is said about a request, as long as each may be.
+async function hostileTalk({ desk, page }, text, huge) {
+  const shown = async (address, what) => {
+    await page.goto(address);
+    await page.locator("article.request").waitFor();
+    const said = await page.locator("article.request").textContent();
+    check(!(await page.evaluate(() => globalThis.owned)) && (await page.locator("main script, main img").count()) === 0 && said.includes("\\u{202e}") && said.includes("<script>"), `hostile text ${what} is shown as text`);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+    check(!wide, "and stays within the page");
+  };
+  const handoff = { domain: "billing", goal: huge.slice(0, 30_000), reason: huge.slice(0, 30_000), context: huge, state: huge, attempted_actions: JSON.stringify([huge]), ruled_out: [text], confidence: 0.3 };
+  const { handoff_id: handed } = await desk.call("hostile", "cowork_handoff", handoff);
+  await shown(`${desk.url}/requests/${handed}`, "in a handoff");
+  const talked = await desk.propose("hostile", "deal/talk", { note: 1 });
+  const long = huge.slice(0, 15_000);
+  await signedCall(page, "desk_request_ask", { request: talked, question: long });
+  await desk.call("hostile", "cowork_answer_question", { request_id: talked, answer: long });
+  await shown(`${desk.url}/requests/${talked}`, "in a question and its answer");
+  await signedCall(page, "desk_request_reject", { request: talked, reason: huge });
+  await shown(`${desk.url}/requests/${talked}`, "in a rejection");
 }
 
 // An agent's request arrives while the list is scrolled: what is read stays where it is.
@@ -319,27 +555,97 @@ async function away({ desk, page }) {
   check(await page.getByText("The connection to the desk is lost").isHidden(), "and what was missed is caught up without a reload");
 }
 
-// The browser tells of a new request while nobody looks, once for all tabs.
-async function notifying({ desk, page, context }) {
-  await context.grantPermissions(["notifications"], { origin: desk.url });
-  await page.goto(desk.url);
+// A page that nobody looks at, and what its browser tells.
+async function hide(page) {
   await page.evaluate(() => {
     globalThis.told = [];
     globalThis.Notification = class {
       static permission = "granted";
       static requestPermission = async () => "granted";
-      constructor(title, { body }) {
+      constructor(title, { body, renotify }) {
+        // As Chrome for Android does.
+        if (globalThis.refusesToTell) throw new TypeError("Illegal constructor");
+        if (!renotify && globalThis.told.length) return;
         globalThis.told.push(`${title}: ${body}`);
       }
     };
     Object.defineProperty(document, "hidden", { get: () => true });
   });
+}
+
+// A browser that refuses to tell costs nothing but the telling.
+async function untold({ desk, page }) {
+  const count = async () => parseInt(await page.locator("#count").textContent(), 10);
+  const before = await count();
+  await page.evaluate(() => (globalThis.refusesToTell = true));
+  for (const number of [1, 2]) {
+    await desk.propose("notified", `deal/untold-${number}`, { note: "now" });
+    await until(`the page counts ${before + number}`, async () => (await count()) === before + number);
+  }
+  await page.evaluate(() => (globalThis.refusesToTell = false));
+  check(true, "where the browser refuses to tell, pages are kept up to date all the same");
+}
+
+// The browser tells of a new request while nobody looks, whichever page is open, once for all tabs.
+async function notifying({ desk, page, context }) {
+  await context.grantPermissions(["notifications"], { origin: desk.url });
+  await page.goto(`${desk.url}/tasks`);
+  await hide(page);
+  await countBadge(page);
   await page.locator(".you summary").click();
   await page.getByRole("button", { name: "Notify me in this browser" }).click();
   await page.getByText("New requests are told by this browser").waitFor();
   await desk.propose("notified", "deal/notified", { note: "now" });
   const told = await until("it is told", () => page.evaluate(() => globalThis.told[0]));
-  check(/^Deskmate: \d+\+? requests? waits? for you\.$/.test(told), "a new request is told by the browser", told);
+  check(/^Deskmate: \d+\+? requests? waits? for you\.$/.test(told), "a new request is told by the browser, also on the page of tasks", told);
+  const waiting = await page.evaluate(() => document.body.dataset.count);
+  check((await page.title()).startsWith(`(${waiting}) `) && (await page.locator("#count").textContent()) === waiting, "and counted there", await page.title());
+  await untold({ desk, page });
+  check((await badge(page)) === parseInt(await page.locator("#count").textContent(), 10), "the app's icon counts what waits", await badge(page));
+  // Another tab that nobody looks at learns of it from the one that follows.
+  const other = await context.newPage();
+  await other.goto(`${desk.url}/people`);
+  await hide(other);
+  await desk.propose("notified", "deal/notified-2", { note: "again" });
+  const more = `(${parseInt(waiting, 10) + 3}) `;
+  await until("both count it", async () => (await page.title()).startsWith(more) && (await other.title()).startsWith(more));
+  await sleep(500);
+  check((await other.evaluate(() => globalThis.told.length)) === 0 && (await page.evaluate(() => globalThis.told.length)) === 2, "every tab counts it, and one tells it");
+  await other.close();
+  await signedCall(page, "desk_pause", { all: true });
+  await page.getByText("All agents are paused: every act").waitFor();
+  await signedCall(page, "desk_resume", { all: true });
+  await page.getByText("All agents are paused: every act").waitFor({ state: "detached" });
+  check(true, "the kill switch shows on every page at once");
+}
+
+// More than are counted, and more than one page shows.
+async function crowded({ desk, page }) {
+  for (let number = 0; number < 520; number++) await desk.propose(`crowd-${number % 20}`, `deal/c${number}`, { note: number });
+  await page.goto(`${desk.url}/tasks`);
+  check((await page.locator("#count").textContent()) === "99+", "beyond a hundred the count says so");
+  await hide(page);
+  await desk.propose("crowd-low", "deal/behind", { note: "behind all others" }, { priority: "low" });
+  await until("it is told", () => page.evaluate(() => globalThis.told.length === 1));
+  check(true, "a new request is told also then, wherever it stands in the list");
+  await page.goto(`${desk.url}/?rows=450`);
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("five hundred rows", async () => (await page.locator("[data-row]").count()) === 500);
+  const first = await page.locator("#rows > li").evaluateAll((rows) => rows.map((row) => row.id));
+  await page.getByRole("link", { name: "Show the next ones" }).click();
+  await until("the rest", async () => (await page.locator("[data-row]").count()) < 100);
+  const rest = await page.locator("#rows > li").evaluateAll((rows) => rows.map((row) => row.id));
+  check(rest.length >= 20 && rest.every((id) => !first.includes(id)), "what does not fit on a page is on the next one", rest.length);
+  const more = page.getByRole("link", { name: "Show more" });
+  for (let shown = rest.length; await more.count(); shown = await page.locator("[data-row]").count()) {
+    await more.click();
+    await until("more of the rest", async () => (await page.locator("[data-row]").count()) > shown);
+  }
+  const last = await rows(page);
+  check(last.includes("update: deal/behind"), "with what comes after all others", last);
+  await page.getByRole("link", { name: "Back to the first ones" }).click();
+  await until("the first ones", async () => (await page.locator("#rows > li").first().getAttribute("id")) === first[0]);
+  check(true, "and there is a way back");
 }
 
 async function tabs({ desk, page, context }) {
@@ -375,8 +681,13 @@ async function pausing({ desk, page }) {
   await page.getByRole("button", { name: "Yes" }).click();
   await page.getByRole("button", { name: "Pause all" }).waitFor();
   check(true, "and is taken back");
+  await page.setViewportSize({ width: 380, height: 760 });
+  await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+  const box = await page.getByRole("button", { name: "Pause all" }).boundingBox();
+  check((await page.evaluate(() => scrollY)) > 200 && box.y >= 0 && box.y < 100, "on a phone it stays in reach however far one scrolls", box);
+  await page.setViewportSize({ width: 1280, height: 800 });
 }
 
 export default async function (all) {
-  for (const part of [firstSteps, arriving, byKeyboard, kept, claimed, editing, remembering, talking, many, handoffs, together, glass, hostile, scrolled, pausing, notifying, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, claimed, editing, remembering, talking, many, undoing, undoingAmongAll, atOnce, judged, handoffs, together, glass, hostile, scrolled, pausing, notifying, crowded, away, tabs]) await part(all);
 }

@@ -139,6 +139,12 @@ async function many({ desk, page }) {
   check((await rows(page)).length === 50, "a conversation shows more of itself");
   await page.locator(".list").getByRole("link", { name: "Show more" }).click();
   await until("more conversations", async () => (await rows(page)).length > 55);
+  const [older, further] = [await signedCall(page, "desk_thread_get", { thread, limit: 58 }), await signedCall(page, "desk_thread_list", { limit: 3 })];
+  await page.goto(`${desk.url}/messages?${new URLSearchParams({ thread, earlier: older.next_cursor, cursor: further.next_cursor })}`);
+  check((await said(page)).length === 2 && (await page.locator("details.answer").count()) === 0, "a conversation goes on from where a page of it ends; what is newest is answered");
+  check((await page.getByRole("link", { name: "Back to the first ones" }).count()) === 2, "and so does the list, with ways back");
+  await page.locator(".detail").getByRole("link", { name: "Back to the first ones" }).click();
+  await until("the newest messages", async () => (await said(page)).length === 50);
   await page.goto(`${desk.url}/messages?thread=nowhere`);
   await page.getByText("There is no such conversation", { exact: false }).waitFor();
   check((await signedCall(page, "desk_thread_list", { limit: 1 })).threads.length === 1, "what is not there is said");

@@ -168,6 +168,34 @@ async function names({ desk, page }) {
   await until("all rules", async () => (await page.locator(".rules li").count()) === 120);
 }
 
+// A rule may look at what else an act is: the kind, the tool, where, the field, the cost.
+async function whyMore({ desk, page }) {
+  const { body } = await signedCall(page, "desk_policy_get", {});
+  const rules = [
+    { name: "no_wiping", match: { tool: "notes_wipe" }, effect: "deny", message: "nobody wipes notes" },
+    { name: "costly", when: "act.cost > 5.0", effect: "deny", message: "that is too costly" },
+  ];
+  const apply = (document) => signedCall(page, "desk_policy_apply", { document: JSON.stringify(document) });
+  const before = body.rules ?? [];
+  const applied = await apply({ rules: [...before, ...rules] });
+  if (applied.error) throw new Error(JSON.stringify(applied));
+  await page.goto(`${desk.url}/policies/why`);
+  await page.locator("#more summary").click();
+  await page.getByLabel("Who would act").fill("seller");
+  await page.getByLabel("With which tool").fill("notes_wipe");
+  await page.getByRole("button", { name: "Explain the act" }).click();
+  await page.locator("#answer", { hasText: "nobody wipes notes" }).waitFor();
+  check(!(await page.locator("#answer").textContent()).includes("too costly"), "an act is asked about with its tool");
+  await page.getByLabel("What it would cost").fill("5.5");
+  await page.getByRole("button", { name: "Explain the act" }).click();
+  await page.locator("#answer", { hasText: "that is too costly" }).waitFor();
+  check(await page.getByLabel("With which tool").isVisible(), "and its cost; what was asked stays in sight");
+  await screens(page, "policies-why-more");
+  await apply({ rules: before });
+  await page.goto(`${desk.url}/policies/why?agent=seller&domain=crm.deals&change=${encodeURIComponent('{"amount": 90000}')}`);
+  await page.locator("section#answer").waitFor();
+}
+
 async function why({ desk, page }) {
   await page.goto(`${desk.url}/policies/why`);
   await page.getByLabel("Who would act").fill("seller");
@@ -181,6 +209,7 @@ async function why({ desk, page }) {
   const told = await page.locator("#answer").textContent();
   check(told.includes("deny") && told.includes("value_range_amount") && told.includes("crm-write v2"), "an act is explained by its rules", told);
   check(told.includes("trust"), "and by everything else that has a say");
+  await whyMore({ desk, page });
   await safe(page, "the answer");
   await screens(page, "policies-why");
   const { requests } = await signedCall(page, "desk_request_list", { requester: "seller", search: "deal/large" });

@@ -111,6 +111,10 @@ async function board({ desk, page }) {
   await until("it is pending", async () => (await column(page, "Pending")).includes("On the board"));
   await desk.call("code", "bridge_claim_task", { task_id: id });
   await until("it moves", async () => (await column(page, "In progress")).join() === "On the board");
+  const { task_id: waits } = await desk.call("cowork", "bridge_create_task", { to: "code", title: "After the board", depends_on: [id] });
+  await page.locator(`#task-${waits}`, { hasText: "waits for 1" }).waitFor();
+  check(/code.* works on it, until/.test(await page.locator(`#task-${id}`).textContent()), "with who works on what, and what waits", await page.locator(`#task-${id}`).textContent());
+  await desk.call("cowork", "bridge_update_task", { task_id: waits, status: "cancelled" });
   await desk.call("code", "bridge_update_task", { task_id: id, status: "failed", result: "no" });
   await until("it moves on", async () => (await column(page, "Finished")).includes("On the board"));
   check(true, "what agents do moves tasks over the board");
@@ -168,6 +172,11 @@ async function many({ desk, page }) {
   await until("more rows", async () => (await rows(page)).length > 55);
   await sleep(100);
   check((await rows(page))[0].startsWith("task 54"), "newest first");
+  const { next_cursor: cursor } = await signedCall(page, "bridge_get_tasks", { view: "all", limit: 3 });
+  await page.goto(`${desk.url}/tasks?${new URLSearchParams({ cursor })}`);
+  check((await rows(page))[0].startsWith("task 51"), "a page goes on from where another one ends", await rows(page));
+  await page.getByRole("link", { name: "Back to the first ones" }).click();
+  await until("the first ones", async () => (await rows(page))[0].startsWith("task 54"));
 }
 
 export default async function (all) {

@@ -20,7 +20,7 @@ impl Cluster {
     /// `None` where the tests run without PostgreSQL on purpose.
     pub(crate) fn start() -> Option<Self> {
         if std::env::var("DESKMATE_TEST_PG").is_ok_and(|url| url == "skip") {
-            println!("SKIPPED: DESKMATE_TEST_PG says skip");
+            testkit::skipped("DESKMATE_TEST_PG says skip");
             return None;
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/with-postgres");
@@ -139,12 +139,23 @@ pub(crate) enum Cut {
     After,
 }
 
+/// How a wire is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Open,
+    /// Everything is taken, and nothing comes through or back.
+    Silent,
+    /// Everything is refused.
+    Closed,
+}
+
 type Armed = Arc<Mutex<Option<(Cut, String)>>>;
 
 /// A wire to the cluster.
 pub(crate) struct Wire {
     pub(crate) port: u16,
     armed: Armed,
+    way: Arc<Mutex<Way>>,
     open: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -153,18 +164,22 @@ impl Wire {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("a port").port();
         let (armed, open): (Armed, _) = (Arc::default(), Arc::new(Mutex::new(Vec::new())));
-        let (target, its_cut, its_open) = (cluster.address(), Arc::clone(&armed), Arc::clone(&open));
+        let way = Arc::new(Mutex::new(Way::Open));
+        let (target, its_cut, its_way, its_open) = (cluster.address(), Arc::clone(&armed), Arc::clone(&way), Arc::clone(&open));
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
+                if patient(&its_way) == Way::Closed {
+                    continue;
+                }
                 let Ok(server) = TcpStream::connect(&target) else { continue };
                 its_open.lock().expect("no thread panicked").extend([&client, &server].map(|stream| stream.try_clone().expect("a stream")));
                 let (back_from, back_to) = (server.try_clone().expect("a stream"), client.try_clone().expect("a stream"));
-                std::thread::spawn(move || copy(back_from, back_to));
-                let armed = Arc::clone(&its_cut);
-                std::thread::spawn(move || watch(client, server, &armed));
+                let (back, forth, armed) = (Arc::clone(&its_way), Arc::clone(&its_way), Arc::clone(&its_cut));
+                std::thread::spawn(move || copy(back_from, back_to, &back));
+                std::thread::spawn(move || watch(client, server, &armed, &forth));
             }
         });
-        Self { port, armed, open }
+        Self { port, armed, way, open }
     }
 
     /// Cuts once, at the commit of the transaction in which this text is written. The text must be new: the sealer
@@ -178,6 +193,14 @@ impl Wire {
         self.armed.lock().expect("no thread panicked").is_some()
     }
 
+    /// Changes how the wire is.
+    pub(crate) fn turn(&self, way: Way) {
+        *self.way.lock().expect("no thread panicked") = way;
+        if way == Way::Closed {
+            self.cut_all();
+        }
+    }
+
     /// Cuts everything that is open.
     pub(crate) fn cut_all(&self) {
         for stream in self.open.lock().expect("no thread panicked").drain(..) {
@@ -186,9 +209,21 @@ impl Wire {
     }
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream) {
+/// Waits until a wire is not silent any more.
+fn patient(way: &Mutex<Way>) -> Way {
+    loop {
+        match *way.lock().expect("no thread panicked") {
+            Way::Silent => {}
+            way => return way,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream, way: &Mutex<Way>) {
     let mut chunk = [0_u8; 16 * 1024];
     while let Ok(count @ 1..) = from.read(&mut chunk) {
+        patient(way);
         if to.write_all(&chunk[..count]).is_err() {
             break;
         }
@@ -196,11 +231,12 @@ fn copy(mut from: TcpStream, mut to: TcpStream) {
     drop(to.shutdown(Shutdown::Both));
 }
 
-fn watch(mut client: TcpStream, mut server: TcpStream, armed: &Armed) {
+fn watch(mut client: TcpStream, mut server: TcpStream, armed: &Armed, way: &Mutex<Way>) {
     let has = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     let mut chunk = vec![0_u8; 64 * 1024];
     let mut marked = false;
     while let Ok(count @ 1..) = client.read(&mut chunk) {
+        patient(way);
         let bytes = &chunk[..count];
         let mut wanted = armed.lock().expect("no thread panicked");
         marked |= wanted.as_ref().is_some_and(|(_, marker)| has(bytes, marker));

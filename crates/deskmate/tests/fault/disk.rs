@@ -15,7 +15,7 @@ fn on_small_disk(directory: &Path) -> Option<(Desk, PathBuf)> {
     std::fs::create_dir(&home).expect("a directory");
     let refused = Command::new("unshare").args(["-m", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs \"$0\""]).arg(&home).output();
     if !refused.is_ok_and(|done| done.status.success()) {
-        println!("SKIPPED: this account may not mount a tmpfs, so the full disk was not tested; run as root");
+        testkit::skipped("this account may not mount a tmpfs, so the full disk was not tested; run as root");
         return None;
     }
     let mut command = Command::new("unshare");
@@ -88,7 +88,7 @@ fn a_directory_that_cannot_be_written_is_named() {
         .output();
     let Some(done) = done.ok().filter(|done| done.status.code() != Some(99) && !String::from_utf8_lossy(&done.stderr).contains("Operation not permitted"))
     else {
-        println!("SKIPPED: this account may not mount, so the read-only directory was not tested; run as root");
+        testkit::skipped("this account may not mount, so the read-only directory was not tested; run as root");
         return;
     };
     let said = String::from_utf8_lossy(&done.stderr);

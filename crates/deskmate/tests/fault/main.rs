@@ -20,6 +20,8 @@ mod nodes;
 #[cfg(test)]
 mod outcome;
 #[cfg(test)]
+mod plans;
+#[cfg(test)]
 mod postgres;
 #[cfg(test)]
 mod schedule;

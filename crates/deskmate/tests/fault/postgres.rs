@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, Cut, Wire, desk_on};
+use super::cluster::{Cluster, Cut, Way, Wire, desk_on};
 use super::stream::follow;
 use super::support::{Desk, Http, eventually, verify_on as verify, waiting};
 
@@ -110,7 +110,18 @@ fn an_outage_is_told_and_ends_by_itself() {
     let Some(cluster) = Cluster::start() else { return };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let home = directory.path().join("home");
-    let desk = cluster.desk(&home);
+    let (desk, owner) = Desk::owned_on(&home, Some(&cluster.url));
+    let folder = directory.path().join("notes");
+    std::fs::create_dir(&folder).expect("a folder");
+    desk.with(&owner, "workspace_open_root", &json!({ "name": "notes", "path": folder })).good();
+    // A job that a worker takes, and how it stands.
+    let scan = || desk.with(&owner, "workspace_sizes", &json!({ "root": "notes" })).good()["job"].as_str().expect("a job").to_owned();
+    let ended = |job: &str| {
+        let waited = desk.with(&owner, "workspace_wait_for_scan", &json!({ "job": job, "timeout_seconds": 0 }));
+        waited.status == 200 && waited.json()["state"] == "done"
+    };
+    let first = scan();
+    eventually("a look at files ends", Duration::from_secs(20), || ended(&first));
     desk.http().send("code", "cowork", "before").expect("the server answers").good();
     cluster.control("stop");
     for (operation, input) in [("bridge_send_message", json!({ "to": "cowork", "content": "during" })), ("bridge_read_messages", json!({}))] {
@@ -132,6 +143,9 @@ fn an_outage_is_told_and_ends_by_itself() {
     eventually("the desk goes on", Duration::from_secs(20), || desk.http().send("code", "cowork", "after").is_ok_and(|answer| answer.status == 200));
     let found = waiting(&mut desk.http(), "cowork");
     assert!(found.iter().any(|(_, content)| content == "before"));
+    let second = scan();
+    assert_ne!(second, first);
+    eventually("workers go on, too", Duration::from_secs(30), || ended(&second));
     eventually("everything is sealed", Duration::from_secs(10), || {
         desk.http().get("/readyz", &[]).is_ok_and(|answer| answer.json()["events"].as_u64() >= Some(3))
     });
@@ -376,5 +390,54 @@ fn a_node_that_was_away_past_its_lease_finishes_nothing() {
     assert_eq!((came.len(), came[0].is_empty()), (2, false), "{came:?}");
     assert_eq!(came[0], came[1], "the receiver can tell that it is the same");
     assert_eq!(delivered(), "1", "who was away told it too");
+    verify(&homes[0], &cluster.url);
+}
+
+#[test]
+fn a_node_that_hears_nothing_of_the_database_past_its_lease_gives_its_work_up() {
+    partitioned(Way::Silent);
+}
+
+#[test]
+fn a_node_that_the_database_refuses_past_its_lease_gives_its_work_up() {
+    partitioned(Way::Closed);
+}
+
+/// The node itself goes on all the time; only its wire to the database does not.
+fn partitioned(way: Way) {
+    let Some(cluster) = Cluster::start() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (hook, wire, homes) = (Hook::new(), Wire::new(&cluster), ["one", "two"].map(|node| directory.path().join(node)));
+    for home in &homes {
+        std::fs::create_dir(home).expect("a home");
+        hook.follow(home);
+    }
+    let one = desk_on(&homes[0], &cluster.through(wire.port)).unwrap_or_else(|ended| panic!("{}", ended.stderr));
+    propose(&one);
+    eventually("the first node is at work", Duration::from_secs(20), || hook.came().len() == 1);
+    wire.turn(way);
+    let cut = Instant::now();
+    std::fs::copy(homes[0].join("record.key"), homes[1].join("record.key")).expect("a copy");
+    let _two = cluster.desk(&homes[1]);
+    // Its lease is over, or what came of it cannot be told any more: either way the work is left to others.
+    let left = ["a job was given up", "the end of a job could not be reported"];
+    let given_up = || std::fs::read_to_string(homes[0].join("server.log")).is_ok_and(|log| left.iter().any(|said| log.contains(said)));
+    eventually("the first node gives it up", Duration::from_secs(40), given_up);
+    assert!(cut.elapsed() < Duration::from_secs(29), "only after {:?}, when its lease was over", cut.elapsed());
+    eventually("the second node takes the work over", Duration::from_secs(90), || hook.came().len() == 2);
+    let delivered = || cluster.ask("select count(*) from event where kind = 'notification.delivered'");
+    eventually("the record tells that it arrived", Duration::from_mins(1), || delivered() == ["1"]);
+    let outcome = || cluster.ask("select state, attempt, error is null from job where kind = 'notification.deliver'");
+    let before = outcome();
+    wire.turn(Way::Open);
+    drop(hook.held.lock().expect("no thread panicked").take().map(|mut held| held.write_all(ACCEPTED)));
+    eventually("the first node works again", Duration::from_mins(1), || {
+        let sent = one.http().send("code", "cowork", "back again");
+        sent.is_ok_and(|answer| answer.status == 200)
+    });
+    std::thread::sleep(Duration::from_secs(3));
+    let came = hook.came();
+    assert_eq!((came.len(), &came[0]), (2, &came[1]), "{came:?}");
+    assert_eq!((delivered(), outcome()), (vec!["1".to_owned()], before), "who was away told it too");
     verify(&homes[0], &cluster.url);
 }

@@ -248,6 +248,17 @@ fn a_data_directory_is_brought_in_and_what_is_broken_is_named() {
             assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{secret} is in {file}");
         }
     }
+    // Where no folder is named, its own variable says where it is.
+    let unnamed = |value: &str| {
+        let mut child = desk.command(&["import", "agentos", "--json", "--dry-run", "--passphrase-stdin"]);
+        let passphrase = desk.path().join("passphrase");
+        std::fs::write(&passphrase, "correct horse\n").unwrap();
+        child.env("AGENTOS_DATA_DIR", value).stdin(std::fs::File::open(passphrase).unwrap()).output().expect("runs")
+    };
+    let found = unnamed(path);
+    let report: Value = serde_json::from_slice(&found.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&found.stderr)));
+    assert_eq!((&report["counts"]["agents"], &report["folder"]), (&json!({ "known": 1, "refused": 1 }), &json!(path)), "{report:#}");
+    assert!(!unnamed(desk.path().join("nowhere").to_str().unwrap()).status.success());
     let elsewhere = desk.run(&["import", "agentos", desk.path().join("nowhere").to_str().unwrap()]);
     assert!(!elsewhere.status.success() && !elsewhere.stderr.is_empty());
 }
@@ -274,6 +285,30 @@ fn a10_10_a_misspelt_environment_of_agentos_stops_the_start_and_the_rest_is_read
     desk.url();
     server.kill().expect("stopped");
     server.wait().expect("ended");
+}
+
+#[test]
+fn what_a_client_is_given_of_it_and_a_server_that_runs_does_not_read_is_said_to_the_client() {
+    let desk = Desk::new();
+    desk.up();
+    let given = [("AGENTOS_POLICY_MODE", "permisive"), ("AGENTOS_LOG_LEVEL", "debug"), ("AGENTOS_API_KEY", "sk-live-0123456789abcdefghij")];
+    let mut command = desk.command(&["mcp", "--toolset", "agents", "--agent", "code"]);
+    command.envs(given);
+    let mut client = Client::of(&desk, command);
+    client.initialize("2025-11-25");
+    let told = client.log();
+    for (name, value) in given {
+        let line = told.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name} is not told: {told}"));
+        assert!(line.contains("has no effect") && !line.contains(value), "{line}");
+        assert_eq!(line.contains("runs already"), name != "AGENTOS_API_KEY", "{line}");
+    }
+    // A server that the client starts reads what it is given, so only the rest is said.
+    desk.kill_server();
+    let mut command = desk.command(&["mcp", "--toolset", "agents", "--agent", "code"]);
+    command.envs([("AGENTOS_POLICY_MODE", "strict"), ("AGENTOS_API_KEY", "sk-live-0123456789abcdefghij")]);
+    let mut client = Client::of(&desk, command);
+    client.initialize("2025-11-25");
+    assert!(client.log().contains("AGENTOS_API_KEY") && !client.log().contains("AGENTOS_POLICY_MODE"), "{}", client.log());
 }
 
 #[test]

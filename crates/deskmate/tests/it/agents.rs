@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk, until};
 use crate::gateway;
-use crate::workspace::{ask, person};
+use crate::workspace::{ask, open, person};
 
 /// An agent's client with the tools of agents and of the bridge.
 pub(crate) fn client(desk: &Desk, token: &str) -> Client {
@@ -253,6 +253,104 @@ fn a_run_under_way_stops_between_its_steps() {
 }
 
 #[test]
+fn pausing_the_agent_holds_its_run_and_letting_it_go_on_ends_that() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let mut code = client(&desk, &token);
+    let steps = json!([
+        { "id": "wait", "do": "bridge_wait_for_messages", "with": {} },
+        { "id": "tell", "do": "bridge_send_message", "with": { "to": "code", "content": "done" } }
+    ]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Waits and tells", "name": "teller", "steps": steps, "budget": { "seconds": 2 } }));
+    let run = started(&desk, &id, Value::Null);
+    until("it runs", || (ask(&mut code, "agents_wait_for_run", json!({ "runId": run, "timeoutSeconds": 0 }))["state"] == "running").then_some(()));
+    owner(&desk, "desk_pause", &json!({ "agent": "teller" }));
+    ask(&mut code, "bridge_send_message", json!({ "to": "teller", "content": "go" }));
+    let log = |code: &mut Client| ask(code, "agents_run_log", json!({ "runId": run })).to_string();
+    until("it says that it is paused", || log(&mut code).contains("its agent is paused").then_some(()));
+    // However the server ends meanwhile, and for longer than its own time.
+    drop(code);
+    desk.kill_server();
+    desk.up();
+    let mut code = client(&desk, &token);
+    std::thread::sleep(Duration::from_secs(3));
+    let seen = ask(&mut code, "agents_wait_for_run", json!({ "runId": run, "timeoutSeconds": 0 }));
+    assert_eq!((&seen["state"], messages(&mut code).len()), (&json!("running"), 0), "{seen}");
+    owner(&desk, "desk_resume", &json!({ "agent": "teller" }));
+    let seen = ended(&mut code, &run);
+    assert_eq!((&seen["state"], messages(&mut code)), (&json!("done"), vec!["done".to_owned()]), "{seen}");
+}
+
+#[test]
+fn paused_runs_leave_their_places_to_others() {
+    let (desk, _folder, token) = gateway::desk();
+    let mut code = client(&desk, &token);
+    // As many as a server does beside each other, each of them busy for long.
+    let steps = json!([{ "id": "call", "do": "gateway_call", "retry": { "times": 9, "wait_seconds": 5 }, "with": { "mount": "notes", "tool": "fail" } }]);
+    let patient = json!({ "description": "Tries again and again", "name": "patient", "steps": steps, "policies": [] });
+    let id = deployed(&desk, &mut code, patient);
+    let tells = json!([{ "id": "say", "do": "log", "with": { "text": "hello" } }]);
+    let other = deployed(&desk, &mut code, json!({ "description": "Says hello", "steps": tells, "policies": [] }));
+    let runs: Vec<Value> = (0..64).map(|_| ask(&mut code, "agents_run_agent", json!({ "agentId": id }))["runId"].clone()).collect();
+    let log = |code: &mut Client, run: &Value| ask(code, "agents_run_log", json!({ "runId": run })).to_string();
+    until("all are under way", || runs.iter().all(|run| log(&mut code, run).contains("is tried again")).then_some(()));
+    owner(&desk, "desk_pause", &json!({ "agent": "patient" }));
+    let seen = ended(&mut code, &started(&desk, &other, Value::Null));
+    assert_eq!(seen["state"], "done", "{seen}");
+    owner(&desk, "desk_resume", &json!({ "agent": "patient" }));
+    let seen = ask(&mut code, "agents_wait_for_run", json!({ "runId": runs[0], "timeoutSeconds": 0 }));
+    assert_eq!(seen["state"], "running", "{seen}");
+}
+
+#[test]
+fn a_run_that_waits_to_try_again_stops_at_once_and_waits_no_longer_than_its_seconds() {
+    let (desk, folder, token) = gateway::desk();
+    let mut code = client(&desk, &token);
+    let steps = |wait: u32| json!([{ "id": "call", "do": "gateway_call", "retry": { "times": 3, "wait_seconds": wait }, "with": { "mount": "notes", "tool": "fail" } }]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Tries again much later", "steps": steps(500), "policies": [] }));
+    let run = started(&desk, &id, Value::Null);
+    until("it waits", || ask(&mut code, "agents_run_log", json!({ "runId": run })).to_string().contains("is tried again in 500 s").then_some(()));
+    let asked = Instant::now();
+    owner(&desk, "agents_stop_run", &json!({ "runId": run }));
+    let seen = ended(&mut code, &run);
+    assert_eq!((&seen["state"], asked.elapsed() < Duration::from_secs(30)), (&json!("stopped"), true), "{seen}");
+    let made = gateway::done(&folder).len();
+    let id = deployed(&desk, &mut code, json!({ "description": "Has no time for it", "steps": steps(60), "policies": [], "budget": { "seconds": 30 } }));
+    let seen = ended(&mut code, &started(&desk, &id, Value::Null));
+    let error = seen["error"].as_str().unwrap_or_default();
+    assert!(seen["state"] == "failed" && error.contains("budget of 30 seconds") && error.contains("it is broken"), "{seen}");
+    assert_eq!(gateway::done(&folder).len(), made + 1);
+}
+
+#[test]
+fn seconds_and_cost_end_a_run_of_steps_whatever_may_go_on() {
+    let (desk, folder, token) = gateway::desk();
+    gateway::mount(&desk, &folder, "dear", &["--cost", "2", "--environment", "production"]);
+    let mut code = client(&desk, &token);
+    let steps = |mount: &str, tool: &str| {
+        json!([
+            { "id": "many", "do": "lines", "with": { "text": "1\n2\n3\n4\n5\n6" } },
+            { "id": "call", "do": "gateway_call", "for_each": "{{steps.many.items}}", "on_error": "go_on",
+              "with": { "mount": mount, "tool": tool, "arguments": { "seconds": 1, "number": "{{item}}" } } },
+            { "id": "then", "do": "bridge_send_message", "with": { "to": "code", "content": "went on" } }
+        ])
+    };
+    let input = json!({ "description": "Takes long", "steps": steps("notes", "slow"), "policies": [], "budget": { "seconds": 2 } });
+    let id = deployed(&desk, &mut code, input);
+    let seen = ended(&mut code, &started(&desk, &id, Value::Null));
+    assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("budget of 2 seconds"), "{seen}");
+    assert!(gateway::done(&folder).len() < 5, "{:?}", gateway::done(&folder));
+    let input = json!({ "description": "Costs much", "steps": steps("dear", "read"), "policies": [], "budget": { "cost": 5 } });
+    let id = deployed(&desk, &mut code, input);
+    let run = started(&desk, &id, Value::Null);
+    let seen = ended(&mut code, &run);
+    assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("budget of 5 for cost"), "{seen}");
+    assert_eq!(owner(&desk, "agents_get_run", &json!({ "runId": run }))["used"]["cost"], 4.0);
+    let dear = std::fs::read_to_string(folder.path().join("dear")).unwrap();
+    assert_eq!((dear.lines().count(), messages(&mut code).len()), (2, 0), "{dear}");
+}
+
+#[test]
 fn however_often_the_server_dies_a_run_does_each_step_once() {
     let desk = Desk::new();
     let token = desk.register("code");
@@ -307,6 +405,11 @@ fn a_call_of_a_mounted_tool_that_was_under_way_is_not_made_twice() {
     let seen = ended(&mut code, &started(&desk, &id, Value::Null));
     assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("it is broken"), "{seen}");
     assert_eq!(made("fail"), 2);
+    // Of a server that was lost in the middle nobody knows what it did.
+    let id = deployed(&desk, &mut code, json!({ "description": "Dies", "steps": call("die"), "policies": [] }));
+    let seen = ended(&mut code, &started(&desk, &id, Value::Null));
+    assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("not tried again"), "{seen}");
+    assert_eq!(made("die"), 1);
 }
 
 #[test]
@@ -331,4 +434,91 @@ fn a_rule_that_asks_for_a_person_holds_the_run_and_one_that_forbids_fails_it() {
     let run = started(&desk, &id, json!({ "words": "about falcon" }));
     let seen = ended(&mut code, &run);
     assert!(seen["state"] == "failed" && seen["error"].as_str().is_some_and(|why| why.contains("not about falcon")), "{seen}");
+}
+
+/// What lets agents reach what is mounted without a person.
+const OUTSIDE: &str = "
+rules:
+  - { name: outside, match: { kind: [outside.read, backup.make] }, effect: allow, waive_trust: true, message: fine }
+";
+
+/// Runs what the owner made once, and answers what came of it.
+fn once(desk: &Desk, id: &Value) -> Value {
+    let run = started(desk, id.as_str().unwrap(), Value::Null);
+    until("the run has ended", || {
+        let seen = owner(desk, "agents_wait_for_run", &json!({ "runId": run, "timeoutSeconds": 5 }));
+        (seen["ended"] == true).then_some(seen)
+    })
+}
+
+#[test]
+fn a_sentence_about_a_backup_makes_one_that_is_checked_and_can_be_brought_back() {
+    let desk = Desk::new();
+    desk.register("code");
+    open(&desk, OUTSIDE);
+    let folder = tempfile::tempdir().unwrap();
+    let (source, kept) = (folder.path().join("Documents"), folder.path().join("kept"));
+    std::fs::create_dir_all(source.join("deep")).unwrap();
+    std::fs::create_dir(&kept).unwrap();
+    std::fs::write(source.join("a.txt"), "one").unwrap();
+    std::fs::write(source.join("deep/b.txt"), "two").unwrap();
+    let verbs = ["--verb=back_up=backup.make", "--verb=verify_backup=outside.read", "--verb=test_restore=outside.read"];
+    let connector = ["--", "deskmate", "connector", "storage", "--read", source.to_str().unwrap(), "--to", kept.to_str().unwrap()];
+    person(&desk, &[&["gateway", "add", "safe", "--passphrase-stdin", "--json"][..], &verbs, &connector].concat());
+    let made = owner(&desk, "agents_create_agent", &json!({ "description": "Back up my Documents folder every night" }));
+    assert_eq!((&made["needs"], &made["definition"]["params"]["mount"]), (&json!([]), &json!("safe")), "{made}");
+    assert!(made["assumed"].to_string().contains("all that it may read"), "{made}");
+    let done = owner(&desk, "agents_deploy_agent", &json!({ "agentId": made["agentId"] }));
+    assert_eq!(done["deployed"], true, "{done}");
+    let seen = once(&desk, &made["agentId"]);
+    assert_eq!((&seen["state"], &seen["result"]["files"], &seen["result"]["restored"]), (&json!("done"), &json!(2), &json!(true)), "{seen}");
+}
+
+/// A server that reads three mails at once, behind the place that it is told, and writes down what it was asked.
+const MAILBOX: &str = r#"
+import json, sys
+def say(id, **result):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}) + "\n"); sys.stdout.flush()
+for line in sys.stdin:
+    message = json.loads(line); id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+    if method == "initialize":
+        say(id, protocolVersion="2025-11-25", capabilities={"tools": {}}, serverInfo={"name": "mailbox", "version": "1"})
+    elif method == "tools/list":
+        schema = {"type": "object", "properties": {"after": {"type": "string"}, "most": {"type": "number"}}}
+        say(id, tools=[{"name": "read_mail", "description": "reads mail", "inputSchema": schema}])
+    elif method == "tools/call":
+        given = params.get("arguments") or {}
+        with open(sys.argv[1], "a") as file: file.write(json.dumps(given) + "\n")
+        first = int(given.get("after") or 0)
+        found = [{"id": n, "text": "a terrible service"} for n in range(first + 1, min(first + 3, 5) + 1)]
+        say(id, content=[{"type": "text", "text": "mail"}], structuredContent={"items": found, "after": str(found[-1]["id"]) if found else str(first)})
+    elif id is not None:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}}) + "\n"); sys.stdout.flush()
+"#;
+
+#[test]
+fn an_agent_of_a_sentence_that_reads_mail_reads_on_where_it_was() {
+    let desk = Desk::new();
+    desk.register("code");
+    open(&desk, OUTSIDE);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mailbox.py"), MAILBOX).unwrap();
+    let (script, log) = (gateway::path(&folder, "mailbox.py"), gateway::path(&folder, "asked"));
+    person(&desk, &["gateway", "add", "post", "--passphrase-stdin", "--json", "--verb=read_mail=outside.read", "--", "python3", &script, &log]);
+    let sentence = "Create an agent that processes customer feedback from support e-mails daily, classifies it and forwards negative cases to a person, \
+                    at most 1,000 e-mails per run.";
+    let made = owner(&desk, "agents_create_agent", &json!({ "description": sentence, "schedule": "", "policies": [] }));
+    assert_eq!(made["needs"], json!([]), "{made}");
+    assert!(made["assumed"].to_string().contains("at most 200"), "what the connector gives at once is less: {made}");
+    owner(&desk, "agents_deploy_agent", &json!({ "agentId": made["agentId"] }));
+    for _ in 0..3 {
+        let seen = once(&desk, &made["agentId"]);
+        assert_eq!(seen["state"], "done", "{seen}");
+    }
+    let asked: Vec<Value> = std::fs::read_to_string(&log).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let asked: Vec<(&Value, &Value)> = asked.iter().map(|given| (&given["after"], &given["most"])).collect();
+    let most = json!(1_000);
+    assert_eq!(asked, [(&Value::Null, &most), (&json!("3"), &most), (&json!("5"), &most)]);
+    let handed = owner(&desk, "desk_request_list", &json!({}))["requests"].as_array().unwrap().iter().filter(|one| one["kind"] == "handoff").count();
+    assert_eq!(handed, 2, "nobody is handed the same mail twice, nor none");
 }

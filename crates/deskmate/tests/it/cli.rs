@@ -1,6 +1,7 @@
 //! The command line as people and scripts use it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -56,21 +57,192 @@ fn a_start_says_where_it_listens_in_which_mode_and_what_comes_next() {
     assert!(closed.contains("closed: 1 registered agent\n") && closed.contains("DESKMATE_TOKEN=") && !closed.contains("/claim?code="), "{closed}");
 }
 
+/// The commands of the README's block that has this line in it, as they stand there.
+fn block(with: &str) -> String {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let found = readme.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()).find(|block| block.contains(with));
+    found.unwrap_or_else(|| panic!("the README has no block with {with:?}")).to_owned()
+}
+
+/// Runs commands as somebody types them, with `deskmate` in the path.
+fn typed(desk: &Desk, commands: &str) -> String {
+    typed_at(desk, desk.path(), commands)
+}
+
+/// The same in a home of its own.
+fn typed_at(desk: &Desk, home: &Path, commands: &str) -> String {
+    let bin = desk.path().join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    drop(std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_deskmate"), bin.join("deskmate")));
+    let script = format!("PATH={}:$PATH\n{commands}", bin.display());
+    let own = desk.command(&[]);
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-e", "-o", "pipefail", "-c", &script]).current_dir(home).env_remove("DESKMATE_TOKEN");
+    for (name, value) in own.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+        shell.env(name, value);
+    }
+    let done = shell.env("HOME", home).stdin(Stdio::null()).output().unwrap();
+    assert!(done.status.success(), "{commands}: {}{}", stdout(&done), String::from_utf8_lossy(&done.stderr));
+    stdout(&done)
+}
+
 #[test]
 fn the_tour_of_the_readme_works() {
     let desk = Desk::new();
     desk.up();
-    let agent = |name: &str, args: &[&str]| desk.run(&[&["call"], args, &["--agent", name, "--json"]].concat());
-    let sent = agent("code", &["bridge_send_message", "to=cowork", "content=The build is green."]);
-    assert!(sent.status.success());
-    let read = json(&agent("cowork", &["bridge_read_messages"]));
-    assert_eq!(read["messages"][0]["content"], "The build is green.");
-    assert_eq!(read["messages"][0]["verified"], false);
-    assert!(agent("cowork", &["bridge_create_task", "to=code", "title=Write the release notes"]).status.success());
-    assert!(agent("code", &["bridge_claim_task"]).status.success());
-    let waited = desk.run(&["wait", "--agent", "cowork", "--timeout", "5s"]);
-    assert!(waited.status.success());
-    assert!(stdout(&waited).contains("1 message"), "{}", stdout(&waited));
+    let talk = block("bridge_send_message");
+    for command in ["bridge_send_message", "bridge_read_messages", "bridge_create_task", "bridge_claim_task", "deskmate wait"] {
+        assert!(talk.contains(command), "{talk}");
+    }
+    let said = typed(&desk, &talk);
+    assert!(
+        said.contains("The build is green.") && said.contains("unverified") && said.contains("Write the release notes") && said.contains("1 message"),
+        "{said}"
+    );
+    // What needs no passphrase of the last part.
+    let proofs: Vec<String> = block("deskmate audit verify").lines().filter(|line| line.starts_with("deskmate audit")).map(str::to_owned).collect();
+    assert_eq!(proofs.len(), 4, "{proofs:?}");
+    let said = typed(&desk, &proofs.join("\n"));
+    assert_eq!(said.matches("sound").count(), 3, "{said}");
+}
+
+/// Commands that ask for a passphrase, given it as a script gives it.
+fn answered(commands: &str) -> String {
+    let line = |line: &str| match line.split_once('#') {
+        Some((command, says)) if says.contains("asks for your passphrase") || says.contains("so does this") => {
+            format!("printf 'correct horse\\n' | {} --passphrase-stdin\n", command.trim_end())
+        }
+        _ => format!("{line}\n"),
+    };
+    commands.lines().map(line).collect()
+}
+
+/// What stands before and after the line on which somebody decides in the inbox, or approves what waits there.
+fn decided(desk: &Desk, home: &Path, block: &str) -> (String, String) {
+    let (before, after) = block.split_once("deskmate inbox").unwrap_or_else(|| panic!("nothing is decided in {block}"));
+    let said = typed_at(desk, home, &answered(before));
+    let waiting = json(&with_passphrase(desk, "correct horse", &["call", "desk_request_list", "--json"]));
+    let request = waiting["requests"][0]["request"].as_str().unwrap_or_else(|| panic!("nothing waits: {waiting} {said}"));
+    let approved = with_passphrase(desk, "correct horse", &["inbox", "approve", request]);
+    assert!(approved.status.success(), "{}", String::from_utf8_lossy(&approved.stderr));
+    (said, after.split_once('\n').map_or_else(String::new, |(_, after)| after.to_owned()))
+}
+
+#[test]
+fn what_the_tour_of_the_readme_does_as_a_person_works() {
+    let desk = Desk::new();
+    desk.claim();
+    let own = tempfile::tempdir().unwrap();
+    let home = own.path();
+    std::os::unix::fs::symlink(desk.path(), home.join(".deskmate")).unwrap();
+    let (_, after) = decided(&desk, home, &block("cowork_propose"));
+    let said = typed_at(&desk, home, &after);
+    assert!(said.contains("approved") && said.contains("deal/7"), "{said}");
+
+    let said = typed_at(&desk, home, &answered(&block("deskmate policy apply")));
+    assert!(said.contains("crm.deals"), "{said}");
+
+    let (_, after) = decided(&desk, home, &block("workspace_organize_plan"));
+    let plans = json(&desk.run(&["call", "workspace_list_plans", "--agent", "code", "--json"]));
+    let plan = plans["plans"][0]["plan_id"].as_str().unwrap_or_else(|| panic!("{plans}"));
+    let said = typed_at(&desk, home, &after.replace('…', plan).replace(&format!("# {plan} "), "# "));
+    assert!(said.contains("applied"), "{said}");
+    for put in ["png/photo.png", "txt/letter.txt", "txt/list.txt"] {
+        assert!(home.join("inbox-demo").join(put).is_file(), "{put} is not where the plan put it: {said}");
+    }
+
+    let said = typed_at(&desk, home, &block("deskmate doctor"));
+    assert!(home.join(".claude.json").exists() && said.contains("connects: "), "{said}");
+
+    let close = answered(&block("deskmate agent add code"));
+    let (add, rest) = close.split_once('\n').unwrap();
+    let added = typed_at(&desk, home, add);
+    let token = added.split_whitespace().find(|word| word.starts_with("dma_")).unwrap_or_else(|| panic!("{added}"));
+    let said = typed_at(&desk, home, &rest.replace("dma_…", token));
+    assert!(said.contains("closed"), "{said}");
+
+    let said = typed_at(&desk, home, &answered(&block("deskmate audit verify")));
+    assert_eq!(said.matches("sound").count(), 3, "{said}");
+    // What nobody can run here: the desk itself, which runs already, and what builds it.
+    let run =
+        ["bridge_send_message", "cowork_propose", "policy apply", "organize_plan", "doctor", "agent add code", "audit verify", "cargo run", "deskmate up"];
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    for block in readme.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+        assert!(run.iter().any(|known| block.contains(known)), "nobody tries this block of the README: {block}");
+    }
+}
+
+/// Runs a command on a terminal of its own and answers what it showed there.
+fn on_a_terminal(desk: &Desk, words: &str) -> String {
+    let own = desk.command(&[]);
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &format!("'{}' {words}", env!("CARGO_BIN_EXE_deskmate")), "/dev/null"]).stdin(Stdio::null()).env_remove("DESKMATE_TOKEN");
+    for (name, value) in own.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+        script.env(name, value);
+    }
+    let done = script.output().expect("script runs");
+    assert!(done.status.success(), "{}", stdout(&done));
+    stdout(&done)
+}
+
+#[test]
+fn a_link_is_for_whoever_sits_at_the_terminal() {
+    let desk = Desk::new();
+    // A server that a program started prints nothing that the program could read.
+    let mut server = desk.command(&["up", "--background"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let url = desk.url();
+    let shown = on_a_terminal(&desk, "claim");
+    let code = shown.split_once(&format!("{url}/claim?code=")).and_then(|(_, rest)| rest.split_whitespace().next()).unwrap_or_else(|| panic!("{shown}"));
+    let claim = serde_json::json!({ "code": code, "name": "Ada", "passphrase": "correct horse" });
+    let answer = super::http::post(&url, "/api/desk_claim", &[], &claim.to_string());
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert!(desk.run(&["stop"]).status.success());
+    let mut said = (String::new(), String::new());
+    std::io::Read::read_to_string(&mut server.stdout.take().unwrap(), &mut said.0).unwrap();
+    std::io::Read::read_to_string(&mut server.stderr.take().unwrap(), &mut said.1).unwrap();
+    server.wait().unwrap();
+    let log = std::fs::read_to_string(desk.path().join("server.log")).unwrap();
+    assert!(said == (String::new(), String::new()) && !log.contains("code="), "{said:?} {log}");
+}
+
+#[test]
+fn whoever_sits_at_the_terminal_sees_how_far_a_backup_is() {
+    let desk = Desk::new();
+    desk.up();
+    let other = Desk::new();
+    let file = other.path().join("desk.backup");
+    let shown = on_a_terminal(&desk, &format!("backup '{}'", file.display()));
+    for part in ["copying", "packing", "checking"] {
+        assert!(shown.contains(part), "{part}: {shown:?}");
+    }
+    let shown = on_a_terminal(&other, &format!("restore '{}' --home '{}'", file.display(), other.path().join("home").display()));
+    assert!(shown.contains("unpacking"), "{shown:?}");
+    let quiet = desk.run(&["backup", other.path().join("second").to_str().unwrap()]);
+    assert!(quiet.status.success() && quiet.stderr.is_empty(), "{}", String::from_utf8_lossy(&quiet.stderr));
+}
+
+#[test]
+fn whoever_sits_at_the_terminal_sees_that_something_takes_long() {
+    let desk = Desk::new();
+    desk.up();
+    let shown = on_a_terminal(&desk, "call bridge_wait_for_messages --agent code timeout_seconds=2");
+    assert!(shown.contains("waiting for the desk, "), "{shown:?}");
+    let quick = on_a_terminal(&desk, "call bridge_send_message --agent code to=cowork content=quick");
+    assert!(!quick.contains("waiting for the desk"), "what is done at once needs no sign: {quick:?}");
+    let looked = on_a_terminal(&desk, "doctor");
+    assert!(looked.contains("The desk") && looked.contains("both answer") && looked.contains("Clients"), "{looked:?}");
+    let quiet = desk.run(&["call", "bridge_wait_for_messages", "--agent", "other", "timeout_seconds=2"]);
+    assert!(!String::from_utf8_lossy(&quiet.stderr).contains("waiting for the desk"), "programs see none of it");
+}
+
+#[test]
+fn what_programs_ask_for_is_json() {
+    let desk = Desk::new();
+    desk.up();
+    let link: Value = serde_json::from_str(on_a_terminal(&desk, "claim --json").trim()).unwrap();
+    assert!(link["claim"].as_str().unwrap().contains("/claim?code="), "{link}");
+    let policy = json(&desk.run(&["hook", "print-policy", "--json"]));
+    assert!(policy.is_object() && policy.as_object().is_some_and(|sections| !sections.is_empty()), "{policy}");
 }
 
 #[test]
@@ -120,6 +292,69 @@ fn a_second_server_says_who_holds_the_directory() {
     let second = desk.run(&["up"]);
     assert_eq!(second.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&second.stderr).contains(&pid), "{}", String::from_utf8_lossy(&second.stderr));
+}
+
+#[test]
+fn a_store_is_held_by_one_server_of_whichever_directory() {
+    let (one, two) = (Desk::new(), Desk::new());
+    one.up();
+    std::fs::create_dir_all(two.path()).unwrap();
+    std::fs::copy(one.path().join("record.key"), two.path().join("record.key")).unwrap();
+    let pid = one.holder().unwrap()["pid"].to_string();
+    let other_name = two.path().join("link.db");
+    std::os::unix::fs::symlink(one.path().join("desk.db"), &other_name).unwrap();
+    for name in [one.path().join("desk.db"), other_name] {
+        let url = format!("sqlite:{}", name.display());
+        let said = |words: &[&str]| {
+            let done = two.command(words).env("DESKMATE_DATABASE_URL", &url).output().unwrap();
+            assert!(!done.status.success());
+            String::from_utf8_lossy(&done.stderr).into_owned()
+        };
+        for words in [&["up"][..], &["move", "--to", "sqlite:/nowhere/desk.db"]] {
+            let told = said(words);
+            assert!(told.contains(&format!("process {pid}, http://")) && told.contains("desk.db"), "{words:?}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_key_without_its_store_begins_no_second_record() {
+    let desk = Desk::new();
+    desk.up();
+    assert!(desk.run(&["stop"]).status.success());
+    let (store, aside) = (desk.path().join("desk.db"), desk.path().join("aside.db"));
+    std::fs::rename(&store, &aside).unwrap();
+    let refused = || {
+        let output = desk.run(&["up"]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains("record.key") && told.contains("deskmate restore"), "{told}");
+    };
+    // The second try finds as little as the first.
+    refused();
+    refused();
+    assert!(!store.exists());
+    std::fs::write(&store, "").unwrap();
+    refused();
+    assert_eq!(std::fs::metadata(&store).unwrap().len(), 0);
+    std::fs::rename(&aside, &store).unwrap();
+    desk.up();
+    assert!(desk.run(&["stop"]).status.success());
+    // Who moves the key away too wants a new desk, and one that was killed before it kept its key begins anew.
+    std::fs::rename(desk.path().join("record.key"), desk.path().join("aside.key")).unwrap();
+    std::fs::rename(&store, &aside).unwrap();
+    desk.up();
+}
+
+#[test]
+fn the_command_line_tells_that_a_name_was_taken_without_proof() {
+    let desk = Desk::new();
+    desk.up();
+    let told = |output: &Output| String::from_utf8_lossy(&output.stderr).contains("without proof");
+    assert!(told(&desk.run(&["call", "desk_whoami", "--agent", "code"])));
+    assert!(!told(&desk.run(&["call", "desk_status"])));
+    assert!(desk.run(&["stop"]).status.success());
+    let token = desk.register("code");
+    assert!(!told(&desk.command(&["call", "desk_whoami"]).env("DESKMATE_TOKEN", &token).output().unwrap()));
 }
 
 #[test]

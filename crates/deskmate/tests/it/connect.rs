@@ -335,13 +335,59 @@ fn doctor_says_what_is_wrong_and_runs_nothing_that_a_project_chose() {
 }
 
 #[test]
+fn doctor_tries_the_hooks_of_every_client() {
+    let desk = Desk::new();
+    desk.up();
+    for (client, scope) in [("claude-code", "user"), ("claude-code", "plugin"), ("codex", "user"), ("cursor", "user"), ("gemini", "project")] {
+        good(&run(&desk, None, &["connect", client, "--scope", scope, "--hooks"]));
+    }
+    let hooks = |token: Option<&str>, more: &[&str]| {
+        let (code, clients) = doctor(&desk, token, more);
+        let about = clients.into_iter().filter(|client| client["said"].as_str().unwrap().starts_with("the hooks in "));
+        (code, about.collect::<Vec<_>>())
+    };
+    let (code, found) = hooks(None, &[]);
+    assert_eq!((code, found.len()), (Some(0), 5), "{found:#?}");
+    assert!(found.iter().all(|hooks| hooks["state"] == "ok" && hooks["said"].as_str().unwrap().ends_with(" answer")), "{found:#?}");
+    // A program that is gone.
+    let file = desk.path().join(".claude/settings.json");
+    let written = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, written.replace(env!("CARGO_BIN_EXE_deskmate"), "/gone/deskmate")).unwrap();
+    let (code, found) = hooks(None, &[]);
+    assert_eq!((code, &found[0]["state"]), (Some(1), &json!("problem")), "{found:#?}");
+    assert_eq!(found[0]["fix"], "connect again: deskmate connect claude-code --scope user --hooks");
+    std::fs::write(&file, written).unwrap();
+    // What a project chose is not run unasked.
+    let project = project(&desk);
+    let (program, own) = (project.join("deskmate"), project.join(".claude/settings.json"));
+    std::fs::write(&program, format!("#!/bin/sh\ntouch '{}'\nexit 3\n", project.join("was-run").display())).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+    let command = json!({ "type": "command", "command": format!("{} hook", program.display()) });
+    std::fs::write(&own, json!({ "hooks": { "PreToolUse": [{ "matcher": "*", "hooks": [command] }] } }).to_string()).unwrap();
+    let (code, found) = hooks(None, &[]);
+    let untried = found.iter().find(|hooks| hooks["said"].as_str().unwrap().contains("were not tried")).unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!((code, &untried["state"], project.join("was-run").exists()), (Some(0), &json!("warning"), false));
+    assert_eq!(hooks(None, &["--trust-project"]).0, Some(1));
+    assert!(project.join("was-run").exists());
+    std::fs::remove_file(own).unwrap();
+    // A desk that takes agents by their tokens, and hooks that have none.
+    good(&run(&desk, None, &["stop"]));
+    let token = desk.register("code");
+    let (code, found) = hooks(Some(&token), &[]);
+    let cursor = found.iter().find(|hooks| hooks["what"] == "Cursor").unwrap();
+    assert_eq!((code, &cursor["state"]), (Some(1), &json!("problem")), "{found:#?}");
+    assert!(cursor["said"].as_str().unwrap().contains("the hook cannot answer"), "{cursor}");
+}
+
+#[test]
 fn a_desk_that_does_not_run_is_started_as_a_client_would() {
     let desk = Desk::new();
     good(&run(&desk, None, &["connect", "codex", "--agent", "mine", "--toolset", "bridge"]));
     assert!(read(&desk, ".codex/config.toml").contains("args = [\"mcp\", \"--agent\", \"mine\", \"--toolset\", \"bridge\", \"--home\", "));
     good(&run(&desk, None, &["stop"]));
     let (code, clients) = doctor(&desk, None, &[]);
-    assert!(code == Some(0) && clients[0]["said"].as_str().unwrap().ends_with("connects: 22 tools"), "{clients:?}");
+    assert!(code == Some(0) && clients[0]["said"].as_str().unwrap().ends_with("connects: 23 tools"), "{clients:?}");
 }
 
 #[test]

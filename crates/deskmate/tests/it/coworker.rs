@@ -8,8 +8,8 @@ use prost::Message;
 use serde_json::{Value, json};
 
 use super::http::{Answer, get, post, request};
-use super::workspace::{approve, desk, names, person, tree};
-use crate::desk::{Desk, until};
+use super::workspace::{approve, desk, desk_of, names, person, tree};
+use crate::desk::{Desk, give, until};
 
 const PROTOBUF: &str = "application/x-protobuf";
 
@@ -148,6 +148,25 @@ fn a_job_stays_within_the_roots_in_force() {
 }
 
 #[test]
+fn what_was_done_before_is_told_of_the_roots_that_a_job_is_narrowed_to() {
+    let (desk, _folder, _) = desk();
+    let program = Program::pair(&desk);
+    let more = tempfile::tempdir().unwrap();
+    std::fs::write(more.path().join("m.txt"), "more").unwrap();
+    owner(&desk.url(), "workspace_open_root", &json!({ "name": "more", "path": more.path(), "access": "write" }));
+    for path in ["notes/a.txt", "more/m.txt"] {
+        assert_eq!(program.run(&job(path, 6, json!({ "path": path }))).0["status"], 3);
+    }
+    let past = |roots: Value| {
+        let (told, found) =
+            program.run(&json!({ "dedupe_key": format!("past{roots}"), "type": 13, "allowed_roots": roots, "params": { "query": "plan.asked" } }));
+        assert_eq!(told["status"], 3, "{told}");
+        found["events"].as_array().unwrap().iter().map(|event| event["facts"]["root"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((past(json!([])), past(json!(["more"]))), (vec!["more".to_owned(), "notes".to_owned()], vec!["more".to_owned()]));
+}
+
+#[test]
 fn nothing_changes_without_a_person() {
     let (desk, folder, _) = desk();
     let (program, other) = (Program::pair(&desk), Program::pair(&desk));
@@ -188,6 +207,14 @@ fn nothing_changes_without_a_person() {
     assert_eq!(foreign["status"], 4, "an approval is of the program that asked: {foreign}");
     assert_eq!(tree(folder.path()), before);
     assert_eq!(program.post("/approve", &json!({ "plan_job_id": plan_job })).json()["plan_hash"], plan["plan_hash"]);
+    assert_eq!(program.post("/approve", &json!({ "plan_job_id": plan_job, "ttl_seconds": 0 })).status, 400);
+    assert_eq!(program.post("/approve", &json!({ "plan_job_id": plan_job, "ttl_seconds": 300 })).json()["ttl_seconds"], 300, "it ends sooner");
+    assert!(program.post("/approve", &json!({ "plan_job_id": plan_job, "ttl_seconds": 3600 })).json()["ttl_seconds"].as_i64().unwrap() <= 300, "and no later");
+    let mut beyond = execute("beyond");
+    beyond["allowed_roots"] = json!(["notes/sub"]);
+    let (told, _) = program.run(&beyond);
+    assert!(told["status"] == 4 && told["error_message"].as_str().unwrap().contains("outside"), "{told}");
+    assert_eq!(tree(folder.path()), before, "a job does no plan that goes beyond what it is narrowed to");
     let (done, result) = program.run(&execute("now"));
     assert_eq!((&done["status"], &result["applied"], &result["errors"]), (&json!(3), &json!(4), &json!([])), "{done} {result}");
     let after = tree(folder.path());
@@ -196,6 +223,60 @@ fn nothing_changes_without_a_person() {
     assert_eq!(tree(folder.path()), after, "a grant is used once");
     let report = person(&desk, &["audit", "verify", "--json"]);
     assert_eq!(report["sound"], true, "{report}");
+}
+
+#[test]
+fn a_plan_that_came_to_nothing_is_a_job_that_failed() {
+    let (desk, folder, _) = desk_of(Desk::ordinary());
+    for name in ["", "a.txt", "b.TXT"] {
+        give(&folder.path().join(name));
+    }
+    let program = Program::pair(&desk);
+    let execute = |planned: &Value| {
+        let job = planned["job_id"].as_str().unwrap();
+        json!({ "dedupe_key": job, "type": 5, "params": { "plan_job_id": job } })
+    };
+    let (planned, plan) = program.run(&job("python", 12, json!({ "code": "import sys\nprint('no such luck', file=sys.stderr)\nsys.exit(3)" })));
+    assert_eq!((&planned["status"], &plan["decision"]), (&json!(3), &json!("pending")), "{planned} {plan}");
+    approve(&desk, &plan);
+    let (told, _) = program.run(&execute(&planned));
+    assert_eq!(told["status"], 4, "{told}");
+    let error = told["error_message"].as_str().unwrap();
+    assert!(error.contains("failed") && error.contains("exit code 3") && error.contains("no such luck"), "{error}");
+    // The same of files: what is not any more what was approved is left alone, and that is all there was.
+    let (planned, plan) = program.run(&job("trash", 6, json!({ "path": "notes/a.txt" })));
+    approve(&desk, &plan);
+    std::fs::write(folder.path().join("a.txt"), "something else").unwrap();
+    let (told, _) = program.run(&execute(&planned));
+    assert_eq!(told["status"], 4, "{told}");
+    let error = told["error_message"].as_str().unwrap();
+    assert!(error.contains("nothing of plan") && error.contains("notes/a.txt"), "{error}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "something else");
+}
+
+#[test]
+fn every_step_that_failed_is_told_wherever_it_stands_in_the_plan() {
+    let (desk, folder, _) = desk();
+    let many = folder.path().join("many");
+    std::fs::create_dir(&many).unwrap();
+    for number in 0..120 {
+        std::fs::write(many.join(format!("{number}.dat")), "x").unwrap();
+    }
+    std::fs::write(many.join("z.zzz"), "x").unwrap();
+    let program = Program::pair(&desk);
+    let (planned, plan) = program.run(&job("plan", 4, json!({ "root": "notes/many", "policy": "by_ext" })));
+    assert_eq!((&plan["count"], &plan["moves_truncated"]), (&json!(121), &json!(true)), "{plan}");
+    assert_eq!(plan["moves"].as_array().unwrap().len(), 100);
+    approve(&desk, &plan);
+    // Where the folder should be made is a file by now.
+    std::fs::write(many.join("zzz"), "in the way").unwrap();
+    let (told, done) = program.run(&json!({ "dedupe_key": "x", "type": 5, "params": { "plan_job_id": planned["job_id"] } }));
+    assert_eq!((&told["status"], &done["applied"], &done["failed"]), (&json!(3), &json!(120), &json!(1)), "{told} {done}");
+    let errors = done["errors"].as_array().unwrap();
+    assert_eq!((errors.len(), &errors[0]["from"], &done["errors_truncated"]), (1, &json!("notes/many/z.zzz"), &json!(false)), "{errors:?}");
+    assert!(errors[0]["error"].is_string(), "{errors:?}");
+    let (_, small) = program.run(&job("small", 4, json!({ "root": "notes/sub", "policy": "by_ext" })));
+    assert_eq!((&small["count"], &small["moves_truncated"]), (&json!(1), &json!(false)), "{small}");
 }
 
 #[test]
@@ -326,13 +407,23 @@ mod messages {
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Named {
+    pub(super) struct Approve {
         #[prost(string, tag = "1")]
-        pub(super) id: String,
+        pub(super) plan_job_id: String,
+        #[prost(int64, optional, tag = "2")]
+        pub(super) ttl_seconds: Option<i64>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Approved {
+        #[prost(string, tag = "1")]
+        pub(super) approval_token: String,
+        #[prost(int64, tag = "4")]
+        pub(super) ttl_seconds: i64,
     }
 }
 
-use messages::{GetJob, Named, Outcome, Refused, Submit, Submitted};
+use messages::{Approve, Approved, GetJob, Outcome, Refused, Submit, Submitted};
 
 /// Does a job in protobuf, and sees that JSON says the same of it.
 fn run_in_protobuf(program: &Program, key: &str, kind: i32, params: &[(&str, &str)]) -> (messages::Job, Vec<u8>) {
@@ -371,13 +462,16 @@ fn a_whole_tour_in_protobuf_at_a_door_of_its_own() {
     assert_eq!(get(&door, "/tools", &[("Origin", "https://evil.example")]).status, 403);
     let (planned, bytes) = run_in_protobuf(&program, "plan", 4, &[("root", "notes")]);
     let plan: Value = serde_json::from_slice(&bytes).unwrap();
-    let ask = Named { id: planned.job_id.clone() }.encode_to_vec();
+    let ask = Approve { plan_job_id: planned.job_id.clone(), ttl_seconds: Some(300) }.encode_to_vec();
     let own = program.proto("POST", "/approve", &ask);
     assert!(own.status == 403 && Refused::decode(own.bytes.as_slice()).unwrap().error.unwrap().message.contains("/requests/"));
     let (early, _) = run_in_protobuf(&program, "early", 5, &[("plan_job_id", &planned.job_id)]);
     assert!(early.status == 4 && early.error_message.contains("person"), "{early:?}");
     approve(&desk, &plan);
-    assert_eq!(program.proto("POST", "/approve", &ask).status, 200);
+    let approved = Approved::decode(program.proto("POST", "/approve", &ask).bytes.as_slice()).unwrap();
+    assert_eq!((json!(approved.approval_token), approved.ttl_seconds), (plan["request_id"].clone(), 300));
+    let in_json = program.post("/approve", &json!({ "plan_job_id": planned.job_id, "ttl_seconds": 200 })).json();
+    assert_eq!((&in_json["approval_token"], &in_json["ttl_seconds"]), (&plan["request_id"], &json!(200)));
     let (done, bytes) = run_in_protobuf(&program, "now", 5, &[("plan_job_id", &planned.job_id)]);
     let result: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!((done.status, &result["applied"]), (3, &json!(4)), "{result}");

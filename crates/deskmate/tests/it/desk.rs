@@ -120,8 +120,8 @@ impl Desk {
         until("the server is gone", || is_gone(pid).then_some(()));
     }
 
-    /// Claims the desk, registers an agent and answers its token: from then on the desk is closed.
-    pub(crate) fn register(&self, agent: &str) -> String {
+    /// Starts a server and claims the desk with the passphrase `correct horse`.
+    pub(crate) fn claim(&self) {
         let mut server = self.command(&["up"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the server starts");
         let lines = BufReader::new(server.stdout.take().expect("piped")).lines().map_while(Result::ok);
         let link = lines.into_iter().find_map(|line| line.split_once("/claim?code=").map(|(_, code)| code.trim().to_owned())).expect("a link");
@@ -129,6 +129,11 @@ impl Desk {
         let claim = json!({ "code": link, "name": "Ada", "passphrase": "correct horse" });
         let answer = super::http::post(&self.url(), "/api/desk_claim", &[], &claim.to_string());
         assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+
+    /// Claims the desk, registers an agent and answers its token: from then on the desk is closed.
+    pub(crate) fn register(&self, agent: &str) -> String {
+        self.claim();
         let mut add =
             self.command(&["agent", "add", agent, "--json", "--passphrase-stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("runs");
         add.stdin.take().expect("piped").write_all(b"correct horse\n").expect("written");

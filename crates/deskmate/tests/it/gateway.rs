@@ -1,11 +1,14 @@
 //! Servers behind the desk, through the built binary with a real child: what is let pass, held, denied, found out about, and
 //! lost in the middle.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use deskmate_core::hex;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::desk::{Client, Desk, modern, until};
 use crate::http::post;
@@ -22,12 +25,14 @@ def say(**message):
 def text(id, text, **more):
     say(id=id, result={"content": [{"type": "text", "text": text}], **more})
 def tools():
-    extra = open(log + ".says").read() if os.path.exists(log + ".says") else ""
+    extra = open(log + ".says").read().replace("$KEY", os.environ.get("KEY", "")) if os.path.exists(log + ".says") else ""
     return [{"name": name, "description": name + extra, "inputSchema": {"type": "object"}} for name in "ask die fail flood garbage huge key read slow work write".split()]
 for line in sys.stdin:
     message = json.loads(line); id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+    if method in ["resources/read", "resources/subscribe", "prompts/get", "completion/complete"]:
+        with open(log + ".asked", "a") as file: file.write(method + "\n")
     if method == "initialize":
-        say(id=id, result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {"subscribe": True, "listChanged": True}, "prompts": {"listChanged": True}}, "serverInfo": {"name": "child", "version": "1"}, "instructions": "Read before you write."})
+        say(id=id, result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {"subscribe": True, "listChanged": True}, "prompts": {"listChanged": True}, "completions": {}}, "serverInfo": {"name": "child", "version": "1" + (os.environ.get("KEY", "") if os.path.exists(log + ".says") else "")}, "instructions": "Read before you write."})
     elif method == "tools/list":
         if os.path.exists(log + ".shy"): os.kill(os.getpid(), signal.SIGKILL)
         say(id=id, result={"tools": tools()})
@@ -41,6 +46,8 @@ for line in sys.stdin:
         say(id=id, result={})
     elif method == "prompts/get":
         say(id=id, result={"messages": [{"role": "user", "content": {"type": "text", "text": "Do it" + os.environ.get("KEY", "")}}]})
+    elif method == "completion/complete":
+        say(id=id, result={"completion": {"values": [params["argument"]["value"] + "s", "the key is " + os.environ.get("KEY", "")]}})
     elif method == "tools/call":
         name, given = params["name"], params.get("arguments") or {}
         with open(log, "a") as file: file.write(json.dumps({"tool": name, "arguments": given, "meta": params.get("_meta")}) + "\n")
@@ -76,7 +83,7 @@ for line in sys.stdin:
 
 const TOOLS: [&str; 11] = ["ask", "die", "fail", "flood", "garbage", "huge", "key", "read", "slow", "work", "write"];
 
-const RULES: &str = "
+pub(crate) const RULES: &str = "
 rules:
   - { name: reads, match: { kind: note.read }, effect: allow, waive_trust: true, message: reading is fine }
   - { name: never, match: { tool: notes_die }, when: 'has(args.gently) && args.gently == true', effect: deny, message: it must not die gently, alternative: let it live }
@@ -245,6 +252,12 @@ fn a_server_that_dies_in_the_middle_leaves_an_outcome_that_nobody_knows() {
     until("it is told", || (calls(&desk)[0]["state"] == "ambiguous").then_some(()));
     until("it is started again", || (agent.tool("read", json!({}))["isError"] != json!(true)).then_some(()));
     assert_eq!(done(&folder).iter().filter(|call| call["tool"] == "die").count(), 1, "it is not tried again");
+    // Whoever asks for it as an operation is told the same.
+    let input = json!({ "mount": "notes", "tool": "die" }).to_string();
+    let output = desk.command(&["call", "gateway_call", "--json", "--input", &input]).env("DESKMATE_TOKEN", &token).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    assert!(answer["state"] == "ambiguous" && answer["message"].as_str().unwrap().contains("nobody knows"), "{answer}");
+    assert!(answer["next"].as_str().is_some_and(|next| next.contains("find out")), "{answer}");
 }
 
 #[test]
@@ -354,7 +367,7 @@ fn clients_are_told_when_the_tools_behind_the_desk_change() {
 
 #[test]
 fn nothing_that_a_server_says_holds_the_secrets_that_it_was_given() {
-    let (desk, _folder, token) = desk();
+    let (desk, folder, token) = desk();
     let mut command = desk.command(&["mcp", "--toolset", "notes"]);
     command.env("DESKMATE_TOKEN", &token);
     let mut agent = Client::of(&desk, command);
@@ -372,20 +385,65 @@ fn nothing_that_a_server_says_holds_the_secrets_that_it_was_given() {
     assert_eq!(read["_meta"]["deskmate/origin"], json!({ "mount": "notes", "untrusted": true }));
     let prompt = agent.call("prompts/get", json!({ "name": "it" }));
     hides(&prompt, "Do it");
+    assert_eq!(prompt["_meta"]["deskmate/origin"], json!({ "mount": "notes", "untrusted": true }));
     let id = agent.ask("tools/call", json!({ "name": "ask", "arguments": { "key": true } }));
     let question = agent.notification("elicitation/create");
     hides(&question, "Who?");
     agent.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "decline" } }));
     agent.answer(id);
+    // Nor do its own words about itself and its tools, on any surface.
+    std::fs::write(folder.path().join("notes.says"), " with $KEY").unwrap();
+    restart(&desk, "notes");
+    let tested = person(&desk, &["gateway", "test", "notes", "--passphrase-stdin", "--json"]);
+    hides(&tested["server"], "child");
+    let tools = person(&desk, &["gateway", "tools", "notes", "--passphrase-stdin", "--json"]);
+    hides(&tools["tools"], "read with ");
+    let waiting = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "read").unwrap();
+    person(&desk, &["gateway", "accept", "notes", "read", "--passphrase-stdin", "--json"]);
+    hides(&waiting["offered"], "read with ");
+    hides(&agent.call("tools/list", json!({})), "read with ");
+    assert!(first(&agent.tool("read", json!({}))).starts_with("read"), "it is the tool that was accepted, on every connection");
+    desk.kill_server();
+    assert!(!files_hold(desk.path(), "key-0123456789abcdef"));
+    desk.up();
+    let mut agent = self::agent(&desk, &token);
     // What has to be looked through first is closed, whichever way it is asked for.
     let mut closed = person(&desk, &["call", "desk_mount_list", "--passphrase-stdin", "--json"])["mounts"][0].clone();
     let fields = closed.as_object_mut().unwrap();
     fields.retain(|name, _| !["tools", "waiting", "secrets"].contains(&name.as_str()));
     fields.insert("scan".to_owned(), json!("require"));
-    person(&desk, &["call", "desk_mount_add", "--input", &json!({ "mount": closed }).to_string(), "--passphrase-stdin", "--json"]);
+    person(&desk, &["call", "desk_mount_add", "--input", &json!({ "mount": closed, "replace": true }).to_string(), "--passphrase-stdin", "--json"]);
     let refused = agent.fail("resources/read", json!({ "uri": "x://one" }));
     assert!(refused["message"].as_str().unwrap().contains("looked through"), "{refused}");
     assert!(first(&agent.tool("read", json!({}))).contains("looked through"));
+}
+
+#[test]
+fn a_call_over_a_connection_names_the_proposal_that_was_approved_for_it() {
+    let (desk, folder, token) = desk();
+    let mut agent = agent(&desk, &token);
+    let arguments = json!({ "text": "as approved" });
+    let proposal =
+        json!({ "domain": "gateway.notes", "action": "write", "target": "notes", "proposed_change": arguments, "confidence": 0.9, "reasoning": "they asked" });
+    let proposed = desk.command(&["call", "cowork_propose", "--input", &proposal.to_string(), "--json"]).env("DESKMATE_TOKEN", &token).output().unwrap();
+    let proposed: Value = serde_json::from_slice(&proposed.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&proposed.stderr)));
+    let id = proposed["proposal_id"].as_str().unwrap().to_owned();
+    person(&desk, &["inbox", "approve", &id, "--passphrase-stdin", "--json"]);
+    let state =
+        || person(&desk, &["call", "desk_request_get", "--input", &json!({ "request": id }).to_string(), "--passphrase-stdin", "--json"])["state"].clone();
+    let named = |arguments: &Value| json!({ "name": "write", "arguments": arguments, "_meta": { "deskmate/proposal_id": id } });
+    // Something else is decided as new, and the approval stays.
+    agent.ask("tools/call", named(&json!({ "text": "something else" })));
+    until("it is held", || calls(&desk).iter().any(|call| call["state"] == "held").then_some(()));
+    assert_eq!(state(), "approved");
+    let answer = agent.call("tools/call", named(&arguments));
+    assert!(first(&answer).contains("as approved"), "{answer}");
+    until("the proposal is closed with what was seen", || (state() == "done").then_some(()));
+    let passed = calls(&desk).into_iter().find(|call| call["state"] == "done").unwrap();
+    assert_eq!(passed["proposal_id"], json!(id), "{passed}");
+    assert_eq!(done(&folder).len(), 1, "nothing else was handed on");
+    let told = person(&desk, &["call", "desk_record_list", "--input", r#"{"kind":"call.mismatched"}"#, "--passphrase-stdin", "--json"]);
+    assert_eq!(told["events"].as_array().map(Vec::len), Some(1), "{told}");
 }
 
 #[test]
@@ -395,9 +453,20 @@ fn calls_that_were_never_decided_about_are_on_the_record_too() {
     agent.fail("tools/call", json!({ "name": "nothing", "arguments": { "a": 1 } }));
     agent.fail("tools/call", json!({ "name": "x".repeat(5_000), "arguments": {} }));
     // Lines that are no calls at all: answered or passed over, and the connection goes on.
-    agent.send(&json!([{ "jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": { "name": "write", "arguments": {} } }]));
-    agent.send(&json!({ "jsonrpc": "2.0", "method": "tools/call", "params": { "name": "write", "arguments": {} } }));
-    agent.send(&json!({ "jsonrpc": "2.0", "id": 901, "method": "tools/call", "params": { "name": "write", "arguments": "no object" } }));
+    let malformed = |text: &str| {
+        [
+            json!([{ "jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": { "name": "write", "arguments": { "text": text } } }]),
+            json!({ "jsonrpc": "2.0", "method": "tools/call", "params": { "name": "write", "arguments": { "text": text } } }),
+            json!({ "jsonrpc": "2.0", "id": 901, "method": "tools/call", "params": { "name": "write", "arguments": text } }),
+        ]
+    };
+    for line in malformed("over a connection") {
+        agent.send(&line);
+    }
+    let authorization = format!("Bearer {token}");
+    for body in malformed("over HTTP") {
+        post(&desk.url(), "/mcp/notes", &[("Authorization", &authorization)], &body.to_string());
+    }
     // Two under one id are two calls.
     for page in [1, 2] {
         agent.send(&json!({ "jsonrpc": "2.0", "id": 902, "method": "tools/call", "params": { "name": "read", "arguments": { "twice": page } } }));
@@ -411,6 +480,14 @@ fn calls_that_were_never_decided_about_are_on_the_record_too() {
     let unknown = told.iter().find(|event| event["payload"]["tool"] == "nothing").unwrap_or_else(|| panic!("{told:?}"));
     assert_eq!((&unknown["facts"]["code"], &unknown["payload"]["mount"]), (&json!("not_found"), &json!("notes")));
     assert_eq!(unknown["facts"]["digest"].as_str().map(str::len), Some(64));
+    let sent = malformed("over a connection").into_iter().chain(malformed("over HTTP")).map(|sent| hex(&Sha256::digest(sent.to_string())));
+    let sent: BTreeSet<String> = sent.collect();
+    until("what was no call at all is told by its digest", || {
+        let told = person(&desk, &["call", "desk_record_list", "--input", r#"{"kind":"call.refused"}"#, "--passphrase-stdin", "--json"]);
+        let told = told["events"].as_array().unwrap().iter().filter(|event| event["facts"]["operation"] == "tools_call").cloned().collect::<Vec<_>>();
+        let digests: BTreeSet<String> = told.iter().map(|event| event["facts"]["digest"].as_str().unwrap().to_owned()).collect();
+        (digests == sent && told.len() == sent.len()).then_some(())
+    });
     // Of two calls under one id the later one can end the waiting for the first, and the server is told.
     let handed_on = || done(&folder).into_iter().filter(|call| call["tool"] != "cancelled").collect::<Vec<_>>();
     assert!(handed_on().iter().all(|call| call["tool"] == "read"), "nothing of it was handed on: {:?}", handed_on());

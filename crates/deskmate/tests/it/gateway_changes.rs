@@ -63,7 +63,7 @@ fn what_changes_at_a_server_reaches_its_clients_of_both_eras() {
     // A server that comes back is followed on, and so is one that is reached otherwise now. What happened meanwhile nobody knows.
     assert_eq!(other.tool("die", json!({}))["isError"], json!(true));
     assert_eq!((updates(&mut old), updates(&mut new)), ("x://two".to_owned(), "x://one".to_owned()));
-    mount(&desk, &folder, "notes", &["--env", "KEY=secret:notes", "--timeout", "50"]);
+    mount(&desk, &folder, "notes", &["--replace", "--env", "KEY=secret:notes", "--timeout", "50"]);
     assert_eq!((updates(&mut old), updates(&mut new)), ("x://two".to_owned(), "x://one".to_owned()));
     touch(&mut other, &["x://one", "x://two"]);
     assert_eq!((updates(&mut old), updates(&mut new)), ("x://two".to_owned(), "x://one".to_owned()));
@@ -116,7 +116,7 @@ fn a_mount_that_is_changed_or_comes_back_loses_no_call() {
     // What is under way while the mount is changed ends as it would have.
     let call = agent.ask("tools/call", json!({ "name": "slow", "arguments": { "seconds": 3 } }));
     until("it is handed on", || (done(&folder).len() == 2).then_some(()));
-    mount(&desk, &folder, "notes", &["--env", "KEY=secret:notes", "--timeout", "50"]);
+    mount(&desk, &folder, "notes", &["--replace", "--env", "KEY=secret:notes", "--timeout", "50"]);
     assert!(first(&agent.tool("read", json!({}))).starts_with("read"), "another call goes over the new connection meanwhile");
     assert_eq!(first(&agent.answer(call)["result"]), "at last");
     // A mount that was taken away and is back at once: whenever the settings are looked at, the call that came first is let be.
@@ -145,6 +145,7 @@ fn a_call_that_its_caller_takes_back_is_taken_back_at_the_server() {
 #[test]
 fn servers_of_a_client_are_brought_in_with_their_secrets() {
     const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    const OTHER: &str = "ghp_9876543210abcdefghijABCDEFGHIJ012345";
     let (desk, folder, token) = desk();
     let child = json!([path(&folder, "child.py"), path(&folder, "more")]);
     let file = folder.path().join(".mcp.json");
@@ -165,6 +166,54 @@ fn servers_of_a_client_are_brought_in_with_their_secrets() {
     let added = import(&named);
     assert!(added["added"][0]["tools"] == 11 && !added.to_string().contains(KEY) && !planned.to_string().contains(KEY), "{added}");
     assert_eq!(mounts(), 2);
+    // The same file again brings nothing in, and takes nothing away that was set at the desk.
+    let more = || person(&desk, &["gateway", "list", "--passphrase-stdin", "--json"])["mounts"][0].clone();
+    let mut mount = more();
+    assert_eq!(mount["name"], "more-notes");
+    let fields = mount.as_object_mut().unwrap();
+    fields.retain(|name, _| !["tools", "waiting", "secrets"].contains(&name.as_str()));
+    fields.extend(json!({ "hide": ["die"], "verbs": { "read": "note.read" }, "domain": "notes", "redact": ["email"], "intent": "warn", "scan": "off", "cost": 2.0, "environment": "test", "timeout_seconds": 50 }).as_object().unwrap().clone());
+    person(&desk, &["call", "desk_mount_add", "--input", &json!({ "mount": mount, "replace": true }).to_string(), "--passphrase-stdin", "--json"]);
+    let set = more();
+    let again = import(&named);
+    assert!(again["added"] == json!([]) && again["left_out"].to_string().contains("more-notes is there already"), "{again}");
+    assert_eq!(more(), set);
+    // Only who says so changes it: how it is reached, and its secret.
+    std::fs::write(&file, servers.to_string().replace(KEY, OTHER)).unwrap();
+    let planned = import(&[&named[..], &["--dry-run", "--replace"]].concat());
+    assert!(
+        planned["would_add"][0]["notes"].to_string().contains("is there already") && planned["would_add"][0]["mount"]["hide"] == json!(["die"]),
+        "{planned}"
+    );
+    let version = || {
+        let listed = person(&desk, &["secret", "list", "--passphrase-stdin", "--json"])["secrets"].clone();
+        listed.as_array().unwrap().iter().find(|secret| secret["name"] == "more-notes-key").unwrap()["version"].clone()
+    };
+    assert_eq!(version(), 1);
+    for _ in 0..2 {
+        import(&[&named[..], &["--replace"]].concat());
+        assert_eq!((more(), version()), (set.clone(), json!(2)), "the same value again is no new one");
+    }
+    let add = |more: &[&str]| {
+        desk.command(
+            &[
+                &["gateway", "add", "more-notes", "--passphrase-stdin", "--json"],
+                more,
+                &["--", "python3", child[0].as_str().unwrap(), child[1].as_str().unwrap()],
+            ]
+            .concat(),
+        )
+    };
+    let passphrase = desk.path().join("passphrase");
+    std::fs::write(&passphrase, "correct horse\n").unwrap();
+    let refused = add(&[]).stdin(std::fs::File::open(&passphrase).unwrap()).output().unwrap();
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("--replace"), "{}", String::from_utf8_lossy(&refused.stderr));
+    let replaced =
+        add(&["--replace", "--env", "KEY=secret:more-notes-key", "--timeout", "40"]).stdin(std::fs::File::open(&passphrase).unwrap()).output().unwrap();
+    assert!(replaced.status.success(), "{}", String::from_utf8_lossy(&replaced.stderr));
+    let mut expected = set.clone();
+    expected["timeout_seconds"] = json!(40);
+    assert_eq!(more(), expected);
     let mut agent = client(&desk, &token, "more-notes", "2025-11-25");
     let listed = agent.call("tools/list", json!({})).to_string();
     assert!(listed.contains("\"read\"") && !listed.contains(KEY), "{listed}");

@@ -114,6 +114,14 @@ fn the_same_over_http_and_as_mcp_tools() {
     let mut written = before("ls");
     written["tool_input"] = json!("{\"command\":\"ls\"}");
     assert_eq!(said(&client.tool("hook_event", written))["hookSpecificOutput"]["permissionDecision"], "allow");
+    // A project can name a server as it likes, so what is filled in says where it comes from, and silence asks.
+    let mut of_desk = before("ls");
+    of_desk["tool_name"] = json!("mcp__desk__bridge_read_messages");
+    for (source, answer) in [(Some("user"), "allow"), (Some("project"), "deny"), (Some(""), "deny"), (None, "deny")] {
+        of_desk["mcp_source"] = json!(source);
+        of_desk["timeout_seconds"] = json!(0);
+        assert_eq!(said(&client.tool("hook_event", of_desk.clone()))["hookSpecificOutput"]["permissionDecision"], answer, "{source:?}");
+    }
     let mut others = Client::start(&desk, &["--agent", "code"]);
     others.initialize("2025-11-25");
     let all = others.call("tools/list", json!({})).to_string();
@@ -131,6 +139,35 @@ fn settings_and_the_starter_policy_can_be_printed() {
         let printed = desk.run(&["hook", "print-config", "--client", client]);
         assert!(text(&printed.stdout).contains(&format!("hook --client {client}")), "{client}");
     }
+    // Whatever is said to it is in what it prints, in every form, or it is refused.
+    let with = ["--hold", "7", "--server", "my work", "--project-server"];
+    let printed = |form: &str, more: &[&str]| desk.run(&[&["hook", "print-config", "--form", form][..], &with, more].concat());
+    let entry = |output: &Output| answer(output)["hooks"]["PreToolUse"][0]["hooks"][0].clone();
+    let command = entry(&printed("command", &[]));
+    assert!(command["command"].as_str().is_some_and(|command| command.contains("hook --hold 7 --server 'my work' --project-server")), "{command}");
+    let tool = entry(&printed("mcp-tool", &[]));
+    assert_eq!((&tool["server"], &tool["input"]["desk_server"]), (&json!("my work"), &json!("my work")));
+    assert_eq!((&tool["input"]["timeout_seconds"], &tool["input"]["desk_in_project"]), (&json!(7), &json!(true)));
+    for (form, more) in [("mcp-tool", ["--agent", "code"]), ("mcp-tool", ["--token-file", "x"]), ("http", ["--token-file", "x"])] {
+        let refused = printed(form, &more);
+        assert!(!refused.status.success() && text(&refused.stderr).contains(more[0].trim_start_matches('-')), "{form}: {}", text(&refused.stderr));
+    }
+    let url = desk.up();
+    let proved = entry(&printed("http", &[]));
+    assert_eq!(proved["url"].as_str(), Some(format!("{url}/hook?hold=7&server=my+work&project_server=true").as_str()), "{proved}");
+    assert_eq!(proved["headers"]["Authorization"], "Bearer $DESKMATE_TOKEN");
+    let named = entry(&printed("http", &["--agent", "code"]));
+    assert_eq!(named["headers"], json!({ "X-Deskmate-Agent": "code" }));
+    // What the address says is heeded: only what is named so is the desk's own.
+    let asks = |server: &str| {
+        let mut said = before("ls");
+        said["tool_name"] = json!(format!("mcp__{server}__bridge_read_messages"));
+        said["mcp_server"] = json!({ "source": "project" });
+        let path = "/hook?hold=0&server=work&project_server=true";
+        let answer = super::http::post(&url, path, &[("x-deskmate-agent", "code")], &said.to_string());
+        serde_json::from_str::<Value>(&answer.body).unwrap_or_default()["hookSpecificOutput"]["permissionDecision"].clone()
+    };
+    assert_eq!((asks("work"), asks("desk")), (json!("allow"), json!("deny")));
     let policy = text(&desk.run(&["hook", "print-policy"]).stdout);
     let path = desk.path().join("starter.yaml");
     std::fs::write(&path, &policy).expect("written");

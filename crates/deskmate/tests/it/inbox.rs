@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use testkit::{Backend, PgSchema};
 
 use super::desk::{Client, Desk, modern, until};
+use super::workspace;
 
 const PASSPHRASE: &[u8] = b"correct horse\n";
 
@@ -29,9 +30,13 @@ fn as_agent(desk: &Desk, token: &str, operation: &str, input: &Value) -> Value {
 }
 
 fn propose(desk: &Desk, token: &str, title: &str) -> String {
+    propose_as(desk, token, title, "normal")
+}
+
+fn propose_as(desk: &Desk, token: &str, title: &str, priority: &str) -> String {
     let input = json!({
         "agent_id": "code", "domain": "crm.deals", "action": "update", "target": title, "proposed_change": "{\"amount\": 7}",
-        "confidence": 0.9, "reasoning": "the contract says so",
+        "confidence": 0.9, "reasoning": "the contract says so", "priority": priority,
     });
     as_agent(desk, token, "cowork_propose", &input)["proposal_id"].as_str().expect("a proposal").to_owned()
 }
@@ -186,11 +191,103 @@ fn people_decide_on_the_full_screen() {
     terminal.type_in("\r");
     until("the older one is rejected", || (state(&desk, &token, &older) == "rejected").then_some(()));
     terminal.sees("Nothing waits for you");
+    assert!(!terminal.screen.lock().unwrap().rang, "deciding brings nothing new");
     propose(&desk, &token, "three");
     until("the bell rings", || terminal.screen.lock().unwrap().rang.then_some(()));
     terminal.sees("inbox: 1");
     terminal.type_in("q");
     until("the screen is left", || terminal.child.try_wait().unwrap());
+}
+
+#[test]
+fn the_bell_rings_for_what_came_in_and_not_for_what_moves_up() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let (lower, upper) = (propose_as(&desk, &token, "lower", "high"), propose_as(&desk, &token, "upper", "high"));
+    let mut terminal = Terminal::start(&desk, "inbox --watch --limit 1");
+    terminal.sees("Passphrase:");
+    terminal.type_in("correct horse\r");
+    terminal.sees("upper");
+    terminal.type_in("a");
+    terminal.sees("Approve exactly this?");
+    terminal.type_in("y");
+    until("the upper one is approved", || (state(&desk, &token, &upper) == "approved").then_some(()));
+    terminal.sees("lower");
+    // Another view shows others, which are not new either.
+    for _ in 0..5 {
+        terminal.type_in("v");
+    }
+    terminal.sees("lower");
+    std::thread::sleep(Duration::from_secs(4));
+    assert!(!terminal.screen.lock().unwrap().rang, "what moves up, or is seen in another view, is not new");
+    // What stands behind the first page rings all the same.
+    propose_as(&desk, &token, "new", "low");
+    until("the bell rings", || terminal.screen.lock().unwrap().rang.then_some(()));
+    assert_eq!(state(&desk, &token, &lower), "pending");
+    terminal.type_in("q");
+    until("the screen is left", || terminal.child.try_wait().unwrap());
+}
+
+#[test]
+fn a_line_is_printed_for_what_came_in_wherever_it_stands() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    let upper = propose_as(&desk, &token, "upper", "high");
+    propose_as(&desk, &token, "lower", "high");
+    let mut command = desk.command(&["inbox", "--passphrase-stdin", "--watch", "--limit", "1"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(PASSPHRASE).unwrap();
+    let (mut output, printed) = (child.stdout.take().unwrap(), Arc::new(Mutex::new(String::new())));
+    let written = Arc::clone(&printed);
+    std::thread::spawn(move || {
+        let mut bytes = [0_u8; 4096];
+        while let Ok(count @ 1..) = output.read(&mut bytes) {
+            written.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+    });
+    // What it finds at first is not new; what comes in afterwards is, also behind the first page.
+    until("a line is printed", || {
+        propose_as(&desk, &token, "came in", "low");
+        std::thread::sleep(Duration::from_secs(3));
+        (!printed.lock().unwrap().is_empty()).then_some(())
+    });
+    assert!(inbox(&desk, &["approve", &upper]).status.success());
+    std::thread::sleep(Duration::from_secs(5));
+    let lines = printed.lock().unwrap().clone();
+    assert!(lines.starts_with('\u{7}') && lines.lines().all(|line| line.contains("came in")), "{lines}");
+    // What came in together stands on several pages, and each has its line.
+    for (title, priority) in [("came in first", "urgent"), ("came in between", "normal"), ("came in last", "low")] {
+        propose_as(&desk, &token, title, priority);
+    }
+    until("each has its line", || {
+        let lines = printed.lock().unwrap();
+        ["first", "between", "last"].iter().all(|word| lines.contains(&format!("came in {word}"))).then_some(())
+    });
+    drop(child.kill());
+    drop(child.wait());
+}
+
+#[test]
+fn nobody_approves_a_plan_unseen_on_the_terminal() {
+    let (desk, folder, token) = workspace::desk();
+    std::fs::write(folder.path().join("list.md"), "milk\nbread\n").unwrap();
+    let mut client = workspace::agent(&desk, &token);
+    let change = json!({ "root": "notes", "steps": [{ "action": "replace", "to": "list.md", "text": "milk\nbeer\n" }, { "action": "move", "from": "a.txt", "to": "sub/a.txt" }] });
+    let plan = workspace::ask(&mut client, "change_plan", change);
+    let request = plan["request_id"].as_str().unwrap();
+    let shown = said(&inbox(&desk, &["show", request]));
+    for expected in ["All 2 steps", "-bread", "+beer", "2. move  notes/a.txt → notes/sub/a.txt"] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let mut terminal = Terminal::start(&desk, "inbox");
+    terminal.sees("Passphrase:");
+    terminal.type_in("correct horse\r");
+    terminal.sees("-bread");
+    terminal.sees("+beer");
+    terminal.type_in("q");
+    until("the screen is left", || terminal.child.try_wait().unwrap());
+    let approved = said(&inbox(&desk, &["approve", request]));
+    assert!(approved.contains("+beer") && approved.contains("approved"), "{approved}");
 }
 
 #[test]

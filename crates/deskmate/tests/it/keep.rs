@@ -73,7 +73,7 @@ fn every_table_is_copied() {
 }
 
 #[test]
-fn a_backup_holds_the_files_that_the_configuration_names() {
+fn a_backup_holds_the_files_that_the_configuration_names_and_templates_and_frameworks() {
     let place = Place::new();
     let home = place.home();
     place.filled(&home, &[]);
@@ -85,12 +85,23 @@ fn a_backup_holds_the_files_that_the_configuration_names() {
     let webhooks = [hook("team", "secrets/team"), hook("other", elsewhere.to_str().unwrap()), hook("beside", "../elsewhere")].concat();
     let settings = format!("notifications:\n  webhooks:\n{webhooks}");
     std::fs::write(home.join("deskmate.yaml"), settings).unwrap();
+    // More of them than a byte counts.
+    let own: Vec<String> = (0..130).flat_map(|number| [format!("templates/t{number}.yaml"), format!("compliance/f{number}.yml")]).collect();
+    for folder in ["templates", "compliance"] {
+        std::fs::create_dir(home.join(folder)).unwrap();
+    }
+    for name in &own {
+        std::fs::write(home.join(name), format!("# {name}")).unwrap();
+    }
     let file = place.path("desk.backup");
     let saved = place.json(&home, &["backup", file.to_str().unwrap()]);
     let notes = saved["notes"].to_string();
     assert_eq!(notes.matches("elsewhere, which").count(), 2, "what is outside is told: {saved}");
     let other = place.path("other");
     place.json(&other, &["restore", file.to_str().unwrap()]);
+    for name in &own {
+        assert_eq!(std::fs::read_to_string(other.join(name)).unwrap(), format!("# {name}"));
+    }
     place.start(&other, &[]).stop();
     assert_eq!(std::fs::read(other.join("secrets/team")).unwrap(), std::fs::read(home.join("secrets/team")).unwrap());
 }

@@ -31,6 +31,8 @@ mod gateway_changes;
 #[cfg(test)]
 mod gateway_faults;
 #[cfg(test)]
+mod gateway_reads;
+#[cfg(test)]
 mod hook;
 #[cfg(test)]
 mod http;

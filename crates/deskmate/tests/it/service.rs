@@ -1,10 +1,12 @@
 //! Servers in the background, and services.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::desk::{Desk, is_root};
 use crate::running::{Place, names, text, until};
 
 fn holder(place: &Place) -> Value {
@@ -95,6 +97,18 @@ fn a_large_log_is_put_aside() {
     let log = std::fs::read_to_string(home.join("server.log")).unwrap();
     assert!(log.starts_with("20") && log.contains("listening"), "{log}");
     assert_eq!(text(&place.run(&home, &["service", "logs", "--lines", "1"])).lines().count(), 1);
+}
+
+#[test]
+fn a_refusal_is_logged_with_its_caller() {
+    let place = Place::new();
+    let home = place.home();
+    let running = place.start(&home, &["--background", "--linger", "off"]);
+    assert_eq!(place.run(&home, &["call", "desk_policy_apply", "--agent", "code", "document=x"]).status.code(), Some(3));
+    let log = std::fs::read_to_string(home.join("server.log")).unwrap();
+    let refused = log.lines().find(|line| line.contains("refused")).unwrap_or_else(|| panic!("{log}"));
+    assert!(refused.contains("caller=\"name-code\"") && refused.contains("desk_policy_apply"), "{refused}");
+    running.stop();
 }
 
 #[test]
@@ -192,6 +206,19 @@ fn a_service_is_installed_once_and_its_data_outlives_it() {
     assert!(run(&["service", "install"]).status.success());
     assert!(asked().ends_with("--user restart deskmate.service\n"));
 
+    // A server that runs on after an upgrade makes way for this program, and only then.
+    let server = place.start(&home, &["--background", "--linger", "off"]);
+    let restarts = || asked().lines().filter(|line| line.contains("restart")).count();
+    assert!(run(&["service", "install"]).status.success());
+    assert_eq!(restarts(), 1, "{}", asked());
+    age(&place);
+    let status: Value = serde_json::from_slice(&run(&["service", "status", "--json"]).stdout).unwrap();
+    assert_eq!((&status["running_version"], &status["version"]), (&"0.0.1".into(), &env!("CARGO_PKG_VERSION").into()), "{status}");
+    let renewed = run(&["service", "install"]);
+    assert_eq!(restarts(), 2, "{}", asked());
+    assert!(text(&renewed).contains("version 0.0.1 was replaced"), "{}", text(&renewed));
+    server.stop();
+
     let status: Value = serde_json::from_slice(&run(&["service", "status", "--json"]).stdout).unwrap();
     assert_eq!((&status["installed"], &status["up_to_date"]), (&true.into(), &true.into()), "{status}");
     let gone = run(&["service", "uninstall"]);
@@ -214,15 +241,87 @@ fn without_a_manager_the_unit_is_written_and_the_rest_is_said() {
 #[test]
 fn the_units_are_what_systemd_understands() {
     let place = Place::new();
-    for words in [&["service", "install", "--dry-run"][..], &["service", "install", "--dry-run", "--user", "deskmate"]] {
+    let folder = place.path("100% \"mine\"");
+    std::fs::create_dir(&folder).unwrap();
+    let separate = ["service", "install", "--dry-run", "--user", "deskmate"];
+    let rooted = [&separate[..], &["--root", folder.to_str().unwrap()]].concat();
+    for words in [&["service", "install", "--dry-run"][..], &separate, &rooted] {
         let shown = place.json(&place.home(), words);
         let unit = place.path("deskmate.service");
         // The account exists only where the service was installed; systemd would complain about nothing else.
         let content = shown["content"].as_str().unwrap().replace("User=deskmate\nGroup=deskmate\n", "");
         std::fs::write(&unit, content).unwrap();
-        let Ok(checked) = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit).output() else { return };
+        let Ok(checked) = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit).output() else {
+            testkit::skipped("there is no systemd-analyze, so systemd was not asked about the units");
+            break;
+        };
         let said = text(&checked);
         assert!(!said.contains("deskmate.service"), "{said}");
     }
     assert!(names(&place.path(".config")).is_empty());
+    assert_eq!(place.run(&place.home(), &["service", "install", "--dry-run", "--root", "/srv"]).status.code(), Some(2), "your own account needs none");
+    let nowhere = place.run(&place.home(), &[&separate[..], &["--root", "/no/such/folder"]].concat());
+    assert!(!nowhere.status.success() && text(&nowhere).contains("/no/such/folder"), "{}", text(&nowhere));
+}
+
+#[test]
+fn an_account_of_its_own_is_said_how_to_reach() {
+    let place = Place::new();
+    let shown = text(&place.run(&place.home(), &["service", "install", "--dry-run", "--user", "deskmate"]));
+    for part in
+        ["sudo -u deskmate ", " claim --home /var/lib/deskmate", " agent add code --home /var/lib/deskmate", "connect claude-code --url http://127.0.0.1:7373"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!text(&place.run(&place.home(), &["service", "install", "--dry-run"])).contains("sudo"));
+}
+
+/// Reads every file, lists the directory, opens both sockets and leaves a file; says what of it worked.
+const TRY_ALL: &str = "
+import os, socket, sys
+home, worked = sys.argv[1], []
+def attempt(what, act):
+    try:
+        act()
+        worked.append(what)
+    except PermissionError:
+        pass
+def connect(name):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect(home + '/' + name)
+for name in ['desk.db', 'record.key', 'desk.lock', 'server.log']:
+    attempt(name, lambda: open(home + '/' + name).close())
+for name in ['desk.sock', 'http.sock']:
+    attempt(name, lambda: connect(name))
+attempt('list', lambda: os.listdir(home))
+attempt('write', lambda: open(home + '/left-by-another', 'w').close())
+print(' '.join(worked))
+";
+
+#[test]
+fn another_account_gets_neither_files_nor_sockets() {
+    if !is_root() {
+        testkit::skipped("only root can act as two other accounts, so the separate user was not tested; run as root");
+        return;
+    }
+    let desk = Desk::ordinary();
+    // As `service install --user` leaves it.
+    std::fs::set_permissions(desk.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    let mut server = desk.command(&["up", "--background", "--linger", "off", "--separate-user"]).stdin(Stdio::null()).spawn().unwrap();
+    let url = desk.url();
+    let as_account = |id: &str| {
+        // The system's own: one of somebody's home is not for other accounts.
+        let account = ["--reuid", id, "--regid", id, "--clear-groups", "--", "/usr/bin/python3", "-c", TRY_ALL];
+        let done = Command::new("setpriv").args(account).arg(desk.path()).output().unwrap();
+        assert!(done.status.success(), "{}", text(&done));
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    };
+    assert_eq!(as_account("65533"), "", "of another account nothing works");
+    assert_eq!(as_account("65534"), "desk.db record.key desk.lock server.log desk.sock http.sock list write", "its own account does all of it");
+    let status: Value = crate::http::get(&url, "/healthz", &[]).json();
+    assert_eq!(status["set_up"], "separate user");
+    // Nobody gets a link to claim it with over the network.
+    assert_eq!(crate::http::post(&url, "/api/desk_new_claim_link", &[], "{}").status, 403);
+    assert!(desk.run(&["stop"]).status.success());
+    server.wait().unwrap();
 }

@@ -12,18 +12,19 @@ fn stderr(output: &Output) -> String {
 
 #[test]
 fn a_mistake_in_the_file_stops_the_start_with_its_line() {
-    for (text, says) in [
-        ("listen: 127.0.0.1:0\nlog:\n  levle: info\n", "levle"),
-        ("policy_mode: strickt\n", "strickt"),
-        ("log:\n  level: loud\n", "loud"),
-        ("listen: 127.0.0.1:0\n\tbad: yes\n", "deskmate.yaml"),
+    for (text, says, line) in [
+        ("listen: 127.0.0.1:0\nlog:\n  levle: info\n", "levle", 3),
+        ("policy_mode: strickt\n", "strickt", 1),
+        ("log:\n  level: loud\n", "loud", 2),
+        ("listen: 127.0.0.1:0\n\tbad: yes\n", "deskmate.yaml", 1),
     ] {
         let desk = Desk::new();
         let file = desk.path().join("deskmate.yaml");
         std::fs::write(&file, text).unwrap();
         let output = desk.run(&["up"]);
         assert_eq!(output.status.code(), Some(1));
-        assert!(stderr(&output).contains("deskmate.yaml"), "{}", stderr(&output));
+        let named = [format!("deskmate.yaml:{line}:"), format!("line {line} column")].iter().any(|place| stderr(&output).contains(place));
+        assert!(named, "{}", stderr(&output));
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
         assert!(!desk.path().join("desk.db").exists(), "nothing was made");
     }

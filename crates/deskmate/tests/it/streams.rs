@@ -56,6 +56,14 @@ fn closed(desk: &Desk) -> (String, String, String) {
 }
 
 #[test]
+fn a_stream_for_a_name_that_nothing_proves_is_marked() {
+    let desk = Desk::new();
+    let url = desk.up();
+    let (_stream, head) = open(&url, "GET /api/stream HTTP/1.1\r\nhost: localhost\r\nx-deskmate-agent: code\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("deskmate-unverified: true\r\n"), "{head}");
+}
+
+#[test]
 fn one_credential_opens_only_so_many_streams() {
     let desk = Desk::new();
     let (url, token, session) = closed(&desk);

@@ -73,6 +73,9 @@ fn plans_go_with_their_contents_after_their_time_and_what_waits_stays() {
     assert!(whole["steps"][0]["diff"].as_str().unwrap().contains("content of waits.md"), "{whole}");
     assert_eq!(workspace::ask(&mut client, "undo_plan", json!({ "plan_id": done["plan_id"] }))["_meta"]["deskmate/error"]["code"], "not_found");
     drop(client);
+    // Their requests are shown all the same.
+    let shown = workspace::person(&desk, &["inbox", "--passphrase-stdin", "show", request, "--json"]);
+    assert_eq!((&shown["state"], &shown["plan"]["gone"]), (&json!("rejected"), &json!(true)), "{shown}");
     let told = workspace::person(&desk, &["call", "desk_record_list", "kind=plan.pruned", "--passphrase-stdin", "--json"]);
     assert!(told.to_string().contains("\"plans\":2"), "{told}");
     let report = workspace::person(&desk, &["audit", "verify", "--json"]);

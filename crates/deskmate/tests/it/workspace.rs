@@ -179,6 +179,73 @@ fn files_are_written_changed_trashed_and_restored_by_plan() {
 }
 
 #[test]
+fn steps_that_get_in_each_others_way_are_told_while_the_plan_is_made() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    let fifo = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status();
+    assert!(fifo.is_ok_and(|status| status.success()));
+    let step = |action: &str, from: &str, to: &str| match (action, from, to) {
+        ("write" | "replace", _, to) => json!({ "action": action, "to": to, "text": "new" }),
+        (_, "", to) => json!({ "action": action, "to": to }),
+        (_, from, "") => json!({ "action": action, "from": from }),
+        (_, from, to) => json!({ "action": action, "from": from, "to": to }),
+    };
+    for (steps, says) in [
+        (vec![("copy", "sub", "other")], "only files and links can be copied"),
+        (vec![("copy", "pipe", "other")], "only files and links can be copied"),
+        (vec![("move", "sub", "sub/in")], "a folder can't be moved into itself"),
+        (vec![("move", "a.txt", "x"), ("move", "a.txt", "y")], "a.txt is moved, changed or deleted by step 1 already"),
+        (vec![("trash", "a.txt", ""), ("copy", "a.txt", "y")], "a.txt is moved, changed or deleted by step 1 already"),
+        (vec![("replace", "", "a.txt"), ("trash", "a.txt", "")], "a.txt is moved, changed or deleted by step 1 already"),
+        (vec![("move", "sub", "e"), ("move", "sub/d.txt", "f")], "sub/d.txt lies in sub, which is moved, changed or deleted by step 1 already"),
+        (vec![("write", "", "n"), ("write", "", "n")], "n is the target of another step already"),
+        (vec![("write", "", "n"), ("write", "", "n/x")], "n/x cannot lie in n, which is a file after step 1"),
+        (vec![("write", "", "n/x"), ("write", "", "n")], "n is a folder by then: step 1 makes n/x"),
+        (vec![("write", "", "plain/x")], "plain"),
+    ] {
+        let asked: Vec<Value> = steps.iter().map(|(action, from, to)| step(action, from, to)).collect();
+        let told = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": asked }));
+        assert_eq!(told["state"], "failed", "{steps:?}: {told}");
+        let note = told["note"].as_str().unwrap();
+        assert!(note.starts_with(&format!("steps: step {}: ", steps.len())) || note.starts_with(&format!("step {}: ", steps.len())), "{note}");
+        assert!(note.contains(says), "{steps:?}: {note}");
+    }
+    // What fits together is planned and done as it stands there.
+    let fits = [
+        step("copy", "a.txt", "k/x"),
+        step("move", "a.txt", "k/y"),
+        step("make_folder", "", "n"),
+        step("write", "", "n/x"),
+        step("move", "sub/d.txt", "d"),
+        step("move", "sub", "e"),
+        step("write", "", "e/new"),
+        step("move", "plain", "old"),
+        step("write", "", "plain/x"),
+    ];
+    let plan = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": fits }));
+    assert_eq!((&plan["state"], &plan["count"]), (&json!("ready"), &json!(9)), "{plan}");
+    approve(&desk, &plan);
+    let done = ask(&mut client, "execute_plan", json!({ "plan_id": plan["plan_id"] }));
+    assert_eq!((&done["state"], &done["applied"]), (&json!("done"), &json!(9)), "{done}");
+}
+
+#[test]
+fn whoever_decides_about_the_way_back_learns_what_was_changed_since() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    let plan = organize(&desk, &mut client, "notes");
+    std::fs::write(folder.path().join("txt/a.txt"), "edited since").unwrap();
+    let undo = ask(&mut client, "undo_plan", json!({ "plan_id": plan["plan_id"] }));
+    let steps = ask(&mut client, "get_plan", json!({ "plan_id": undo["plan_id"] }))["steps"].clone();
+    let warned: Vec<&Value> = steps.as_array().unwrap().iter().filter(|step| step["warning"].is_string()).collect();
+    assert_eq!((warned.len(), &warned[0]["from"]), (1, &json!("notes/txt/a.txt")), "{steps}");
+    assert!(warned[0]["warning"].as_str().unwrap().contains("changed since, and goes back as it is now"), "{steps}");
+    let request = person(&desk, &["call", "desk_request_get", &format!("request={}", undo["request_id"].as_str().unwrap()), "--passphrase-stdin", "--json"]);
+    let told = request["reversibility"].as_str().unwrap();
+    assert!(told.contains("1 of 4 steps carry a warning") && told.contains("folders that it changes get the time"), "{told}");
+}
+
+#[test]
 fn what_changed_since_it_was_approved_is_left_alone() {
     let (desk, folder, token) = desk();
     let mut client = agent(&desk, &token);
@@ -235,8 +302,8 @@ fn documents_are_written_by_plan() {
     let (desk, folder, token) = desk();
     let mut client = agent(&desk, &token);
     for (tool, path, input) in [
-        ("create_excel", "notes/sales.xlsx", json!({ "data": [{ "name": "Ada", "sum": 3 }, { "name": "=1+1", "sum": 4 }] })),
-        ("create_word", "notes/letter.docx", json!({ "content": "# Title\n\nЗдравствуйте" })),
+        ("create_excel", "notes/sales.xlsx", json!({ "data": [{ "name": "Ada", "sum": 3 }, { "name": "=1+1", "sum": 4 }], "columns": ["sum", "name"] })),
+        ("create_word", "notes/letter.docx", json!({ "content": "# Title\n\nЗдравствуйте\n\n- one\n- two" })),
         ("create_pdf", "notes/letter.pdf", json!({ "content": "# Title\n\nΚαλημέρα 東京 \u{378}" })),
     ] {
         let mut asked = input;
@@ -244,6 +311,9 @@ fn documents_are_written_by_plan() {
         let plan = ask(&mut client, tool, asked);
         assert_eq!(plan["count"], 1, "{plan}");
         let step = ask(&mut client, "get_plan", json!({ "plan_id": plan["plan_id"] }))["steps"][0].clone();
+        let diff = step["diff"].as_str().unwrap();
+        assert!(!diff.lines().skip(3).any(|line| line.starts_with(['-', ' '])), "all of it is new: {diff}");
+        assert_eq!(diff.contains("+columns: sum, name\n"), tool == "create_excel", "{diff}");
         let warned = step["warning"].as_str().unwrap_or_default();
         assert_eq!(warned.contains("U+0378"), tool == "create_pdf", "whoever decides is told what cannot be shown: {step}");
         approve(&desk, &plan);
@@ -251,6 +321,47 @@ fn documents_are_written_by_plan() {
     }
     let magic = |name: &str| std::fs::read(folder.path().join(name)).unwrap()[..4].to_vec();
     assert_eq!((magic("sales.xlsx"), magic("letter.docx"), magic("letter.pdf")), (b"PK\x03\x04".to_vec(), b"PK\x03\x04".to_vec(), b"%PDF".to_vec()));
+}
+
+#[test]
+fn what_a_way_back_does_is_shown_without_contents() {
+    let (desk, folder, token) = desk();
+    std::fs::write(folder.path().join("list.md"), "milk\nbread\n").unwrap();
+    let mut client = agent(&desk, &token);
+    let do_it = |client: &mut Client, plan: &Value| {
+        approve(&desk, plan);
+        ask(client, "execute_plan", json!({ "plan_id": plan["plan_id"] }))
+    };
+    let long = "word ".repeat(40_000);
+    let steps = json!([
+        { "action": "replace", "to": "list.md", "text": "milk\nbeer\n" },
+        { "action": "copy", "from": "a.txt", "to": "copy.txt" },
+        { "action": "write", "to": "long.txt", "text": long },
+        { "action": "trash", "from": "plain" },
+    ]);
+    let plan = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": steps }));
+    assert_eq!(do_it(&mut client, &plan)["applied"], 4);
+    // Somebody changes the copy: it is not taken back, and said so.
+    std::fs::write(folder.path().join("copy.txt"), "other").unwrap();
+    let undo = ask(&mut client, "undo_plan", json!({ "plan_id": plan["plan_id"] }));
+    let shown = ask(&mut client, "get_plan", json!({ "plan_id": undo["plan_id"] }));
+    assert!(shown.to_string().len() < 20_000, "contents of files are not handed out: {} bytes", shown.to_string().len());
+    let steps = shown["steps"].as_array().unwrap();
+    let told: Vec<_> = steps.iter().map(|step| (step["undoes"].as_str().unwrap(), step["from"].as_str(), step["to"].as_str())).collect();
+    let expected = [
+        ("trash", None, Some("notes/plain")),
+        ("write", Some("notes/long.txt"), None),
+        ("copy", Some("notes/copy.txt"), None),
+        ("replace", None, Some("notes/list.md")),
+    ];
+    assert_eq!(told, expected, "{shown}");
+    let diff = steps[3]["diff"].as_str().unwrap();
+    assert!(diff.contains("\n-beer\n+bread\n"), "what comes back is new: {diff}");
+    let trashed = ask(&mut client, "list_trash", json!({ "root": "notes" }))["items"].as_array().unwrap().clone();
+    let id = trashed.iter().find(|item| item.to_string().contains("notes/plain")).unwrap()["trash_id"].clone();
+    let restore = ask(&mut client, "restore", json!({ "root": "notes", "trash_id": id, "restore_to": "notes/back" }));
+    let step = ask(&mut client, "get_plan", json!({ "plan_id": restore["plan_id"] }))["steps"][0].clone();
+    assert_eq!((&step["from"], &step["was"], &step["to"]), (&id, &json!("notes/plain"), &json!("notes/back")), "{step}");
 }
 
 /// The lines of the audit file in a folder.
@@ -417,6 +528,20 @@ fn what_clients_of_earlier_servers_send_is_understood() {
     std::fs::write(folder.path().join("long.txt"), "x".repeat(1_200_000)).unwrap();
     let read = ask(&mut client, "read_file", json!({ "path": "notes/long.txt", "max_bytes": 1_000_000 }));
     assert_eq!((&read["read_bytes"], &read["truncated"]), (&json!(400_000), &json!(true)), "{}", read.to_string().len());
+    std::fs::write(folder.path().join("lines.txt"), "1\n2\n3\n4\n").unwrap();
+    for (part, text, goes_on) in [
+        (json!({ "head": 2 }), "1\n2\n", true),
+        (json!({ "head": 4 }), "1\n2\n3\n4\n", false),
+        (json!({ "tail": 2 }), "3\n4\n", false),
+        (json!({ "first_line": 2, "last_line": 3 }), "2\n3\n", true),
+        (json!({ "first_line": 3 }), "3\n4\n", false),
+        (json!({ "offset": 2 }), "2\n3\n4\n", false),
+    ] {
+        let mut asked = part.clone();
+        asked["path"] = json!("notes/lines.txt");
+        let read = ask(&mut client, "read_file", asked);
+        assert_eq!((&read["text"], &read["truncated"]), (&json!(text), &json!(goes_on)), "{part}: {read}");
+    }
     let whole = folder.path().to_str().unwrap();
     let plan = ask(&mut client, "soft_delete", json!({ "path": folder.path().join("plain"), "workspace_root": whole }));
     assert_eq!(plan["state"], "ready", "{plan}");

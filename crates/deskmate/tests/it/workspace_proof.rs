@@ -1,6 +1,6 @@
 //! What the workspace promises, tried on the built binary where it is hardest: a very large tree, and somebody else who swaps
 //! folders and links while agents look and plans are made and done. `DESKMATE_TREE=1000000` makes the tree larger, and
-//! `DESKMATE_ROUNDS=10000` swaps for longer.
+//! `DESKMATE_ROUNDS=100000` swaps for longer.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -112,7 +112,7 @@ fn nothing_outside_is_read_written_or_named_while_another_process_swaps_folders_
     }
     std::fs::create_dir(folder.path().join("copies")).unwrap();
     let picture = crate::workspace::tree(&outside);
-    let wanted = told("DESKMATE_ROUNDS", 1_000);
+    let wanted = told("DESKMATE_ROUNDS", 10_000);
     let rounds = || std::fs::read_to_string(beside.path().join("rounds")).ok().and_then(|text| text.parse().ok()).unwrap_or(0_usize);
     let mut client = agent(&desk, &token);
     let swapper = Swapper::start(&wild, &outside);

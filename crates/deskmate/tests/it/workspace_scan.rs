@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::desk::{Client, until};
+use crate::desk::{Client, modern, until};
 use crate::workspace::{agent, ask, desk, person};
 
 /// What a look found.
@@ -138,6 +138,45 @@ fn whoever_wants_everything_gets_it_page_by_page() {
         }
     }
     assert_eq!(listed, 30 + 20 + 5 + 4);
+}
+
+#[test]
+fn a_client_that_knows_tasks_gets_a_look_that_takes_long_as_one() {
+    let (desk, folder, token) = desk();
+    let mut command = desk.command(&["mcp", "--toolset", "workspace"]);
+    command.env("DESKMATE_TOKEN", &token);
+    let mut client = Client::of(&desk, command);
+    let mut call = |method: &str, params: Value| {
+        let mut params = modern(params);
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+        client.call(method, params)
+    };
+    let quick = call("tools/call", json!({ "name": "scan_index", "arguments": { "root": "notes/sub", "timeout_seconds": 25 } }));
+    assert_eq!(quick["structuredContent"]["ended"], true, "what has ended needs no task: {quick}");
+    let endless = folder.path().join("endless");
+    File::create(&endless).unwrap().set_len(1 << 40).unwrap();
+    let begun = Instant::now();
+    let long = json!({ "name": "scan_index", "arguments": { "root": "notes", "hash_files": true } });
+    let task = call("tools/call", long.clone());
+    assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("working")), "{task}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "whoever can follow a task is not held");
+    let id = json!({ "taskId": task["taskId"] });
+    assert_eq!(call("tasks/get", id.clone())["status"], "working");
+    // A file that is shorter by now ends the look.
+    File::options().write(true).open(&endless).unwrap().set_len(7).unwrap();
+    let done = until("it has ended", || Some(call("tasks/get", id.clone())).filter(|task| task["status"] != "working"));
+    assert_eq!(done["status"], "completed", "{done}");
+    let answer = &done["result"]["structuredContent"];
+    assert_eq!(
+        (&answer["job"], &answer["state"], &answer["ended"]),
+        (&task["taskId"], &json!("done"), &json!(true)),
+        "as the call would have answered: {done}"
+    );
+    assert_eq!(answer["result"]["total"]["files"], 7, "{done}");
+    File::options().write(true).open(&endless).unwrap().set_len(1 << 40).unwrap();
+    let id = json!({ "taskId": call("tools/call", long)["taskId"] });
+    call("tasks/cancel", id.clone());
+    until("it stops", || (call("tasks/get", id.clone())["status"] == "cancelled").then_some(()));
 }
 
 #[test]

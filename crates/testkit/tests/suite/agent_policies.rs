@@ -1,41 +1,41 @@
-//! Agents of sentences, policies of sentences, policies that hold for one agent, and tests of agents: on both engines. Where a test is
-//! named after a defect, it is one that servers before this had.
+//! Policies that hold for one agent, and tests of agents, on both engines. Where a test is named after a defect, it is one that servers
+//! before this had.
 
 use deskmate_core::Code;
-use deskmate_core::agents::{self, RunState};
+use deskmate_core::agents::{self, RunState, template};
+use deskmate_core::call::{Call, Credential, Desk, Outcome, Surface};
 use serde_json::{Value, json};
-use testkit::{Caller, TestDesk, assert_code, both};
+use testkit::{Caller, TestDesk, assert_code, both, wait};
 
-const SENTENCE: &str = "Create an agent that processes customer feedback from support/feedback.csv daily at 7:30, classifies it and forwards negative cases to a person, \
-                        at most 1,000 e-mails per run.";
+use crate::agent_sentences::SENTENCE;
 
-fn people(desk: &TestDesk) -> (Caller, Caller) {
+pub(crate) fn people(desk: &TestDesk) -> (Caller, Caller) {
     let owner = desk.claim();
     (owner.clone(), desk.register(&owner, "code"))
 }
 
-fn text(value: &Value, field: &str) -> String {
+pub(crate) fn text(value: &Value, field: &str) -> String {
     value[field].as_str().unwrap_or_else(|| panic!("no {field} in {value}")).to_owned()
 }
 
-fn names(value: &Value, field: &str) -> Vec<String> {
+pub(crate) fn names(value: &Value, field: &str) -> Vec<String> {
     value.as_array().unwrap().iter().map(|one| text(one, field)).collect()
 }
 
-fn teller(desk: &TestDesk, who: &Caller, more: Value) -> String {
+pub(crate) fn teller(desk: &TestDesk, who: &Caller, more: Value) -> String {
     let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "code", "content": "{{params.words}}" } }]);
     let mut input = json!({ "description": "Say hello to code", "steps": steps, "params": { "words": "hello" }, "policies": [] });
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     text(&desk.call(who, "agents_create_agent", input).unwrap(), "agentId")
 }
 
-fn attach(desk: &TestDesk, who: &Caller, agent: &str, policy: &str, more: Value) -> Value {
+pub(crate) fn attach(desk: &TestDesk, who: &Caller, agent: &str, policy: &str, more: Value) -> Value {
     let mut input = json!({ "agentId": agent, "policyId": policy });
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     desk.call(who, "agents_attach_policy", input).unwrap()
 }
 
-fn deploy(desk: &TestDesk, owner: &Caller, agent: &str) {
+pub(crate) fn deploy(desk: &TestDesk, owner: &Caller, agent: &str) {
     assert_eq!(desk.call(owner, "agents_deploy_agent", json!({ "agentId": agent })).unwrap()["deployed"], true);
 }
 
@@ -51,88 +51,7 @@ fn say(desk: &TestDesk, run: &Caller, words: &str) -> Value {
     desk.call(run, "bridge_send_message", json!({ "to": "code", "content": words })).unwrap()
 }
 
-/// A schedule as it is kept.
-fn kept_cron(cron: &str) -> Value {
-    agents::schedule::Schedule::read(cron, "UTC").unwrap().cron().into()
-}
-
 both! {
-    fn one_sentence_is_enough_for_an_agent(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let made = desk.call(&owner, "agents_create_agent", json!({ "description": SENTENCE })).unwrap();
-        assert_eq!(made["status"], "draft");
-        assert!(text(&made, "name").contains("customer-feedback"), "{made}");
-        assert_eq!((&made["schedule"]["cron"], made["schedule"]["nextRuns"].as_array().unwrap().len()), (&json!("30 7 * * *"), 3));
-        let does: Vec<String> = names(&made["definition"]["runner"]["steps"], "do");
-        assert_eq!(does, ["workspace_read_file", "parse", "first", "classify", "filter", "cowork_handoff"], "{made}");
-        assert_eq!(made["definition"]["params"]["path"], "support/feedback.csv");
-        assert_eq!(made["definition"]["params"]["most"], 1_000, "at most 1,000 in one run");
-        let policies = names(&made["policies"], "id");
-        assert!(policies.contains(&"pii-protection".to_owned()) && policies.contains(&"human-review".to_owned()), "{policies:?}");
-        assert!(made["policies"].as_array().unwrap().iter().all(|policy| !text(policy, "reason").is_empty()));
-        assert!((1..=3).contains(&made["templates"].as_array().unwrap().len()));
-        assert_eq!(made["needs"], json!([]), "{made}");
-        let message = text(&made, "message");
-        assert!(message.contains("pii-protection") && message.contains("Next:"), "{message}");
-        assert!(desk.verify().sound);
-    }
-
-    fn a_limit_is_kept_by_something_or_it_is_said(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let sketch = |input: Value| desk.call(&owner, "agents_sketch_agent", input).unwrap();
-        let said = |sketched: &Value| sketched["notUnderstood"].to_string().contains("is kept by nothing");
-        let reading = sketch(json!({ "description": "Read notes/today.csv every day and notify me, at most 20 rows per run" }));
-        assert_eq!((&reading["definition"]["params"]["most"], said(&reading)), (&json!(20), false), "{reading}");
-        let sending = sketch(json!({ "description": "Read notes/today.csv and notify me of it, at most 3 messages per run" }));
-        let does = names(&sending["definition"]["runner"]["steps"], "do");
-        let at = |step: &str| does.iter().position(|does| does == step).unwrap_or_else(|| panic!("{does:?}"));
-        assert!(at("first") > at("parse") && at("first") + 1 == at("bridge_send_message"), "what goes out is counted last: {does:?}");
-        let quick = sketch(json!({ "description": "Read notes/today.csv and notify me, at most 5 minutes per run, at most 7 calls per run" }));
-        assert_eq!((&quick["definition"]["budget"]["seconds"], &quick["definition"]["budget"]["calls"], said(&quick)), (&json!(300), &json!(7), false), "{quick}");
-        let by_policy = sketch(json!({ "description": "Ask the database about sales every hour, at most 100 queries per hour" }));
-        assert!(names(&by_policy["policies"], "id").contains(&"rate-limiting".to_owned()) && !said(&by_policy), "{by_policy}");
-        let template = sketch(json!({ "template": "email-assistant", "description": "Sort the mail, at most 40 e-mails per run" }));
-        assert_eq!((&template["definition"]["params"]["most"], said(&template)), (&json!(40), false), "{template}");
-        for open in [
-            json!({ "description": "Read notes/today.csv every day and notify me, at most 300 files a week" }),
-            json!({ "description": "Read notes/today.csv and notify me, at most 20 rows per run", "steps": [{ "id": "say", "do": "log", "with": { "text": "x" } }] }),
-        ] {
-            assert!(said(&sketch(open.clone())), "{open}");
-        }
-    }
-
-    fn a_sketch_is_what_is_made_and_makes_nothing(desk: &TestDesk) {
-        let (owner, code) = people(desk);
-        let before = desk.call(&owner, "desk_record_list", json!({ "limit": 1 })).unwrap()["events"][0]["seq"].clone();
-        for input in [
-            json!({ "description": SENTENCE }),
-            json!({ "description": SENTENCE, "name": "reader", "schedule": "@hourly", "timeZone": "Europe/Berlin", "policies": ["cost-control"], "params": { "keep": "urgent" } }),
-            json!({ "template": "file-organizer", "params": { "folder": "downloads" } }),
-        ] {
-            let sketched = desk.call(&owner, "agents_sketch_agent", input).unwrap();
-            assert_eq!(desk.call(&owner, "agents_list_agents", json!({})).unwrap()["agents"], json!([]), "a sketch makes nothing");
-            assert_eq!(desk.call(&owner, "desk_record_list", json!({ "limit": 1 })).unwrap()["events"][0]["seq"], before, "and tells nothing");
-            assert_eq!(sketched["stepWords"].as_array().unwrap().len(), sketched["definition"]["runner"]["steps"].as_array().unwrap().len());
-        }
-        let sketched = desk.call(&owner, "agents_sketch_agent", json!({ "description": SENTENCE })).unwrap();
-        let made = desk.call(&owner, "agents_create_agent", json!({ "description": SENTENCE })).unwrap();
-        for field in ["name", "definition", "schedule", "policies", "templates", "needs", "assumed", "notUnderstood", "stepWords"] {
-            assert_eq!(sketched[field], made[field], "{field}");
-        }
-        let again = desk.call(&owner, "agents_sketch_agent", json!({ "description": SENTENCE })).unwrap();
-        assert_ne!(again["name"], made["name"], "a name that is taken by now is another one");
-        for wrong in [json!({ "description": " " }), json!({ "description": "x", "name": made["name"] }), json!({ "description": "x", "steps": [{ "id": "a", "do": "no_such" }] })] {
-            desk.refused(&owner, "agents_sketch_agent", wrong);
-        }
-        // An agent that sketches is not told where the bounds of the desk's policies are.
-        let rules = "policies:\n  - { id: bounds, rules: [{ name: few, when: \"args.amount > 4711\", effect: deny, message: too much }] }\n";
-        desk.call(&owner, "desk_policy_apply", json!({ "document": rules })).unwrap();
-        let told = desk.call(&code, "agents_sketch_agent", json!({ "description": "Log a word", "policies": ["bounds"] })).unwrap();
-        assert!(!told.to_string().contains("4711") && told.to_string().contains("bounds"), "{told}");
-        let shown = desk.call(&owner, "agents_sketch_agent", json!({ "description": "Log a word", "policies": ["bounds"] })).unwrap();
-        assert!(shown.to_string().contains("4711"), "{shown}");
-    }
-
     fn the_status_of_an_agent_has_its_last_test_and_its_conflicts(desk: &TestDesk) {
         let (owner, _) = people(desk);
         let id = teller(desk, &owner, json!({}));
@@ -142,6 +61,9 @@ both! {
             desk.call(&owner, "agents_get_agent_status", input).unwrap()
         };
         assert_eq!((&status(json!({}))["lastTest"], &status(json!({}))["conflicts"]), (&Value::Null, &Value::Null));
+        let (counted, uncounted) = (status(json!({})), status(json!({ "includeMetrics": false })));
+        assert!(counted["metrics"].is_object() && uncounted.get("metrics").is_none_or(Value::is_null), "{uncounted}");
+        assert!(text(&counted, "message").contains("Last 30 days") && !text(&uncounted, "message").contains("Last 30 days"), "{uncounted}");
         desk.call(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "Say hello" })).unwrap();
         let tested = status(json!({}));
         assert_eq!((&tested["lastTest"]["passed"], &tested["lastTest"]["current"], &tested["lastTest"]["strict"]), (&json!(true), &json!(true), &json!(true)));
@@ -193,113 +115,6 @@ both! {
         assert!(gaps.contains(&"daily_budget".to_owned()) && !text(cost, "title").is_empty(), "{cost}");
     }
 
-    fn what_is_given_counts_more_than_the_sentence(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let given = json!({ "description": SENTENCE, "name": "reader", "schedule": "@hourly", "timeZone": "Europe/Berlin", "policies": ["cost-control"],
-            "approvalRequired": true, "params": { "classes": { "negative": ["mine"] } } });
-        let made = desk.call(&owner, "agents_create_agent", given).unwrap();
-        assert_eq!((&made["name"], &made["schedule"]["timeZone"], names(&made["policies"], "id")), (&json!("reader"), &json!("Europe/Berlin"), vec!["cost-control".to_owned()]));
-        assert_eq!(made["definition"]["approval_required"], true);
-        assert_eq!(made["definition"]["params"]["classes"], json!({ "negative": ["mine"] }));
-        // A language makes a project in the place of steps.
-        let program = desk.call(&owner, "agents_create_agent", json!({ "description": SENTENCE, "language": "go" })).unwrap();
-        let runner = &program["definition"]["runner"];
-        assert_eq!((&runner["kind"], &runner["language"], &program["needs"]), (&json!("command"), &json!("go"), &json!([])), "{program}");
-        let none = desk.call(&owner, "agents_create_agent", json!({ "description": SENTENCE, "schedule": "" })).unwrap();
-        assert_eq!(none["schedule"], Value::Null);
-        for (wrong, says) in [
-            (json!({ "description": SENTENCE, "policies": ["no-such"] }), "pii-protection"),
-            (json!({ "description": SENTENCE, "template": "no-such" }), "email-assistant"),
-            (json!({ "description": SENTENCE, "language": "cobol" }), "cobol"),
-            (json!({ "description": SENTENCE, "schedule": "whenever" }), "schedule"),
-        ] {
-            let error = format!("{:?}", desk.refused(&owner, "agents_create_agent", wrong));
-            assert!(error.contains(says), "{error}");
-        }
-    }
-
-    fn what_a_model_suggests_is_used_where_it_can_be_and_takes_nothing_away(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let sketch = |more: Value| {
-            let mut input = json!({ "description": SENTENCE });
-            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            desk.call(&owner, "agents_sketch_agent", input).unwrap()
-        };
-        let alone = sketch(json!({}));
-        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "{{params.whom}}", "content": "feedback is there" } }]);
-        let answer = json!({ "name": "feedback-herald", "schedule": "0 8 * * mon-fri", "timeZone": "Europe/Berlin", "steps": steps, "policies": ["cost-control"], "approvalRequired": true });
-        let fenced = format!("Here it is:\n```json\n{answer}\n```");
-        let with = sketch(json!({ "suggested": fenced }));
-        assert_eq!((&with["name"], &with["schedule"]["cron"], &with["schedule"]["timeZone"]), (&json!("feedback-herald"), &kept_cron("0 8 * * mon-fri"), &json!("Europe/Berlin")), "{with}");
-        assert_eq!(names(&with["definition"]["runner"]["steps"], "do"), ["bridge_send_message"]);
-        assert_eq!(names(&with["needs"], "param"), ["whom"], "what its steps use and nobody gave is a need");
-        assert_eq!(with["definition"]["approval_required"], true);
-        let held = names(&with["policies"], "id");
-        assert!(names(&alone["policies"], "id").iter().all(|policy| held.contains(policy)) && held.contains(&"cost-control".to_owned()), "{held:?}");
-        assert!(with["assumed"].to_string().contains("steps, as a model suggested"), "{with}");
-        // What is given counts more.
-        let given = sketch(json!({ "suggested": fenced, "name": "mine", "schedule": "@hourly", "params": { "whom": "ada" } }));
-        assert_eq!((&given["name"], &given["schedule"]["cron"], &given["needs"]), (&json!("mine"), &kept_cron("@hourly"), &json!([])), "{given}");
-        // What cannot be is left out, each by itself, and said.
-        let hostile = json!({ "name": "../../x", "schedule": "whenever", "steps": [{ "id": "a", "do": "desk_agent_add" }], "policies": [], "approvalRequired": false,
-            "params": { "path": "other.csv" }, "mayStart": true, "budget": { "calls": 100_000 }, "runner": { "kind": "command", "command": ["sh"] } });
-        let left = sketch(json!({ "suggested": hostile.to_string() }));
-        for field in ["name", "schedule", "policies"] {
-            assert_eq!(left[field], alone[field], "{field}");
-        }
-        assert_eq!(names(&left["definition"]["runner"]["steps"], "do"), names(&alone["definition"]["runner"]["steps"], "do"));
-        assert!(left["definition"].get("may_start").is_none() && left["definition"]["budget"] == alone["definition"]["budget"], "{left}");
-        let said = left["notUnderstood"].to_string();
-        for word in ["suggested name", "suggested schedule", "suggested steps", "mayStart", "runner"] {
-            assert!(said.contains(word), "{word}: {said}");
-        }
-        for useless in ["", "I cannot help with that", "[1, 2]", "{\"name\": "] {
-            let same = sketch(json!({ "suggested": useless }));
-            assert_eq!(same["definition"], alone["definition"], "{useless}");
-            assert!(same["notUnderstood"].to_string().contains("no JSON object"), "{same}");
-        }
-        desk.refused(&owner, "agents_sketch_agent", json!({ "description": SENTENCE, "suggested": "x".repeat(70_000) }));
-        // The record tells what came from a model.
-        let made = desk.call(&owner, "agents_create_agent", json!({ "description": SENTENCE, "suggested": fenced })).unwrap();
-        assert_eq!(made["definition"], with["definition"]);
-        let told = desk.call(&owner, "desk_record_list", json!({ "kind": "agent.made", "limit": 1 })).unwrap();
-        let seq = told["events"][0]["seq"].as_u64().unwrap();
-        let event = desk.call(&owner, "desk_record_get", json!({ "seq": seq })).unwrap();
-        assert!(event.to_string().contains("\"suggested\":[\"name\""), "{event}");
-    }
-
-    fn what_the_desk_cannot_do_is_a_need_and_a_draft_with_needs_is_not_deployed(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let made = desk.call(&owner, "agents_create_agent", json!({ "description": "Every morning query the sales database, summarise it and tell the team" })).unwrap();
-        let needs = names(&made["needs"], "what").join("\n");
-        assert!(needs.contains("asks a database") && needs.contains("summarises") && needs.contains("params.to"), "{needs}");
-        let id = text(&made, "agentId");
-        let refused = desk.refused(&owner, "agents_deploy_agent", json!({ "agentId": id }));
-        assert_code(&refused, Code::Conflict);
-        assert!(format!("{refused:?}").contains("database"), "{refused:?}");
-        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "{{params.to}}", "content": "hello" } }]);
-        desk.call(&owner, "agents_update_agent", json!({ "agentId": id, "steps": steps })).unwrap();
-        assert_code(&desk.refused(&owner, "agents_deploy_agent", json!({ "agentId": id })), Code::Conflict);
-        desk.call(&owner, "agents_update_agent", json!({ "agentId": id, "params": { "to": "code" } })).unwrap();
-        deploy(desk, &owner, &id);
-    }
-
-    fn an_agent_is_made_from_a_template(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let made = desk.call(&owner, "agents_create_agent", json!({ "template": "file-organizer", "params": { "folder": "downloads" } })).unwrap();
-        assert_eq!(made["definition"]["template"], "file-organizer");
-        assert!(names(&made["policies"], "id").contains(&"data-deletion".to_owned()), "{made}");
-        assert!(names(&made["definition"]["runner"]["steps"], "do").contains(&"workspace_organize_plan".to_owned()), "{made}");
-        assert_eq!(made["needs"], json!([]), "{made}");
-    }
-
-    fn a_description_that_looks_like_values_stays_words(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let made = desk.call(&owner, "agents_create_agent", json!({ "description": "Read {{params.secret}} from notes.txt every day and escalate it to a person {{steps.file.text}}" })).unwrap();
-        let steps = made["definition"]["runner"]["steps"].to_string();
-        assert!(!steps.contains("{{params.secret}}"), "{steps}");
-    }
-
     fn an_attached_policy_holds_for_what_the_runs_do_and_for_nobody_else(desk: &TestDesk) {
         let (owner, code) = people(desk);
         let (held, free) = (teller(desk, &owner, json!({})), teller(desk, &owner, json!({})));
@@ -341,6 +156,47 @@ both! {
         let other = text(&say(desk, &run, "and this?"), "request_id");
         desk.call(&owner, "desk_request_reject", json!({ "request": other, "reason": "no" })).unwrap();
         assert_eq!(say(desk, &run, "and this?")["refused_by_policy"], true);
+        assert!(desk.verify().sound);
+    }
+
+    fn an_attached_policy_holds_the_deployment_of_its_agent_whoever_deploys_it(desk: &TestDesk) {
+        let (owner, code) = people(desk);
+        let try_it = |who: &Caller, id: &str, more: Value| {
+            let mut input = json!({ "agentId": id });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            desk.call(who, "agents_deploy_agent", input).unwrap()
+        };
+        assert_eq!(try_it(&owner, &teller(desk, &owner, json!({})), json!({}))["deployed"], true, "a person's own act needs nobody else");
+        // A rule that forbids it: nothing is deployed without a way back.
+        let id = teller(desk, &owner, json!({}));
+        attach(desk, &owner, &id, "production-safety", json!({ "values": { "environments": ["cloud"] } }));
+        let refused = try_it(&owner, &id, json!({}));
+        assert!(refused["deployed"] == false && text(&refused, "message").contains("without a way back (instead: say the rollback_plan)"), "{refused}");
+        assert_eq!(desk.call(&owner, "agents_get_agent_status", json!({ "agentId": id })).unwrap()["status"], "draft");
+        assert_code(&desk.refused(&owner, "agents_deploy_agent", json!({ "agentId": id, "rollbackPlan": " " })), Code::Invalid);
+        assert_eq!(try_it(&owner, &id, json!({ "rollbackPlan": "agents_stop_agent" }))["deployed"], true, "it is not what the rules call production");
+        // A rule that asks for somebody else, by where it is deployed.
+        let id = teller(desk, &owner, json!({}));
+        attach(desk, &owner, &id, "production-safety", json!({ "values": { "environments": ["local"] } }));
+        let waits = try_it(&owner, &id, json!({ "rollbackPlan": "stop it" }));
+        assert_eq!(waits["deployed"], false, "{waits}");
+        let request = text(&waits, "requestId");
+        let shown = desk.call(&owner, "desk_request_get", json!({ "request": request })).unwrap();
+        assert!(shown["reversibility"].as_str().unwrap().starts_with("stop it"), "{shown}");
+        assert_code(&desk.refused(&owner, "desk_request_approve", json!({ "request": request })), Code::Forbidden);
+        // What an agent wishes is denied by them as well, and what its approval meets is what holds then.
+        let own = teller(desk, &code, json!({}));
+        attach(desk, &code, &own, "production-safety", json!({}));
+        assert!(text(&try_it(&code, &own, json!({})), "message").contains("way back"));
+        let asked = text(&try_it(&code, &own, json!({ "rollbackPlan": "stop it" })), "requestId");
+        desk.call(&owner, "desk_request_approve", json!({ "request": asked })).unwrap();
+        assert_eq!(desk.call(&owner, "agents_get_agent_status", json!({ "agentId": own })).unwrap()["status"], "deployed");
+        // Rules about other acts are no matter of the deployment.
+        for policy in ["human-review", "pii-protection", "rate-limiting", "cost-control", "data-deletion", "secrets-protection", "read-only-access", "known-recipients"] {
+            let id = teller(desk, &owner, json!({}));
+            attach(desk, &owner, &id, policy, json!({}));
+            assert_eq!(try_it(&owner, &id, json!({}))["deployed"], true, "{policy}");
+        }
         assert!(desk.verify().sound);
     }
 
@@ -415,55 +271,6 @@ both! {
         assert!(tested["passed"] == false && tested["violations"].to_string().contains("pii-protection"), "{tested}");
     }
 
-    fn a_policy_of_sentences_is_shown_with_its_words_and_put_in_force_by_an_owner(desk: &TestDesk) {
-        let (owner, code) = people(desk);
-        desk.call(&code, "cowork_propose", json!({ "action": "delete_contacts", "target": "old ones", "domain": "crm.contacts", "reasoning": "old", "confidence": 0.9, "proposed_change": { "ids": [1, 2, 3] } })).unwrap();
-        let made = desk
-            .call(&owner, "agents_create_policy", json!({ "description": "Block deleting more than 2 records. Require approval for payments above 500 euros.", "category": "security", "basedOn": "read-only-access", "framework": "SOC2" }))
-            .unwrap();
-        assert_eq!((&made["state"], &made["version"]), (&json!("in_force"), &json!(1)), "{made}");
-        assert_eq!(made["rules"][0]["words"], "Block deleting more than 2 records");
-        assert!(made["basedOnRules"].as_u64().unwrap() >= 2);
-        assert_eq!((&made["past"]["looked_at"], &made["past"]["caught"]), (&json!(1), &json!(1)), "{made}");
-        assert!(text(&made, "message").contains("delete_contacts"), "{made}");
-        let id = text(&made, "policyId");
-        assert!(names(&desk.call(&code, "agents_list_policies", json!({})).unwrap()["policies"], "policy").contains(&id));
-        assert_eq!(desk.call(&owner, "agents_get_policy", json!({ "policy": id })).unwrap()["body"]["framework"], "SOC2");
-        assert_eq!(desk.call(&owner, "agents_policy_versions", json!({ "policyId": id })).unwrap()["versions"][0]["version"], 1);
-        assert_code(&desk.refused(&code, "agents_get_policy", json!({ "policy": id })), Code::Forbidden);
-        let gone = desk.call(&owner, "agents_delete_policy", json!({ "policyId": id })).unwrap();
-        assert_eq!(gone["deleted"], true);
-        assert_code(&desk.refused(&owner, "agents_delete_policy", json!({ "policyId": id })), Code::NotFound);
-        assert!(desk.verify().sound);
-    }
-
-    fn a_policy_that_an_agent_wishes_waits_for_an_owner(desk: &TestDesk) {
-        let (owner, code) = people(desk);
-        let asked = desk.call(&code, "agents_create_policy", json!({ "description": "Never delete files", "category": "custom", "name": "keep-files" })).unwrap();
-        assert_eq!(asked["state"], "waits", "{asked}");
-        assert_code(&desk.refused(&code, "agents_attach_policy", json!({ "agentId": teller(desk, &code, json!({})), "policyId": "keep-files" })), Code::NotFound);
-        desk.call(&owner, "desk_request_approve", json!({ "request": asked["requestId"] })).unwrap();
-        attach(desk, &code, &teller(desk, &code, json!({})), "keep-files", json!({}));
-        let gone = desk.call(&code, "agents_delete_policy", json!({ "policyId": "keep-files" })).unwrap();
-        assert_eq!(gone["deleted"], false);
-        desk.call(&owner, "desk_request_approve", json!({ "request": gone["requestId"] })).unwrap();
-        assert_code(&desk.refused(&owner, "agents_delete_policy", json!({ "policyId": "keep-files" })), Code::NotFound);
-        assert!(desk.verify().sound);
-    }
-
-    fn defect_a_sentence_that_could_not_be_expressed_became_a_rule_that_never_fired(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let error = desk.refused(&owner, "agents_create_policy", json!({ "description": "Block anything suspicious", "category": "security" }));
-        assert!(error.code == Code::Invalid && format!("{error:?}").contains("suspicious"), "{error:?}");
-        let partly = json!({ "description": "Block deleting files. Block anything suspicious.", "category": "security" });
-        let said = desk.call(&owner, "agents_create_policy", partly.clone()).unwrap();
-        assert!(said["state"] == "not_made" && said["refused"][0]["words"] == "Block anything suspicious", "{said}");
-        assert_eq!(desk.call(&owner, "agents_list_policies", json!({})).unwrap()["policies"], json!([]));
-        let mut rest = partly;
-        rest["leaveOut"] = json!(true);
-        assert_eq!(desk.call(&owner, "agents_create_policy", rest).unwrap()["state"], "in_force");
-    }
-
     fn a_test_runs_the_real_steps_and_does_nothing(desk: &TestDesk) {
         let (owner, code) = people(desk);
         let made = desk.call(&owner, "agents_create_agent", json!({ "description": SENTENCE, "policies": [] })).unwrap();
@@ -496,13 +303,6 @@ both! {
         assert_eq!(loose["passed"], true, "only what is critical fails it then");
     }
 
-    fn defect_recall_a_therapist_was_an_api_call(desk: &TestDesk) {
-        let (owner, _) = people(desk);
-        let id = teller(desk, &owner, json!({}));
-        let tested = desk.call(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "recall a therapist" })).unwrap();
-        assert!(!tested["not_done"].to_string().contains("api") && tested["acts"].as_array().unwrap().len() == 1, "{tested}");
-    }
-
     fn defect_deploying_needed_no_passed_test(desk: &TestDesk) {
         let (owner, _) = people(desk);
         let rule = "rules:\n  - { name: tested_first, match: { kind: [agent.deploy] }, when: '!args.tested', effect: deny, message: test it first, alternative: agents_test_agent }\n";
@@ -515,6 +315,97 @@ both! {
         assert_eq!(desk.call(&owner, "agents_deploy_agent", json!({ "agentId": id })).unwrap()["deployed"], false, "it is another agent now");
         desk.call(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "Say hello" })).unwrap();
         deploy(desk, &owner, &id);
+    }
+
+    fn a_program_is_tested_by_its_own_test_before_it_is_deployed(desk: &TestDesk) {
+        let (owner, code) = people(desk);
+        let rule = "rules:\n  - { name: tested_first, match: { kind: [agent.deploy] }, when: \"!args.tested && args.definition.runner.kind != 'cli'\", effect: deny, message: test it first }\n";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": rule })).unwrap();
+        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "code", "content": "hello" } }]);
+        let made = desk.call(&code, "agents_create_agent", json!({ "description": "Say hello", "language": "python", "steps": steps })).unwrap();
+        let id = text(&made, "agentId");
+        let is_deployed = || desk.call(&owner, "agents_deploy_agent", json!({ "agentId": id })).unwrap()["deployed"] == true;
+        let tried = |state: RunState| {
+            let tested = desk.call(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "Say hello to jane@example.org" })).unwrap();
+            assert!(tested.get("passed").is_none() && text(&tested, "message").contains("its own test"), "{tested}");
+            let run = text(&tested, "runId");
+            desk.act(move |cx| {
+                assert!(agents::begin(cx, &run)?.is_some_and(|begun| begun.test));
+                agents::end(cx, &run, state, if state == RunState::Done { Ok(json!({})) } else { Err("exit code 1".to_owned()) }, 0)
+            })
+            .unwrap();
+            desk.call(&owner, "agents_get_agent_status", json!({ "agentId": id })).unwrap()["lastTest"].clone()
+        };
+        assert!(!is_deployed(), "it was not tested");
+        assert_eq!(tried(RunState::Stopped), Value::Null, "what was stopped shows nothing");
+        assert!(tried(RunState::Failed)["passed"] == false && !is_deployed());
+        let passed = tried(RunState::Done);
+        assert_eq!((&passed["passed"], &passed["strict"], &passed["current"]), (&json!(true), &json!(true), &json!(true)));
+        desk.call(&owner, "agents_update_agent", json!({ "agentId": id, "description": "Say hello again" })).unwrap();
+        assert!(!is_deployed(), "it is another one now");
+        tried(RunState::Done);
+        let told = desk.call(&owner, "desk_record_list", json!({ "kind": "agent.tested", "limit": 1 })).unwrap();
+        assert_eq!((&told["events"][0]["facts"]["passed"], &told["events"][0]["payload"]["scenario"]), (&json!(true), &json!("Say hello to [redacted:email]")));
+        assert!(is_deployed());
+        for more in [json!({ "mockData": { "tell": {} } }), json!({ "strict": false })] {
+            let mut input = json!({ "agentId": id, "scenario": "x" });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            assert_code(&desk.refused(&owner, "agents_test_agent", input), Code::Invalid);
+        }
+        // A client of a model has no test, and it is said how a rule leaves it out.
+        let runner = json!({ "kind": "cli", "client": "claude-code", "prompt": "Say hello" });
+        let cli = text(&desk.call(&owner, "agents_create_agent", json!({ "description": "Say hello", "runner": runner })).unwrap(), "agentId");
+        let error = desk.refused(&owner, "agents_test_agent", json!({ "agentId": cli, "scenario": "x" }));
+        assert!(error.code == Code::Conflict && error.hint.as_deref().is_some_and(|hint| hint.contains("runner.kind != 'cli'")), "{error:?}");
+        deploy(desk, &owner, &cli);
+        assert!(desk.verify().sound);
+    }
+
+    fn a_test_sees_all_of_a_proposal(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let rules = "rules:\n  - { name: dear, when: 'act.cost > 10.0', effect: deny, message: too dear }\n  - { name: strange, when: \"'web' in act.taint\", effect: deny, message: from the web }\n";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": rules })).unwrap();
+        let tested = |more: Value| {
+            let mut with = json!({ "domain": "crm.deals", "action": "update_field", "target": "deal/1", "proposed_change": { "amount": 5 }, "confidence": 0.9, "reasoning": "x" });
+            with.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let id = teller(desk, &owner, json!({ "steps": [{ "id": "ask", "do": "cowork_propose", "with": with }] }));
+            desk.call(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "Ask for it" })).unwrap()
+        };
+        assert_eq!(tested(json!({}))["passed"], true);
+        for (more, says) in [(json!({ "cost": 20.0 }), "too dear"), (json!({ "taint": ["web"] }), "from the web")] {
+            let seen = tested(more);
+            assert!(seen["passed"] == false && seen["violations"].to_string().contains(says), "{seen}");
+        }
+        assert_eq!(tested(json!({ "cost": 2.5 }))["estimate"]["cost"], 2.5);
+        let wrong = tested(json!({ "confidence": 7 }));
+        assert!(wrong["passed"] == false && wrong["steps"][0]["error"].as_str().unwrap().contains("confidence"), "{wrong}");
+    }
+
+    fn a_template_of_policies_from_a_file_is_listed_and_attached(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let file = "template: { id: no-falcon, title: No falcon, description: Nobody speaks of it., category: operational, parameters: [{ name: word, kind: text, default: falcon, about: what nobody speaks of }] }\n\
+                    rules:\n  - { name: not_this, when: \"texts.exists(text, text.contains(${word}))\", effect: deny, message: \"not about ${word}\" }\n";
+        let own = template::File::read(file).unwrap();
+        let other = Desk { templates: template::Library::of(vec![("no-falcon.yaml".to_owned(), own)], Vec::new()), ..desk.desk.clone() };
+        let Caller::Secret(secret) = owner.clone() else { panic!("a session is needed") };
+        let call = |operation: &str, input: Value| {
+            let credential = Credential::Secret { secret: secret.clone(), proved: true };
+            let answer = wait(other.call(Call { credential, surface: Surface::Rest, operation: operation.to_owned(), input }));
+            desk.seal();
+            answer.map(|answer| match answer.outcome {
+                Outcome::Done(value) | Outcome::NotYet(value) => value,
+            })
+        };
+        let listed = call("agents_list_templates", json!({ "type": "policy", "search": "falcon" })).unwrap();
+        assert_eq!((names(&listed["policies"], "id"), &listed["policies"][0]["text"]), (vec!["no-falcon".to_owned()], &json!(file)), "{listed}");
+        let id = teller(desk, &owner, json!({}));
+        call("agents_attach_policy", json!({ "agentId": id, "policyId": "no-falcon", "values": { "word": "eagle" } })).unwrap();
+        deploy(desk, &owner, &id);
+        let (_, run) = running(desk, &owner, &id);
+        assert!(say(desk, &run, "falcon")["message_id"].is_string());
+        assert!(text(&say(desk, &run, "an eagle"), "message").contains("not about eagle"), "what was attached holds, whatever becomes of the file");
+        let taken = call("agents_create_policy", json!({ "description": "Never delete files", "category": "custom", "name": "no-falcon" })).unwrap_err();
+        assert_code(&taken, Code::Conflict);
     }
 
     fn a_test_for_real_is_a_run_that_says_so(desk: &TestDesk) {

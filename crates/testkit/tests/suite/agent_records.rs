@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use deskmate_core::call::Surface;
+use deskmate_core::notify::{self, ChannelKind, OutletRow};
 use deskmate_core::record::{Event, Kind};
 use deskmate_core::{Code, format_time};
 use serde_json::{Value, json};
@@ -173,12 +174,22 @@ both! {
         let shown = desk.call(&owner, "desk_request_get", json!({ "request": one["approvalId"] })).unwrap();
         assert!(shown.to_string().contains("FEWER PEOPLE"), "who decides is told, too: {shown}");
         assert_eq!(ask(desk, &code, json!({ "action": "send_letter" })).unwrap()["approval"]["riskLevel"], "medium");
-        assert_eq!(ask(desk, &code, json!({ "description": "for production" })).unwrap()["approval"]["riskLevel"], "critical");
+        for words in ["for production", "financial", "about sensitive customers"] {
+            let asked = ask(desk, &code, json!({ "description": words })).unwrap();
+            assert_eq!(asked["approval"]["riskLevel"], "low", "what is written about it changes nothing: {asked}");
+        }
+        for (environment, risk) in [("production", "critical"), ("Prod-EU", "critical"), ("staging", "low")] {
+            assert_eq!(ask(desk, &code, json!({ "environment": environment })).unwrap()["approval"]["riskLevel"], risk, "{environment}");
+        }
+        assert_eq!(ask(desk, &code, json!({ "domain": "finance.payments" })).unwrap()["approval"]["riskLevel"], "critical");
         assert_eq!(ask(desk, &code, json!({ "action": "frobnicate" })).unwrap()["approval"]["riskLevel"], "medium", "what nobody understands is not harmless");
         let rules = "rules:\n  - { name: three, effect: require_approval, quorum: 3, message: three people }\n";
         desk.call(&owner, "desk_policy_apply", json!({ "document": rules })).unwrap();
         let refused = ask(desk, &code, json!({})).unwrap_err();
         assert!(refused.message.contains("policy asks for 3 people"), "what a rule wants is not lowered: {refused}");
+        let there = "rules:\n  - { name: not_live, match: { environment: [live] }, effect: deny, message: not there }\n";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": there })).unwrap();
+        assert!(ask(desk, &code, json!({ "environment": "live" })).unwrap()["message"].as_str().unwrap().contains("not there"), "rules see where it would happen");
         desk.call(&owner, "desk_policy_apply", json!({ "document": "rules:\n  - { name: never, effect: deny, message: not here }\n" })).unwrap();
         let denied = ask(desk, &code, json!({})).unwrap();
         assert!(denied.get("approvalId").is_none() && denied["message"].as_str().unwrap().contains("policy forbids it"), "{denied}");
@@ -201,6 +212,24 @@ both! {
         for text in [json!({ "action": " " }), json!({ "description": "" })] {
             assert_code(&ask(desk, &code, text).unwrap_err(), Code::Invalid);
         }
+    }
+
+    fn an_approver_is_found_by_the_address_at_which_they_are_told(desk: &TestDesk) {
+        let (owner, code) = people(desk);
+        let mail = OutletRow { name: "mail".into(), kind: ChannelKind::Email, target: "somewhere".into(), digest: "d".into(), tells: false, links: true, addresses: Vec::new() };
+        desk.act(move |cx| notify::register(cx, std::slice::from_ref(&mail))).unwrap();
+        let ada = join(desk, &owner, "Ada", "approver", json!(["*"]));
+        let tell = |who: &Caller| desk.call(who, "desk_subscription_set", json!({ "outlet": "mail", "address": "ada@example.org" })).unwrap();
+        assert_code(&ask(desk, &code, json!({ "approvers": ["ada@example.org"] })).unwrap_err(), Code::Invalid);
+        tell(&ada);
+        let asked = ask(desk, &code, json!({ "approvers": ["Ada@Example.org"] })).unwrap();
+        assert_eq!(asked["approval"]["approvers"], json!(["Ada"]), "{asked}");
+        desk.call(&ada, "desk_request_approve", json!({ "request": asked["approvalId"] })).unwrap();
+        let grace = join(desk, &owner, "Grace", "approver", json!(["*"]));
+        tell(&grace);
+        let refused = ask(desk, &code, json!({ "approvers": ["ada@example.org"] })).unwrap_err();
+        assert_code(&refused, Code::Invalid);
+        assert_eq!(ask(desk, &code, json!({ "approvers": ["Ada"] })).unwrap()["approval"]["approvers"], json!(["Ada"]), "by name she is still found");
     }
 
     fn an_agent_asks_for_itself_and_for_those_that_it_made(desk: &TestDesk) {

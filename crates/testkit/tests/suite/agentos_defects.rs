@@ -56,6 +56,8 @@ both! {
         assert!(!desk.call(&code, "bridge_read_messages", json!({})).unwrap().to_string().contains("hello"));
         let log = desk.call(&owner, "agents_audit_log", json!({ "agentId": id })).unwrap();
         assert_eq!(log["summary"]["blocked"], 1, "{log}");
+        let metrics = &desk.call(&owner, "agents_get_agent_status", json!({ "agentId": id })).unwrap()["metrics"];
+        assert_eq!((&metrics["blocked"], &metrics["violations"], metrics["topActions"].as_array().unwrap().len()), (&json!(1), &json!(1), 4), "{metrics}");
     }
 
     fn a10_02_agents_run_on_time_and_are_stopped(desk: &TestDesk) {

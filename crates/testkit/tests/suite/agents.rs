@@ -172,8 +172,30 @@ both! {
         assert!(next.is_some_and(|at| at > desk.desk.world.now()), "the next moment lies ahead");
     }
 
+    fn the_next_runs_that_are_shown_are_when_it_is_due(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let plain = made(desk, &owner, json!({ "schedule": "0 * * * *" }))["schedule"]["nextRuns"].clone();
+        let asks = json!({ "schedule": "0 * * * *", "jitterSeconds": 300 });
+        let put_off = made(desk, &owner, asks.clone());
+        let id = text(&put_off, "agentId");
+        desk.call(&owner, "agents_deploy_agent", json!({ "agentId": id })).unwrap();
+        let status = desk.call(&owner, "agents_get_agent_status", json!({ "agentId": id })).unwrap();
+        let due: Option<i64> = {
+            let id = id.clone();
+            desk.act(move |cx| Ok(cx.tx.one("select due_at from agent_definition where id = $1", &[Param::Text(&id)])?.get(0)?)).unwrap()
+        };
+        let due = json!(deskmate_core::format_time(due.unwrap()));
+        assert_eq!((&put_off["schedule"]["nextRuns"][0], &status["nextRuns"][0]), (&due, &due));
+        assert_ne!(status["nextRuns"][0], plain[0], "it is put off");
+        assert_eq!(status["nextRuns"][1], put_off["schedule"]["nextRuns"][1]);
+        let mut sketch = asks;
+        sketch["description"] = json!("Tell Ada hello");
+        let sketched = desk.call(&owner, "agents_sketch_agent", sketch).unwrap();
+        assert!(sketched["schedule"]["nextRuns"] == plain && sketched["assumed"].to_string().contains("300 seconds"), "its share is known once it is made: {sketched}");
+    }
+
     fn who_is_paused_stopped_or_deleted_begins_nothing(desk: &TestDesk) {
-        let (owner, code) = people(desk);
+        let (owner, _) = people(desk);
         let id = deployed(desk, &owner, json!({ "schedule": "* * * * * *" }));
         let queued = text(&desk.call(&owner, "agents_run_agent", json!({ "agentId": id })).unwrap(), "runId");
         desk.call(&owner, "agents_pause_agent", json!({ "agentId": id })).unwrap();
@@ -191,8 +213,6 @@ both! {
         assert!(begin(desk, &again));
         desk.call(&owner, "agents_stop_agent", json!({ "agentId": id })).unwrap();
         assert_code(&desk.refused(&Caller::Run(again), "bridge_read_messages", json!({})), Code::Unauthenticated);
-        desk.call(&owner, "desk_pause", json!({ "agent": "code" })).ok();
-        drop(code);
     }
 
     fn a_run_acts_as_its_agent_and_makes_none(desk: &TestDesk) {

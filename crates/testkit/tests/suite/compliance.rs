@@ -44,6 +44,109 @@ const ALL: [&str; 9] = [
     "secrets-protection",
 ];
 
+/// What an assessment-results document of OSCAL 1.1.3 has to have, as far as ours says anything: its required members, and their types.
+fn oscal_faults(document: &Value) -> Vec<String> {
+    let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty());
+    let is_token = |value: &Value| {
+        let text = value.as_str().unwrap_or_default();
+        text.starts_with(|c: char| c.is_alphabetic() || c == '_') && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_'))
+    };
+    let is_uuid = |value: &Value| {
+        let parts: Vec<&str> = value.as_str().unwrap_or_default().split('-').collect();
+        let hex = |part: &&str| part.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c));
+        let version = parts.get(2).is_some_and(|part| part.starts_with(['4', '5']));
+        let variant = parts.get(3).is_some_and(|part| part.starts_with(['8', '9', 'a', 'b']));
+        parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) && parts.iter().all(hex) && version && variant
+    };
+    let is_time = |value: &Value| value.as_str().is_some_and(|text| text.ends_with('Z') && deskmate_core::parse_time("", text).is_ok());
+    let mut faults = Vec::new();
+    let mut need = |of: &Value, at: &str, what: &str| {
+        let value = of.pointer(at).unwrap_or(&Value::Null);
+        let fits = match what {
+            "uuid" => is_uuid(value),
+            "time" => is_time(value),
+            "token" => is_token(value),
+            "list" => value.as_array().is_some_and(|list| !list.is_empty()),
+            "state" => value == "satisfied" || value == "not-satisfied",
+            "target" => value == "statement-id" || value == "objective-id",
+            _ => is_text(value),
+        };
+        if !fits {
+            faults.push(format!("{at} is no {what}: {value}"));
+        }
+    };
+    let each = |of: &Value, at: &str| of.pointer(at).and_then(Value::as_array).cloned().unwrap_or_default();
+    let whole = &document["assessment-results"];
+    for (at, what) in [
+        ("/uuid", "uuid"),
+        ("/metadata/title", "text"),
+        ("/metadata/last-modified", "time"),
+        ("/metadata/version", "text"),
+        ("/import-ap/href", "text"),
+        ("/results", "list"),
+    ] {
+        need(whole, at, what);
+    }
+    need(whole, "/metadata/oscal-version", "text");
+    for result in each(whole, "/results") {
+        for (at, what) in [
+            ("/uuid", "uuid"),
+            ("/title", "text"),
+            ("/description", "text"),
+            ("/start", "time"),
+            ("/end", "time"),
+            ("/reviewed-controls/control-selections", "list"),
+        ] {
+            need(&result, at, what);
+        }
+        for control in each(&result, "/reviewed-controls/control-selections/0/include-controls") {
+            need(&control, "/control-id", "token");
+        }
+        for finding in each(&result, "/findings") {
+            for (at, what) in [
+                ("/uuid", "uuid"),
+                ("/title", "text"),
+                ("/description", "text"),
+                ("/target/type", "target"),
+                ("/target/target-id", "token"),
+                ("/target/status/state", "state"),
+            ] {
+                need(&finding, at, what);
+            }
+            for related in each(&finding, "/related-observations") {
+                need(&related, "/observation-uuid", "uuid");
+            }
+        }
+        for observation in each(&result, "/observations") {
+            for (at, what) in [("/uuid", "uuid"), ("/description", "text"), ("/methods", "list"), ("/collected", "time")] {
+                need(&observation, at, what);
+            }
+            for evidence in each(&observation, "/relevant-evidence") {
+                need(&evidence, "/description", "text");
+            }
+        }
+    }
+    for resource in each(whole, "/back-matter/resources") {
+        need(&resource, "/uuid", "uuid");
+    }
+    // What is pointed at is there, and there once.
+    let ids: Vec<Value> = each(whole, "/results/0/observations").iter().map(|observation| observation["uuid"].clone()).collect();
+    let points = each(whole, "/results/0/findings")
+        .iter()
+        .flat_map(|finding| each(finding, "/related-observations"))
+        .map(|related| related["observation-uuid"].clone())
+        .collect::<Vec<_>>();
+    if points != ids {
+        faults.push("findings and observations do not belong together".to_owned());
+    }
+    if whole["metadata"]["oscal-version"] != "1.1.3"
+        || whole.pointer("/import-ap/href") != whole.pointer("/back-matter/resources/0/uuid").and_then(Value::as_str).map(|id| json!(format!("#{id}"))).as_ref()
+    {
+        faults.push("another version, or a plan that is not there".to_owned());
+    }
+    faults
+}
+
 fn apply(desk: &TestDesk, owner: &Caller, templates: &[&str]) {
     desk.call(owner, "desk_policy_apply", json!({ "document": document(templates) })).unwrap();
 }
@@ -312,6 +415,20 @@ both! {
         let result = &oscal["assessment-results"]["results"][0];
         let states: Vec<&str> = result["findings"].as_array().unwrap().iter().map(|finding| finding["target"]["status"]["state"].as_str().unwrap()).collect();
         assert!(states.contains(&"satisfied") && !result["findings"].to_string().contains("CC1.1"), "{states:?}");
+        let faults = oscal_faults(&oscal);
+        assert!(faults.is_empty(), "{faults:#?}");
+        // The check finds what is missing or is something else.
+        for (at, value) in [
+            ("/assessment-results/uuid", json!("not-a-uuid")),
+            ("/assessment-results/metadata/last-modified", json!("yesterday")),
+            ("/assessment-results/results/0/reviewed-controls", Value::Null),
+            ("/assessment-results/results/0/findings/0/target/status/state", json!("met")),
+            ("/assessment-results/results/0/observations/0/methods", json!([])),
+        ] {
+            let mut wrong = oscal.clone();
+            *wrong.pointer_mut(at).unwrap_or_else(|| panic!("no {at}")) = value;
+            assert!(!oscal_faults(&wrong).is_empty(), "{at}");
+        }
         assert!(desk.verify().sound);
     }
 

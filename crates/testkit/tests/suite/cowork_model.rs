@@ -225,7 +225,7 @@ impl World {
         let kind = ["agent_wrong", "missing_context", "edge_case", "human_preference", "policy_change"][kind].to_owned();
         let severity = [Severity::Low, Severity::Medium, Severity::High, Severity::Critical][severity];
         let correction = Correction { reason: Some("no".to_owned()), kind: Some(kind), severity: Some(severity), action: None };
-        let done = self.as_owner(move |cx| request::reject(cx, &id, correction.clone()));
+        let done = self.as_owner(move |cx| request::reject(cx, &id, None, correction.clone()));
         let one = &mut self.requests[at];
         if one.state_at(now) == State::Pending {
             assert_eq!(done.unwrap().state, State::Rejected);
@@ -281,6 +281,9 @@ impl World {
         let good = one.state == State::Approved && one.grant.is_some_and(|until| until > now);
         let may = good && !by_other && !self.is_paused(one.agent);
         let trusted = !one.by_desk || self.trusted(one.agent, &one.id) == Mode::Act;
+        // After a step back nobody knows which use was this act's own, so at a full cap it counts twice, and people look at it.
+        let stopped = |answer: &Value| answer["go"] == false || answer["approved"] == false;
+        let trusted = trusted && !(self.stepped && done.as_ref().is_ok_and(stopped));
         let one = &mut self.requests[at];
         if by_other {
             match outcome {
@@ -291,7 +294,7 @@ impl World {
         } else if may && !trusted {
             // Today the desk would not let it pass: people look at it.
             let answer = done.unwrap();
-            assert!(answer["go"] == false || answer["approved"] == false, "{answer}");
+            assert!(stopped(&answer), "{answer}");
             (one.state, one.by_desk, one.grant) = (State::Pending, false, None);
         } else if may {
             let answer = done.unwrap();
@@ -323,7 +326,7 @@ impl World {
         });
         let Some(id) = waiting.unwrap() else { return };
         let correction = Correction { reason: Some("not yet".to_owned()), ..Correction::default() };
-        let done = self.as_owner(move |cx| if yes { request::approve(cx, &id, None, None, None) } else { request::reject(cx, &id, correction.clone()) });
+        let done = self.as_owner(move |cx| if yes { request::approve(cx, &id, None, None, None) } else { request::reject(cx, &id, None, correction.clone()) });
         if let Err(error) = done {
             assert_code(&error, Code::Conflict);
         }

@@ -2,6 +2,7 @@
 
 use deskmate_core::Code;
 use deskmate_core::bridge::file::{self, Columns, FileRow, FileTask, Settled, Table};
+use deskmate_core::call::Effect;
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
 
@@ -58,6 +59,7 @@ both! {
         // The person sees both values of each field.
         let shown = request(desk, &owner, &asked);
         assert_eq!((&shown["kind"], &shown["state"], &shown["requester"]), (&json!("edit"), &json!("pending"), &json!("code")));
+        assert_eq!((&shown["editable"], &shown["undoable"]), (&json!(false), &json!(false)), "it takes effect as it is, when it is approved");
         let text = shown.to_string();
         for value in ["by a person", "by the agent", "2026-11-15T09:30:00.000000Z"] {
             assert!(text.contains(value), "{value} in {shown}");
@@ -130,6 +132,47 @@ both! {
         let answer = ok(desk, &CODE, "bridge_update_task", json!({ "task_id": id, "title": "by the agent" }));
         assert_eq!((&answer["held"]["outcome"], answer["held"].get("request_id")), (&json!("denied"), None));
         assert!(waiting(desk, &owner).is_empty());
+        sound(desk);
+    }
+
+    fn what_a_person_set_of_an_agents_definition_its_maker_only_asks_to_change(desk: &TestDesk) {
+        let owner = desk.claim();
+        let code = desk.register(&owner, "code");
+        let steps = |text: &str| json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "ada", "content": text }, "on_error": "stop" }]);
+        ok(desk, &code, "agents_create_agent", json!({ "name": "teller", "description": "Tell ada", "steps": steps("hello") }));
+        let by_person = json!({ "agentId": "teller", "approvalRequired": true, "budget": { "seconds": 60 }, "schedule": "@daily", "steps": steps("by a person"), "mayStart": false });
+        ok(desk, &owner, "agents_update_agent", by_person);
+        let change = json!({ "agentId": "teller", "approvalRequired": false, "budget": { "seconds": 3600 }, "timeZone": "Europe/Berlin", "steps": steps("by the agent"), "description": "by the agent", "mayStart": false });
+        let answer = ok(desk, &code, "agents_update_agent", change.clone());
+        let asked = held(&answer);
+        assert_eq!(answer["held"]["fields"], json!(["runner", "schedule", "approvalRequired", "budget"]), "what stays the same is asked of nobody: {answer}");
+        // What no person set is written; the rest is as they set it, and reads lead with that.
+        let read = |caller: &Caller| ok(desk, caller, "agents_get_agent_status", json!({ "agentId": "teller" }));
+        let status = read(&code);
+        let definition = &status["definition"];
+        assert_eq!((&definition["task"], &definition["approval_required"], &definition["budget"]["seconds"]), (&json!("by the agent"), &json!(true), &json!(60)));
+        assert_eq!((&definition["schedule"]["time_zone"], &definition["runner"]["steps"]), (&json!("UTC"), &steps("by a person")), "{definition}");
+        let people = json!(["approvalRequired", "budget", "mayStart", "runner", "schedule"]);
+        assert_eq!((&status["setByPeople"], &ok(desk, &code, "agents_list_agents", json!({}))["agents"][0]["setByPeople"]), (&people, &people));
+        // The person sees both values, and what they approve is written as it was shown.
+        let shown = request(desk, &owner, &asked).to_string();
+        for value in ["by a person", "Europe/Berlin", "\"new\":3600,\"old\":60"] {
+            assert!(shown.contains(value), "{value} in {shown}");
+        }
+        assert_eq!(held(&ok(desk, &code, "agents_update_agent", change)), asked, "asking again is one request");
+        approve(desk, &owner, &asked);
+        let definition = read(&owner)["definition"].clone();
+        assert_eq!((definition.get("approval_required"), &definition["budget"]["seconds"]), (None, &json!(3600)), "{definition}");
+        assert_eq!((&definition["schedule"]["time_zone"], &definition["runner"]["steps"]), (&json!("Europe/Berlin"), &steps("by the agent")));
+        // A change that no longer fits is superseded.
+        let stale = held(&ok(desk, &code, "agents_update_agent", json!({ "agentId": "teller", "budget": { "seconds": 7200 } })));
+        ok(desk, &owner, "agents_update_agent", json!({ "agentId": "teller", "budget": { "seconds": 30 } }));
+        assert_eq!(approve(desk, &owner, &stale)["state"], "superseded");
+        assert_eq!(read(&owner)["definition"]["budget"]["seconds"], 30);
+        // A person may let go of a field.
+        ok(desk, &owner, "desk_edit_release", json!({ "subject": "agent:teller", "fields": ["budget"] }));
+        let free = ok(desk, &code, "agents_update_agent", json!({ "agentId": "teller", "budget": { "seconds": 7200 } }));
+        assert_eq!((free.get("held"), &free["definition"]["budget"]["seconds"]), (None, &json!(7200)), "{free}");
         sound(desk);
     }
 
@@ -272,9 +315,28 @@ both! {
     fn an_agent_cannot_write_policies_or_decide_its_own_edit(desk: &TestDesk) {
         let owner = desk.claim();
         let code = desk.register(&owner, "code");
-        let names: Vec<String> = desk.desk.registry.all().map(|op| op.full_name()).filter(|name| name.starts_with("desk_policy_")).collect();
+        let writing = desk.desk.registry.all().filter(|op| op.effect == Effect::Write).map(|op| op.full_name());
+        let names: Vec<String> = writing.filter(|name| name.starts_with("desk_policy_")).collect();
         assert!(names.contains(&"desk_policy_apply".to_owned()), "{names:?}");
-        assert_code(&desk.refused(&code, "desk_policy_apply", json!({})), Code::Forbidden);
+        for name in names {
+            assert_code(&desk.refused(&code, &name, json!({})), Code::Forbidden);
+        }
+        // Nor does it decide what it asked for, by any of the doors.
+        desk.register(&owner, "cowork");
+        let id = give(desk, &code);
+        ok(desk, &owner, "bridge_update_task", json!({ "task_id": id, "title": "by a person" }));
+        let asked = held(&ok(desk, &code, "bridge_update_task", json!({ "task_id": id, "title": "by the agent" })));
+        let digest = request(desk, &owner, &asked)["digest"].clone();
+        for (operation, input) in [
+            ("desk_request_approve", json!({ "request": asked, "expected_digest": digest })),
+            ("desk_request_reject", json!({ "request": asked, "reason": "mine" })),
+            ("cowork_approve", json!({ "proposal_id": asked })),
+            ("cowork_override", json!({ "proposal_id": asked, "action_description": "a", "override_type": "edge_case", "description": "d" })),
+            ("desk_edit_release", json!({ "subject": format!("task:{id}"), "fields": ["title"] })),
+        ] {
+            assert_code(&desk.refused(&code, operation, input), Code::Forbidden);
+        }
+        assert_eq!((&request(desk, &owner, &asked)["state"], &task(desk, &code, &id)["task"]["title"]), (&json!("pending"), &json!("by a person")));
         assert_code(&desk.refused(&code, "desk_edit_list", json!({ "subject": "agent:code" })), Code::Forbidden);
     }
 

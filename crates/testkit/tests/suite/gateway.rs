@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use deskmate_core::call::{Errand, Fetched, Hands, Surface};
 use deskmate_core::gateway::{self, Ended, Handed};
+use deskmate_core::limits::{ANSWER_BYTES_MAX, CALL_RESULT_BYTES_MAX};
 use deskmate_core::request::Outcome;
 use deskmate_core::{Code, Error, job};
 use deskmate_db::Param;
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
 
-const MOUNTS: &str = "
+pub(super) const MOUNTS: &str = "
 gateway:
   mounts:
     - { name: mail, command: mail-server, env: { TOKEN: 'secret:mail' }, verbs: { read_*: email.read, send_email: email.send }, hide: [debug] }
@@ -48,7 +49,7 @@ fn look(desk: &TestDesk, owner: &Caller, mount: &str, tools: Vec<Value>) -> Valu
 }
 
 /// A desk with two servers, its owner and an agent.
-fn people(desk: &TestDesk) -> (Caller, Caller) {
+pub(super) fn people(desk: &TestDesk) -> (Caller, Caller) {
     let owner = desk.claim();
     desk.call(&owner, "desk_policy_apply", json!({ "document": MOUNTS })).unwrap();
     look(desk, &owner, "mail", offered());
@@ -60,7 +61,7 @@ fn call(desk: &TestDesk, who: &Caller, tool: &str, arguments: Value) -> Value {
     desk.call(who, "gateway_call", json!({ "mount": "mail", "tool": tool, "arguments": arguments })).unwrap()
 }
 
-fn text(value: &Value, field: &str) -> String {
+pub(super) fn text(value: &Value, field: &str) -> String {
     value[field].as_str().unwrap_or_default().to_owned()
 }
 
@@ -69,12 +70,12 @@ fn begin(desk: &TestDesk, id: &str) -> Option<Handed> {
     desk.act(move |cx| gateway::begin(cx, &id)).unwrap()
 }
 
-fn end(desk: &TestDesk, id: &str, outcome: Outcome, result: Option<&str>) {
+pub(super) fn end(desk: &TestDesk, id: &str, outcome: Outcome, result: Option<&str>) {
     let ended = Ended { call: id.to_owned(), outcome, micros: 700, bytes: 10, note: None, result: result.map(str::to_owned), digest: Some([1; 32]) };
     desk.act(move |cx| gateway::end(cx, std::slice::from_ref(&ended))).unwrap();
 }
 
-fn told(desk: &TestDesk, owner: &Caller, kind: &str) -> Vec<Value> {
+pub(super) fn told(desk: &TestDesk, owner: &Caller, kind: &str) -> Vec<Value> {
     desk.seal();
     desk.call(owner, "desk_record_list", json!({ "kind": kind })).unwrap()["events"].as_array().unwrap().clone()
 }
@@ -84,11 +85,11 @@ fn names(desk: &TestDesk, who: &Caller) -> Vec<String> {
     listed["tools"].as_array().unwrap().iter().map(|tool| text(tool, "name")).collect()
 }
 
-fn propose(desk: &TestDesk, owner: &Caller, agent: &Caller, arguments: Value) -> String {
+pub(super) fn propose(desk: &TestDesk, owner: &Caller, agent: &Caller, arguments: Value) -> String {
     propose_in("gateway.mail", desk, owner, agent, arguments)
 }
 
-fn propose_in(domain: &str, desk: &TestDesk, owner: &Caller, agent: &Caller, arguments: Value) -> String {
+pub(super) fn propose_in(domain: &str, desk: &TestDesk, owner: &Caller, agent: &Caller, arguments: Value) -> String {
     let proposal =
         json!({ "domain": domain, "action": "send_email", "target": "mail", "proposed_change": arguments, "confidence": 0.9, "reasoning": "they asked" });
     let id = text(&desk.call(agent, "cowork_propose", proposal).unwrap(), "proposal_id");
@@ -111,6 +112,28 @@ both! {
         desk.call(&owner, "desk_mount_remove", json!({ "name": "files" })).unwrap();
         assert_code(&desk.refused(&owner, "desk_mount_remove", json!({ "name": "files" })), Code::NotFound);
         assert!(desk.verify().findings.is_empty());
+    }
+
+    fn a_mount_changes_another_only_where_that_is_said_and_keeps_what_was_set(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let mail = || desk.call(&owner, "desk_mount_list", json!({})).unwrap()["mounts"][0].clone();
+        let before = mail();
+        let other = json!({ "name": "mail", "command": "another-server" });
+        for input in [json!({ "mount": other }), json!({ "mount": other, "replace": false })] {
+            let refused = desk.refused(&owner, "desk_mount_add", input);
+            assert_code(&refused, Code::Conflict);
+            assert!(refused.hint.as_deref().unwrap().contains("replace: true"), "{refused:?}");
+        }
+        assert_eq!(mail(), before);
+        desk.call(&owner, "desk_mount_add", json!({ "mount": other, "replace": true })).unwrap();
+        let changed = mail();
+        assert_eq!((&changed["command"], &changed["env"]), (&json!("another-server"), &Value::Null), "how it is reached is another");
+        assert_eq!((&changed["hide"], &changed["verbs"]), (&before["hide"], &before["verbs"]), "what was set at the desk stays");
+        desk.call(&owner, "desk_mount_add", json!({ "mount": { "name": "mail", "command": "another-server", "hide": [] }, "replace": true })).unwrap();
+        assert_eq!((&mail()["hide"], &mail()["verbs"]), (&Value::Null, &before["verbs"]), "unless something else is said");
+        desk.call(&owner, "desk_mount_add", json!({ "mount": { "name": "new", "command": "x" }, "replace": true })).unwrap();
+        let wrong = desk.refused(&owner, "desk_mount_add", json!({ "mount": { "name": "a", "command": "x", "colour": 1 } }));
+        assert_eq!((wrong.code, wrong.field.as_deref()), (Code::Invalid, Some("colour")), "{wrong:?}");
     }
 
     fn what_a_rule_lets_pass_is_on_the_record_before_it_is_handed_on(desk: &TestDesk) {
@@ -153,6 +176,7 @@ both! {
         assert!(begin(desk, &id).is_none(), "nobody has approved it");
         let request = desk.call(&owner, "desk_request_get", json!({ "request": held["request_id"] })).unwrap();
         assert_eq!(request["kind"], json!("tool_call"), "{request}");
+        assert_eq!((&request["editable"], &request["undoable"]), (&json!(false), &json!(true)), "it is approved as it is, until it is handed on");
         desk.call(&owner, "desk_request_approve", json!({ "request": held["request_id"] })).unwrap();
         let handed = begin(desk, &id).unwrap();
         assert_eq!((handed.arguments, handed.tool.as_str(), handed.agent.as_str()), (arguments.clone(), "send_email", "code"));
@@ -170,6 +194,36 @@ both! {
         let other = desk.register(&owner, "other");
         assert_code(&desk.refused(&other, "gateway_result", json!({ "call_id": id })), Code::NotFound);
         assert!(desk.verify().findings.is_empty());
+    }
+
+    fn calls_go_after_their_time_but_not_while_people_may_decide_about_them(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let held = call(desk, &agent, "send_email", json!({ "to": "a@example.org" }));
+        let refused = call(desk, &agent, "send_email", json!({ "to": "b@example.org" }));
+        desk.call(&owner, "desk_request_reject", json!({ "request": refused["request_id"], "reason": "no" })).unwrap();
+        let passed = call(desk, &agent, "read_mail", json!({ "id": 7 }));
+        end(desk, &text(&passed, "call_id"), Outcome::Done, None);
+        desk.world.pass(Duration::from_secs(3600));
+        let prune = || {
+            let now = desk.desk.world.now();
+            desk.act(move |cx| gateway::prune(cx, now - 60_000_000, 100)).unwrap()
+        };
+        let shown = |one: &Value| desk.call(&agent, "gateway_result", json!({ "call_id": one["call_id"] }));
+        assert_eq!(prune(), 2, "what has ended");
+        assert!(shown(&refused).is_err() && shown(&passed).is_err());
+        desk.call(&owner, "desk_show_presence", json!({ "passphrase": "correct horse" })).unwrap();
+        desk.call(&owner, "desk_request_approve", json!({ "request": held["request_id"] })).unwrap();
+        assert_eq!((prune(), &shown(&held).unwrap()["state"]), (0, &json!("held")), "what people may decide, and what they approved, is still to be done");
+        assert!(begin(desk, &text(&held, "call_id")).is_some());
+        end(desk, &text(&held, "call_id"), Outcome::Done, Some(r#"{"content":[]}"#));
+        assert_eq!((prune(), &shown(&held).unwrap()["state"]), (0, &json!("done")), "however long people took, its result is there to be fetched");
+        desk.world.pass(Duration::from_secs(3600));
+        assert_eq!(prune(), 1);
+        // Nobody will decide about what has lost its request.
+        let lost = call(desk, &agent, "send_email", json!({ "to": "c@example.org" }));
+        desk.tamper("update request set state = 'cancelled' where state = 'pending'");
+        desk.world.pass(Duration::from_secs(3600));
+        assert_eq!((prune(), shown(&lost).is_err()), (1, true));
     }
 
     fn a_call_whose_worker_is_lost_is_begun_once_and_never_again(desk: &TestDesk) {
@@ -387,32 +441,6 @@ both! {
         assert_eq!((&flagged["looks_like"], &flagged["state"]), (&json!("mail/send_email"), &json!("new")));
     }
 
-    fn a_call_that_is_what_was_approved_uses_that_grant(desk: &TestDesk) {
-        let (owner, agent) = people(desk);
-        let arguments = json!({ "to": "a@example.org" });
-        let id = propose(desk, &owner, &agent, arguments.clone());
-        let other = desk.call(&agent, "gateway_call", json!({ "mount": "mail", "tool": "send_email", "arguments": { "to": "b@example.org" }, "proposal_id": id })).unwrap();
-        assert_eq!(other["state"], json!("held"), "what differs is decided as new: {other}");
-        assert_eq!(told(desk, &owner, "call.mismatched").len(), 1);
-        let input = json!({ "mount": "mail", "tool": "send_email", "arguments": arguments, "proposal_id": id });
-        let passed = desk.call(&agent, "gateway_call", input.clone()).unwrap();
-        assert_eq!(passed["state"], json!("passed"), "{passed}");
-        end(desk, &text(&passed, "call_id"), Outcome::Done, None);
-        let closed = desk.call(&owner, "desk_request_get", json!({ "request": id })).unwrap();
-        assert_eq!(closed["state"], json!("done"), "{closed}");
-        assert_eq!(desk.call(&agent, "gateway_call", input).unwrap()["state"], json!("held"), "a grant works once");
-        assert!(desk.verify().findings.is_empty());
-    }
-
-    fn an_approval_in_another_domain_is_none_for_a_call(desk: &TestDesk) {
-        let (owner, agent) = people(desk);
-        let arguments = json!({ "to": "a@example.org" });
-        let id = propose_in("harmless", desk, &owner, &agent, arguments.clone());
-        let input = json!({ "mount": "mail", "tool": "send_email", "arguments": arguments, "proposal_id": id });
-        assert_eq!(desk.call(&agent, "gateway_call", input).unwrap()["state"], json!("held"), "who may approve goes by the domain");
-        assert_eq!(told(desk, &owner, "call.mismatched").len(), 1);
-    }
-
     fn a_call_of_which_nothing_was_heard_is_ambiguous(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let passed = call(desk, &agent, "read_mail", json!({}));
@@ -554,7 +582,94 @@ both! {
         let closed = desk.call(&owner, "desk_request_get", json!({ "request": id })).unwrap();
         assert_eq!(closed["state"], json!("failed"), "what was seen, not what somebody reports: {closed}");
         let trail = desk.call(&owner, "cowork_audit_trail", json!({ "proposal_id": id })).unwrap();
-        assert!(trail.to_string().contains(&text(&passed, "call_id")) || trail.to_string().contains("gateway_call"), "{trail}");
+        assert_eq!(trail["trail"]["sentry_trace_id"], passed["call_id"], "{trail}");
+    }
+
+    fn a_draft_is_replayed_over_held_calls_with_what_is_attached(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        assert_eq!(call(desk, &agent, "send_email", json!({ "to": "a@example.org" }))["state"], json!("held"));
+        assert_eq!(call(desk, &agent, "guess", json!({}))["state"], json!("held"), "nobody said what it does");
+        let simulate = |document: Option<String>| desk.call(&owner, "desk_policy_simulate", json!({ "document": document })).unwrap();
+        let same = simulate(None);
+        assert_eq!((&same["looked_at"], &same["same"]), (&json!(2), &json!(2)), "{same}");
+        let stricter = simulate(Some(format!("{MOUNTS}  - {{ name: no-mail, match: {{ kind: email.send }}, effect: deny, message: no mail }}\n")));
+        assert_eq!((&stricter["stricter"], &stricter["looser"], &stricter["differing"][0]["hits"]), (&json!(1), &json!(0), &json!(["no-mail"])), "{stricter}");
+        // What waits whatever the trust goes on waiting until a rule names it.
+        let everything = simulate(Some(format!("{MOUNTS}  - {{ name: go, effect: allow, waive_trust: true, message: go }}\n")));
+        let now: Vec<&Value> = everything["differing"].as_array().unwrap().iter().map(|one| &one["now"]).collect();
+        assert_eq!(now, ["suggest", "act"], "{everything}");
+    }
+
+    fn a_call_names_its_proposal_where_the_mount_asks_why(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let approved = || {
+            let proposal = json!({ "domain": "gateway.strict", "action": "note", "target": "strict", "proposed_change": { "text": "x" }, "confidence": 0.9, "reasoning": "they asked" });
+            let id = text(&desk.call(&agent, "cowork_propose", proposal).unwrap(), "proposal_id");
+            desk.call(&owner, "desk_request_approve", json!({ "request": id })).unwrap();
+            id
+        };
+        let said = |id: &str| json!({ "text": "x", "_cowork_metadata": { "intent": "as it was approved", "proposal_id": id } });
+        let id = approved();
+        let passed = desk.call(&agent, "gateway_call", json!({ "mount": "strict", "tool": "note", "arguments": said(&id) })).unwrap();
+        assert_eq!(passed["state"], json!("passed"), "{passed}");
+        end(desk, &text(&passed, "call_id"), Outcome::Done, None);
+        assert_eq!(desk.call(&owner, "desk_request_get", json!({ "request": id })).unwrap()["state"], json!("done"));
+        // Where nobody asks, it is an argument like any other.
+        let id = propose(desk, &owner, &agent, json!({ "to": "a@example.org" }));
+        let named = json!({ "to": "a@example.org", "_cowork_metadata": { "intent": "as it was approved", "proposal_id": id } });
+        assert_eq!(call(desk, &agent, "send_email", named)["state"], json!("held"));
+        assert_eq!(desk.call(&owner, "desk_request_get", json!({ "request": id })).unwrap()["state"], json!("approved"));
+        assert!(told(desk, &owner, "call.mismatched").is_empty());
+    }
+
+    fn a_mount_that_offered_nothing_at_first_was_looked_at_all_the_same(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.call(&owner, "desk_policy_apply", json!({ "document": MOUNTS })).unwrap();
+        let agent = desk.register(&owner, "code");
+        assert_eq!(look(desk, &owner, "mail", Vec::new())["tools"], json!(0));
+        assert_eq!(look(desk, &owner, "strict", vec![json!({ "name": "note" })])["refused"].as_array().unwrap().len(), 1, "it says nothing of its input");
+        for (mount, tools, name) in [("mail", offered(), "read_mail"), ("strict", vec![tool("note", "write a note")], "note")] {
+            let seen = look(desk, &owner, mount, tools.clone());
+            assert_eq!((&seen["tools"], seen["waiting"].as_array().unwrap().len()), (&json!(0), tools.len()), "{seen}");
+            assert_code(&desk.refused(&agent, "gateway_call", json!({ "mount": mount, "tool": name })), Code::Forbidden);
+            // Also what went again before anybody saw it.
+            look(desk, &owner, mount, Vec::new());
+            assert_eq!(look(desk, &owner, mount, tools)["tools"], json!(0));
+        }
+        let listed = desk.call(&owner, "desk_mount_tools", json!({ "name": "mail" })).unwrap();
+        let shown = listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "read_mail").unwrap()["offered_digest"].clone();
+        desk.call(&owner, "desk_mount_accept", json!({ "mount": "mail", "tool": "read_mail", "digest": shown })).unwrap();
+        assert_eq!(call(desk, &agent, "read_mail", json!({}))["state"], json!("passed"));
+        assert!(desk.verify().findings.is_empty());
+        // A mount that comes again is a new one.
+        desk.call(&owner, "desk_mount_remove", json!({ "name": "strict" })).unwrap();
+        desk.call(&owner, "desk_mount_add", json!({ "mount": { "name": "strict", "command": "other-server" } })).unwrap();
+        assert_eq!(look(desk, &owner, "strict", vec![tool("note", "write a note")])["tools"], json!(1));
+        assert!(desk.verify().findings.is_empty());
+        desk.tamper("delete from mount_met where mount = 'mail'");
+        let findings = desk.verify().findings;
+        assert!(findings.iter().any(|finding| finding.what.contains("the first look at the mount mail")), "{findings:?}");
+    }
+
+    fn what_a_held_call_brings_is_kept_up_to_what_any_answer_may_have(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let ended = |to: &str, bytes: usize, outcome: Outcome, note: Option<&str>| {
+            let held = call(desk, &agent, "send_email", json!({ "to": to }));
+            desk.call(&owner, "desk_request_approve", json!({ "request": held["request_id"] })).unwrap();
+            let id = text(&held, "call_id");
+            begin(desk, &id).unwrap();
+            let result = Some(json!({ "content": [{ "type": "text", "text": "x".repeat(bytes) }] }).to_string());
+            let ended = Ended { call: id.clone(), outcome, micros: 1, bytes: 1, note: note.map(str::to_owned), result, digest: None };
+            desk.act(move |cx| gateway::end(cx, std::slice::from_ref(&ended))).unwrap();
+            desk.call(&agent, "gateway_result", json!({ "call_id": id })).unwrap()
+        };
+        let whole = ended("a@example.org", ANSWER_BYTES_MAX, Outcome::Done, None);
+        assert_eq!((text(&whole, "message"), whole["result"]["content"][0]["text"].as_str().map(str::len)), ("it was done".into(), Some(ANSWER_BYTES_MAX)));
+        let long = ended("b@example.org", CALL_RESULT_BYTES_MAX, Outcome::Done, None);
+        assert!(long.get("result").is_none() && text(&long, "message").starts_with("it was done; what came back was too long to be kept"), "{long}");
+        let failed = ended("c@example.org", CALL_RESULT_BYTES_MAX, Outcome::Failed, Some("the tool says that it failed"));
+        let says = text(&failed, "message");
+        assert!(says.starts_with("it did not work: the tool says that it failed; what came back was too long") && !says.contains("it was done"), "{says}");
     }
 
     fn caps_on_calls_are_not_those_on_proposals(desk: &TestDesk) {
@@ -565,6 +680,52 @@ both! {
         desk.call(&owner, "desk_policy_apply", json!({ "document": format!("{MOUNTS}authority: {{ call_cap: 60 }}\n") })).unwrap();
         let denied = call(desk, &agent, "read_mail", json!({ "id": "x" }));
         assert_eq!(denied["state"], json!("denied"), "{denied}");
+        // The calls used up nothing of what proposals may, in the domain and in all domains.
+        let document = format!("{MOUNTS}authority: {{ call_cap: 60, volume_cap: 3, volume_cap_per_agent: 2 }}\n");
+        desk.call(&owner, "desk_policy_apply", json!({ "document": document })).unwrap();
+        let propose = |amount: u32| {
+            let input = json!({ "domain": "gateway.mail", "action": "answer", "target": "1", "proposed_change": json!({ "n": amount }), "confidence": 0.9, "reasoning": "r" });
+            desk.call(&agent, "cowork_propose", input).unwrap()
+        };
+        let first = propose(1);
+        assert_eq!((&first["volume_remaining"], &first["volume_cap"]), (&json!(2), &json!(3)), "{first}");
+        propose(2);
+        assert_eq!(propose(3)["volume_cap_error"], json!(true), "and proposals are still capped");
+        // What people see parts them, and rules count all acts.
+        let used = desk.call(&owner, "desk_meter_get", json!({ "agent": "code" })).unwrap();
+        assert_eq!((&used["acts_hour"], &used["calls_hour"], &used["acts_day"]), (&json!(2), &json!(60), &json!(62)), "{used}");
+        let mail = &used["domains"][0];
+        assert_eq!((&mail["domain"], &mail["acts_hour"], &mail["calls_hour"], &mail["calls_hour_max"]), (&json!("gateway.mail"), &json!(2), &json!(60), &json!(60)), "{used}");
+        let counters = desk.act(|cx| deskmate_core::meter::counters(cx, "code", "gateway.mail")).unwrap();
+        assert_eq!((counters.calls_minute, counters.calls_hour, counters.calls_day, counters.calls_hour_all, counters.calls_day_all), (62, 62, 62, 62, 62));
+        desk.world.pass(std::time::Duration::from_secs(3_601));
+        assert_eq!(call(desk, &agent, "read_mail", json!({ "id": "later" }))["state"], json!("passed"));
+        assert_eq!(propose(4)["volume_remaining"], json!(2));
+    }
+
+    fn a_page_of_the_calls_of_one_agent_to_one_mount_is_full(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let made = [text(&call(desk, &agent, "read_mail", json!({ "id": 1 })), "call_id"), text(&call(desk, &agent, "read_mail", json!({ "id": 2 })), "call_id")];
+        // What was called since, elsewhere and by others, takes no place on it.
+        let note = json!({ "text": "x", "_cowork_metadata": { "intent": "to remember it later" } });
+        desk.call(&agent, "gateway_call", json!({ "mount": "strict", "tool": "note", "arguments": note })).unwrap();
+        call(desk, &desk.register(&owner, "other"), "read_mail", json!({ "id": 3 }));
+        for (who, more) in [(&owner, json!({ "agent": "code" })), (&agent, json!({}))] {
+            let mut input = json!({ "mount": "mail", "limit": 1 });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let mut found = Vec::new();
+            loop {
+                let page = desk.call(who, "gateway_list_calls", input.clone()).unwrap();
+                assert_eq!(page["items"].as_array().map(Vec::len), Some(1), "{page}");
+                found.push(text(&page["items"][0], "call_id"));
+                if page["next_cursor"].is_null() {
+                    break;
+                }
+                input["cursor"] = page["next_cursor"].clone();
+            }
+            found.reverse();
+            assert_eq!(found, made);
+        }
     }
 
     fn statements_of_calls_go_through_their_index(desk: &TestDesk) {
@@ -574,8 +735,8 @@ both! {
         }
         let plans: deskmate_db::Result<Vec<String>> = desk.desk.db.write_blocking(|tx| {
             let (text, number, bytes) = (Param::Text("agent"), Param::Int(20), Param::Bytes(&[7]));
-            let listed = [number, text, text, number, text, text];
-            let params = |sql: &str| match (1..=6).take_while(|at| sql.contains(&format!("${at}"))).count() {
+            let listed = [number, text, text, number, text, text, text];
+            let params = |sql: &str| match (1..=7).take_while(|at| sql.contains(&format!("${at}"))).count() {
                 2 => vec![number, number],
                 3 => vec![text, text, bytes],
                 count => listed[..count].to_vec(),

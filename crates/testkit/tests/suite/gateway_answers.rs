@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use deskmate_core::Code;
 use deskmate_core::call::{Errand, Fetched, Hands};
+use deskmate_core::policy::{self, Document, draft};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
 
@@ -30,7 +31,7 @@ impl Hands for Offers {
 }
 
 fn mount(desk: &TestDesk, owner: &Caller, name: &str, tools: &[&str]) {
-    desk.call(owner, "desk_mount_add", json!({ "mount": { "name": name, "command": "x", "verbs": { "read_*": "email.read" } } })).unwrap();
+    desk.call(owner, "desk_mount_add", json!({ "mount": { "name": name, "command": "x", "verbs": { "read_*": "email.read" } }, "replace": true })).unwrap();
     desk.lend(Offers(tools.iter().map(|name| (*name).to_owned()).collect()));
     let looked = desk.call(owner, "desk_mount_test", json!({ "name": name })).unwrap();
     assert_eq!(looked["tools"], json!(tools.len()), "{looked}");
@@ -243,6 +244,43 @@ both! {
         // Another server comes under the same name.
         mount(desk, &owner, "mail", &["read_mail", "send"]);
         assert_eq!((state(desk, &agent, "mail", "send"), state(desk, &agent, "mail", "read_mail")), ("held".into(), "denied".into()));
+        assert!(desk.verify().findings.is_empty());
+    }
+
+    fn a_mount_that_settings_leave_out_goes_as_one_that_is_removed(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        set(desk, &owner, "send", "pass");
+        set(desk, &owner, "read_mail", "forbid");
+        let applied = |document: &str| desk.call(&owner, "desk_policy_apply", json!({ "document": document })).unwrap();
+        applied("gateway: { mounts: [] }");
+        assert_eq!(rule_names(desk, &owner), ["reading", "no-wipe", "tool:mail:read_mail"]);
+        // Another server comes under the same name: it is looked at for the first time, and nothing was set for it.
+        mount(desk, &owner, "mail", &["send", "other"]);
+        assert_eq!(state(desk, &agent, "mail", "send"), "held");
+        // Also where a section takes the place of the rules and of the mounts at once.
+        set(desk, &owner, "send", "pass");
+        let rules = json!(global(desk, &owner)["body"]["rules"]);
+        applied(&json!({ "rules": rules, "gateway": { "mounts": [{ "name": "others", "command": "x" }] } }).to_string());
+        assert_eq!(rule_names(desk, &owner), ["reading", "no-wipe", "tool:mail:read_mail"]);
+        desk.seal();
+        let told = desk.call(&owner, "desk_record_list", json!({ "kind": "mount.forgotten" })).unwrap();
+        assert_eq!(told["events"].as_array().unwrap().len(), 2, "{told}");
+        assert!(desk.verify().findings.is_empty());
+    }
+
+    fn a_mount_that_the_file_leaves_out_goes_as_one_that_is_removed(desk: &TestDesk) {
+        let owner = desk.claim();
+        let submit = |text: &str| {
+            let document = Document::parse_within(text, policy::FILE_KEYS).unwrap();
+            desk.act(move |cx| draft::submit(cx, &document)).unwrap()
+        };
+        let waits = submit("gateway: { mounts: [{ name: mail, command: x }] }");
+        desk.call(&owner, "desk_request_approve", json!({ "request": waits.request })).unwrap();
+        mount(desk, &owner, "mail", &["send"]);
+        set(desk, &owner, "send", "pass");
+        assert_eq!(submit("gateway: { mounts: [] }").applied.len(), 1, "what takes away applies at once");
+        mount(desk, &owner, "mail", &["send"]);
+        assert_eq!(state(desk, &desk.register(&owner, "code"), "mail", "send"), "held");
         assert!(desk.verify().findings.is_empty());
     }
 }

@@ -58,6 +58,34 @@ fn sound(desk: &TestDesk) {
 }
 
 both! {
+    fn who_was_denied_too_much_is_put_off_in_hooks_too(desk: &TestDesk) {
+        let owner = desk.claim();
+        apply(desk, &owner, "rules:\n  - { name: no-rm, when: \"args.command.startsWith('rm')\", match: { kind: [file.delete, shell] }, effect: deny, message: not here }\n");
+        for _ in 0..10 {
+            desk.act(|cx| deskmate_core::meter::denied(cx, "code", "shell")).unwrap();
+        }
+        let answer = ask(desk, &AGENT, bash("ls -la", "t"));
+        assert_eq!((&answer["decision"], &answer["state"]), (&json!("deny"), &json!("denied")), "{answer}");
+        assert!(answer["reason"].as_str().unwrap().contains("put off"), "{answer}");
+        assert!(answer["reason"].as_str().unwrap().contains("ask again in"), "{answer}");
+        // Asking on does not make it longer and is only counted, and after it the agent goes on.
+        for _ in 0..20 {
+            ask(desk, &AGENT, bash("ls -la", "t"));
+        }
+        let denied = || desk.call(&owner, "desk_meter_get", json!({ "agent": "code" })).unwrap()["denied_day"].clone();
+        assert_eq!((events(desk, &owner, "act.denied").len(), denied()), (0, json!(31)));
+        desk.world.pass(Duration::from_secs(61));
+        assert_eq!(ask(desk, &AGENT, bash("ls -la", "t"))["decision"], "allow");
+        // So it is with who is paused.
+        desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
+        for _ in 0..5 {
+            let answer = ask(desk, &AGENT, bash("ls -la", "t"));
+            assert!(answer["decision"] == "deny" && answer["reason"].as_str().unwrap().contains("paused"), "{answer}");
+        }
+        assert_eq!((events(desk, &owner, "act.denied").len(), denied()), (0, json!(36)));
+        sound(desk);
+    }
+
     fn looking_inside_the_project_never_reaches_the_inbox(desk: &TestDesk) {
         let owner = desk.claim();
         for (number, said) in [
@@ -282,6 +310,11 @@ both! {
         let question = |command: &str, cwd: Option<&str>| json!({ "tool_name": "Bash", "input": { "command": command }, "tool_use_id": "t1", "cwd": cwd });
         assert_eq!(desk.call(&agent, "hook_permission", question("ls src", Some("/srv/p"))).unwrap()["decision"], "allow");
         assert_eq!(desk.call(&agent, "hook_permission", question("cat a", None)).unwrap()["state"], "held", "nobody knows where it would look");
+        // It does not say where a server comes from, so none is taken for the desk.
+        for tool in ["mcp__desk__bridge_read_messages", "mcp__deskmate__bridge_read_messages", "mcp__plugin_deskmate_desk__bridge_read_messages"] {
+            let asked = desk.call(&agent, "hook_permission", json!({ "tool_name": tool, "input": {}, "tool_use_id": tool })).unwrap();
+            assert_eq!(asked["state"], "held", "{tool}: {asked}");
+        }
         // The hook before has answered for this very call.
         let said = bash("touch x", "t9");
         let held = ask(desk, &agent, said.clone());
@@ -338,6 +371,11 @@ both! {
         apply(desk, &owner, "hooks: { wake: false }");
         desk.call(&other, "bridge_send_message", json!({ "to": "code", "content": "again" })).unwrap();
         assert_eq!(ask(desk, &agent, stop(false))["wakes"], Value::Null);
+        // A message that comes while the agent works is told at its next step, and not at the one after that.
+        let told = ask(desk, &agent, after("Bash", "t0"));
+        assert!(told["context"].as_str().is_some_and(|told| told.contains("\"again\"")), "{told}");
+        assert_eq!(ask(desk, &agent, after("Bash", "t0"))["context"], Value::Null);
+        assert_eq!(ask(desk, &agent, prompt("s1"))["context"], Value::Null, "it was told in this session");
         // Nobody else is told of it.
         assert_eq!(ask(desk, &other, prompt("s1"))["context"], Value::Null);
         sound(desk);

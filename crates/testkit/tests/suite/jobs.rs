@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deskmate_core::call::{ActorKind, Cx, Desk, Surface};
-use deskmate_core::job::{self, ANYWHERE, Beat, Claimed, Enqueued, IfLost, NewJob, Outcome, Owner, Priority, Progress, State};
+use deskmate_core::job::{self, ANYWHERE, Beat, Claimed, Enqueued, Hold, IfLost, NewJob, Outcome, Owner, Priority, Progress, State};
 use deskmate_core::limits::{INPUT_BYTES_MAX, JOB_ATTEMPTS_MAX, JOB_ERROR_BYTES_MAX, JOB_STEP_BYTES_MAX};
 use deskmate_core::{Code, Result, parse_time};
 use serde_json::{Value, json};
@@ -354,7 +354,7 @@ both! {
         let job = take_one(desk, "w1");
         let held = |worker: &'static str, fence: i64| {
             let job = job.job.clone();
-            desk.act(move |cx| job::held(cx, &job, worker, fence))
+            desk.act(move |cx| job::held(cx, &Hold { job: job.clone(), worker: worker.to_owned(), fence }))
         };
         assert!(held("w1", job.fence).is_ok());
         for (worker, fence) in [("w2", job.fence), ("w1", job.fence + 1)] {

@@ -3,6 +3,8 @@
 
 mod agent_policies;
 mod agent_records;
+mod agent_runs;
+mod agent_sentences;
 mod agentos_defects;
 mod agents;
 mod backlog;
@@ -17,7 +19,10 @@ mod edit;
 mod fuzz;
 mod gateway;
 mod gateway_answers;
+mod gateway_proposals;
+mod gateway_reads;
 mod hook;
+mod hook_gateway;
 mod hook_shell;
 mod identity;
 mod import;
@@ -48,4 +53,5 @@ mod subscription;
 mod tidy;
 mod trust;
 mod workspace;
+mod workspace_audit;
 mod workspace_tools;

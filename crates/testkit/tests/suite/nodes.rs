@@ -6,7 +6,7 @@ use std::time::Duration;
 use deskmate_core::agents::template::{AgentTemplate, Library};
 use deskmate_core::agents::{self, Definition, IfInterrupted, RUN_JOB, RunState, Server, node};
 use deskmate_core::call::{Call, Credential, Desk, Outcome as Answered, Surface};
-use deskmate_core::job::{self, ANYWHERE, Claimed};
+use deskmate_core::job::{self, ANYWHERE, Claimed, Hold};
 use deskmate_core::{Code, Result};
 use deskmate_db::Engine;
 use serde_json::{Value, json};
@@ -400,7 +400,7 @@ both! {
         desk.world.pass(Duration::from_secs(31));
         let (job, fence, ended) = (mine.job.clone(), mine.fence, id.clone());
         let late = desk.act(move |cx| {
-            job::held(cx, &job, "worker", fence)?;
+            job::held(cx, &Hold { job: job.clone(), worker: "worker".to_owned(), fence })?;
             agents::end(cx, &ended, RunState::Done, Ok(json!({})), 1)
         });
         assert_code(&late.unwrap_err(), Code::Conflict);

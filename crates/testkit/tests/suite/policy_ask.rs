@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use deskmate_core::Code;
-use deskmate_core::policy::{Document, Parts, Rulebook, Settings, run_cases};
+use deskmate_core::policy::{Act, Decision, Document, Mode, Parts, Rulebook, Settings, run_cases};
+use deskmate_core::request::{self, New, RequestKind, Requester};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
 
@@ -23,11 +24,70 @@ fn propose(desk: &TestDesk, who: &Caller, domain: &str, change: &Value) -> Value
     desk.call(who, "cowork_propose", input).unwrap()
 }
 
+/// Everything is let pass that nothing else holds.
+const GO: &str = "rules: [{ name: go, effect: allow, waive_trust: true }]\n";
+
+fn explain(desk: &TestDesk, owner: &Caller, input: Value) -> Value {
+    desk.call(owner, "desk_policy_explain", input).unwrap()
+}
+
 fn simulate(desk: &TestDesk, owner: &Caller, input: Value) -> Value {
     desk.call(owner, "desk_policy_simulate", input).unwrap()
 }
 
 both! {
+    fn a_plan_is_explained_with_what_holds_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.register(&owner, "sales");
+        desk.call(&owner, "desk_policy_apply", json!({ "document": GO })).unwrap();
+        let change = |kind: &str| Act { kind: kind.to_owned(), domain: "crm.deals".to_owned(), ..Act::default() };
+        let plan = desk.act(move |cx| {
+            let (who, act) = (Requester::agent("sales", true), change("file.change"));
+            let decision = Decision { mode: Mode::Suggest, ..request::judge(cx, &act, &who, false)? };
+            request::submit(cx, New { requester: Some(who), ..New::new(RequestKind::Plan, "tidy up", act, decision) })
+        });
+        let why = explain(desk, &owner, json!({ "request": plan.unwrap().id }));
+        assert_eq!(why["now"]["mode"], "suggest", "{why}");
+        assert!(why["lines"].to_string().contains("policy: at best suggest: this waits for a person, whatever the trust"), "{why}");
+        // The same for acts that somebody might intend.
+        for (kind, mode) in [("propose", "act"), ("file.change", "suggest"), ("code.run", "suggest"), ("agent.deploy", "suggest"), ("tool.call", "suggest"), ("handoff", "suggest")] {
+            let why = explain(desk, &owner, json!({ "agent": "sales", "act": { "kind": kind, "domain": "crm.deals" } }));
+            assert_eq!(why["now"]["mode"], mode, "{kind}: {why}");
+        }
+        let named = "rules: [{ name: go, match: { kind: [file.change] }, effect: allow, waive_trust: true }]\n";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": named })).unwrap();
+        let why = explain(desk, &owner, json!({ "agent": "sales", "act": { "kind": "file.change", "domain": "crm.deals" } }));
+        assert_eq!(why["now"]["mode"], "act", "{why}");
+    }
+
+    fn an_edit_is_explained_with_the_value_that_a_person_set(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        desk.call(&owner, "desk_policy_apply", json!({ "document": GO })).unwrap();
+        desk.register(&owner, "code");
+        let task = desk.call(&sales, "bridge_create_task", json!({ "to": "code", "title": "first" })).unwrap()["task_id"].clone();
+        desk.call(&owner, "bridge_update_task", json!({ "task_id": task, "title": "by a person" })).unwrap();
+        let held = desk.call(&sales, "bridge_update_task", json!({ "task_id": task, "title": "by the agent" })).unwrap();
+        let why = explain(desk, &owner, json!({ "request": held["held"]["request_id"] }));
+        assert_eq!(why["now"]["mode"], "suggest", "{why}");
+        assert!(why["lines"].to_string().contains("edit: at best suggest: a person set what this would overwrite"), "{why}");
+    }
+
+    fn a_handoff_is_explained_as_what_people_are_asked(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        desk.call(&owner, "desk_policy_apply", json!({ "document": GO })).unwrap();
+        let handoff = json!({ "domain": "crm", "reason": "r", "confidence": 0.3, "attempted_actions": "[]", "context": "{}" });
+        let handed = desk.call(&sales, "cowork_handoff", handoff).unwrap()["handoff_id"].clone();
+        let why = explain(desk, &owner, json!({ "request": handed }));
+        assert_eq!((&why["then"]["mode"], &why["now"]["mode"]), (&json!("suggest"), &json!("suggest")), "{why}");
+        assert!(why["lines"].to_string().contains("policy: at best suggest: the agent hands this over"), "{why}");
+        desk.call(&owner, "desk_pause", json!({ "agent": "sales" })).unwrap();
+        let why = explain(desk, &owner, json!({ "request": handed }));
+        assert_eq!(why["now"]["mode"], "deny", "{why}");
+        assert!(why["lines"].to_string().contains("sales is paused"), "{why}");
+    }
+
     fn a_draft_is_replayed_over_what_agents_asked_and_were_denied(desk: &TestDesk) {
         let owner = desk.claim();
         desk.call(&owner, "desk_policy_apply", json!({ "document": CRM })).unwrap();
@@ -99,6 +159,15 @@ both! {
         assert_eq!((&why["then"]["mode"], &why["now"]["mode"], &why["agent"]), (&json!("escalate"), &json!("escalate"), &json!("sales")), "{why}");
         let lines = why["lines"].to_string();
         assert!(lines.contains("trust") && lines.contains("0.5"), "{lines}");
+        assert!(!lines.contains("Why it was"), "{lines}");
+        // Where the answer would be another one now, the reasons of then are told as well.
+        desk.call(&owner, "desk_policy_apply", json!({ "document": CRM.replace("500000", "1") })).unwrap();
+        let why = desk.call(&owner, "desk_policy_explain", json!({ "request": asked["proposal_id"] })).unwrap();
+        let lines: Vec<&str> = why["lines"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let at = |text: &str| lines.iter().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text} in {lines:?}"));
+        assert!(at("Why it was escalate:") < at("trust: at best escalate") && at("trust: at best escalate") < at("Why it would be deny:"), "{lines:?}");
+        assert!(at("Why it would be deny:") < at("too much"), "{lines:?}");
+        desk.call(&owner, "desk_policy_apply", json!({ "document": CRM })).unwrap();
         let act = json!({ "domain": "crm.deals", "arguments": { "amount": 750_000 } });
         let why = desk.call(&owner, "desk_policy_explain", json!({ "agent": "sales", "act": act })).unwrap();
         assert_eq!(why["now"]["mode"], "deny");

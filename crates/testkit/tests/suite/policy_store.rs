@@ -51,6 +51,22 @@ fn mode(desk: &TestDesk) -> PolicyMode {
 }
 
 both! {
+    fn what_is_built_in_is_shown_until_a_policy_takes_its_place(desk: &TestDesk) {
+        let owner = desk.claim();
+        let built_in = || desk.call(&owner, "desk_policy_list", json!({})).unwrap()["built_in"].clone();
+        let names = |list: &Value| list.as_array().map(|list| list.iter().map(|one| (one["policy"].clone(), one["version"].clone())).collect::<Vec<_>>()).unwrap_or_default();
+        assert_eq!(names(&built_in()), [(json!("default"), json!(0)), (json!("hooks"), json!(0))]);
+        let show = |name: &str, version: Option<i64>| desk.call(&owner, "desk_policy_get", json!({ "policy": name, "version": version }));
+        let default = show("default", None).unwrap();
+        assert_eq!((&default["version"], &default["state"], &default["body"]["rules"]), (&json!(0), &json!("built_in"), &json!([])), "{default}");
+        let hooks = show("hooks", Some(0)).unwrap();
+        assert!(!hooks["body"]["rules"].as_array().unwrap().is_empty(), "{hooks}");
+        assert_code(&show("hooks", Some(1)).unwrap_err(), Code::NotFound);
+        apply(desk, &owner, "policies: [{ id: default, rules: [{ field: owner, constraint: readonly, reason: no }] }]");
+        assert_eq!(names(&built_in()), [(json!("hooks"), json!(0))]);
+        assert_eq!(show("default", None).unwrap()["version"], 1);
+    }
+
     fn what_was_judged_against_something_else_is_not_put_in_force(desk: &TestDesk) {
         let owner = desk.claim();
         let seen = desk.call(&owner, "desk_policy_get", json!({})).unwrap()["digest"].clone();

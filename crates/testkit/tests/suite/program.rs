@@ -7,6 +7,8 @@ use deskmate_core::{job, program};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both, wait};
 
+use super::workspace::take;
+
 const ROOTS: &str = "workspace: { roots: [{ name: notes, path: /srv/notes, access: write }, { name: manuals, path: /srv/manuals }] }\n";
 
 /// A desk with roots, and its owner.
@@ -40,6 +42,37 @@ fn work(desk: &TestDesk, outcome: job::Outcome) -> program::Work {
         Ok(work)
     })
     .unwrap()
+}
+
+/// The job with which a program asked for a plan, and that plan, which waits for a person.
+fn planned(desk: &TestDesk, program: &Caller) -> (Value, Value) {
+    let asked = desk.call(program, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
+    let (plan, job) = (asked["plan_id"].as_str().unwrap().to_owned(), asked["plan_job_id"].as_str().unwrap().to_owned());
+    let made = plan.clone();
+    let step = plan::Step {
+        action: plan::Action::Move,
+        undoes: None,
+        was: None,
+        from: Some("a".to_owned()),
+        to: Some("b".to_owned()),
+        exact: json!({}),
+        diff: None,
+        irreversible: None,
+        warning: None,
+        blocked: None,
+        bytes: 1,
+    };
+    desk.act(move |cx| {
+        let hold = take(cx, "worker", plan::PLAN_JOB, &job)?;
+        plan::making(cx, &hold)?;
+        plan::add_part(cx, &hold, &made, 0, &plan::Part::of(std::slice::from_ref(&step))?)?;
+        plan::made(cx, &hold, &made)?;
+        job::finish(cx, &job, "worker", hold.fence, job::Outcome::Done(json!({}))).map(drop)
+    })
+    .unwrap();
+    let asked = submit(desk, program, json!({ "dedupe_key": plan, "type": 4, "params": { "root": "notes" } })).unwrap();
+    work(desk, job::Outcome::Done(json!({ "plan_id": plan })));
+    (asked["job_id"].clone(), desk.call(program, "workspace_get_plan", json!({ "plan_id": plan })).unwrap())
 }
 
 both! {
@@ -135,6 +168,15 @@ both! {
             assert_eq!(ask(roots.clone(), json!({ "path": path }), 3), expected, "{roots} {path}");
         }
         assert_eq!(ask(json!(["manuals"]), json!({ "path": "manuals/a", "restore_to": "notes/a" }), 7), Err(Code::Forbidden));
+        // The record is searched by whole roots, or not at all.
+        for (roots, params, expected) in [
+            (json!(["notes"]), json!({ "query": "x" }), Ok(())),
+            (json!(["notes", "/srv/manuals"]), json!({ "query": "x", "workspace_root": "manuals" }), Ok(())),
+            (json!(["notes"]), json!({ "query": "x", "workspace_root": "manuals" }), Err(Code::Forbidden)),
+            (json!(["manuals", "notes/sub"]), json!({ "query": "x" }), Err(Code::Invalid)),
+        ] {
+            assert_eq!(ask(roots.clone(), params.clone(), 13), expected, "{roots} {params}");
+        }
         ask(json!(["notes/sub"]), json!({}), 2).unwrap();
         let mut claimed = desk.act(|cx| job::claim(cx, "worker", &[program::JOB], 30_000_000, 9)).unwrap();
         let input = claimed.pop().unwrap().input;
@@ -144,22 +186,10 @@ both! {
     fn who_stops_the_job_of_a_plan_stops_the_plan(desk: &TestDesk) {
         let owner = owner(desk);
         let (program, _) = paired(desk, &owner);
-        let asked = desk.call(&program, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
-        let plan = asked["plan_id"].as_str().unwrap().to_owned();
-        let (job, made) = (asked["plan_job_id"].as_str().unwrap().to_owned(), plan.clone());
-        let step = plan::Step { action: plan::Action::Move, from: Some("a".to_owned()), to: Some("b".to_owned()), exact: json!({}), diff: None, irreversible: None, warning: None, blocked: None, bytes: 1 };
-        desk.act(move |cx| {
-            let claimed = job::claim(cx, "worker", &[plan::PLAN_JOB], 30_000_000, 1)?.remove(0);
-            plan::making(cx, &job)?;
-            plan::add_part(cx, &made, 0, &plan::Part::of(std::slice::from_ref(&step))?)?;
-            plan::made(cx, &made)?;
-            job::finish(cx, &job, "worker", claimed.fence, job::Outcome::Done(json!({}))).map(drop)
-        }).unwrap();
-        let planned = submit(desk, &program, json!({ "dedupe_key": "p", "type": 4, "params": { "root": "notes" } })).unwrap();
-        work(desk, job::Outcome::Done(json!({ "plan_id": plan })));
-        let ready = desk.call(&program, "workspace_get_plan", json!({ "plan_id": plan })).unwrap();
+        let (planned, ready) = planned(desk, &program);
+        let plan = ready["plan_id"].as_str().unwrap().to_owned();
         desk.call(&owner, "desk_request_approve", json!({ "request": ready["request_id"] })).unwrap();
-        submit(desk, &program, json!({ "dedupe_key": "x", "type": 5, "params": { "plan_job_id": planned["job_id"] } })).unwrap();
+        submit(desk, &program, json!({ "dedupe_key": "x", "type": 5, "params": { "plan_job_id": planned } })).unwrap();
         let input = desk.act(|cx| job::claim(cx, "worker", &[program::JOB], 30_000_000, 1)).unwrap().remove(0).input;
         let begun = input.clone();
         assert_eq!(desk.act(move |cx| program::begin(cx, &begun)).unwrap().plan, Some(plan.clone()));
@@ -170,6 +200,44 @@ both! {
         let stopped = desk.call(&program, "workspace_get_plan", json!({ "plan_id": plan })).unwrap();
         assert_eq!((&stopped["state"], &stopped["applied"]), (&json!("partly"), &json!(0)), "{stopped}");
         assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn an_approval_ends_as_soon_as_its_program_says_and_never_later(desk: &TestDesk) {
+        let owner = owner(desk);
+        let ((program, _), (other, _)) = (paired(desk, &owner), paired(desk, &owner));
+        let approve = |plan: &Value| desk.call(&owner, "desk_request_approve", json!({ "request": plan["request_id"] })).unwrap();
+        let ask = |job: &Value, seconds: Value| desk.call(&program, "desk_program_approval", json!({ "plan_job_id": job, "ttl_seconds": seconds }));
+        let left = |job: &Value, seconds: Value| ask(job, seconds).unwrap()["ttl_seconds"].as_i64();
+        let execute = |plan: &Value| desk.call(&program, "workspace_execute_plan", json!({ "plan_id": plan["plan_id"] }));
+        let (job, plan) = planned(desk, &program);
+        let waits = ask(&job, json!(60)).unwrap();
+        assert_eq!(waits, json!({ "request_id": plan["request_id"], "plan_hash": plan["plan_hash"] }), "what nobody approved is not made shorter");
+        approve(&plan);
+        let usual = left(&job, Value::Null).unwrap();
+        assert!((800..=900).contains(&usual), "as long as policy says: {usual}");
+        assert!(left(&job, json!(86_400)).unwrap() <= usual, "and not longer");
+        assert_code(&ask(&job, json!(0)).unwrap_err(), Code::Invalid);
+        assert_code(&desk.refused(&other, "desk_program_approval", json!({ "plan_job_id": job, "ttl_seconds": 1 })), Code::NotFound);
+        assert_eq!(left(&job, json!(60)), Some(60));
+        assert!(left(&job, json!(600)).unwrap() <= 60, "what was given up does not come back");
+        desk.world.pass(std::time::Duration::from_secs(61));
+        for refused in [execute(&plan), ask(&job, Value::Null)] {
+            let refused = refused.unwrap_err();
+            assert_code(&refused, Code::Conflict);
+            assert!(refused.message.contains("expired"), "{refused:?}");
+        }
+        // Within its time it is used once, as any other is.
+        let (job, plan) = planned(desk, &program);
+        approve(&plan);
+        assert_eq!(left(&job, json!(60)), Some(60));
+        assert_eq!(execute(&plan).unwrap()["state"], "running");
+        assert_eq!(left(&job, json!(60)), None);
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+        // Nobody makes a good grant out of one that was changed behind the desk's back.
+        let (job, plan) = planned(desk, &program);
+        approve(&plan);
+        desk.tamper("update act_grant set expires_at = expires_at + 86400000000 where used_at is null and revoked_at is null");
+        assert_code(&ask(&job, json!(60)).unwrap_err(), Code::Conflict);
     }
 
     fn a_token_that_is_revoked_ends_what_waits_with_it(desk: &TestDesk) {

@@ -14,6 +14,9 @@ use testkit::{Backend, Caller, TestDesk, assert_code, both};
 const AGENT: Caller = Caller::Agent("sales");
 const MAIL: &str = "jane.doe@example.org";
 const PASSWORD: &str = "hunter2-and-more";
+const SSN: &str = "536-90-4399";
+/// A description with a password, a key, an address and a number of a person in it.
+const SAID: &str = "Read notes.csv every day as jane.doe@example.org with password: hunter2-and-more and API_KEY=sk-ant-api03-Zt4mQ9xV2bN7cL5pR8wK1yH6sD3fG0jA, customer SSN 536-90-4399";
 
 fn in_force(desk: &TestDesk, yaml: &'static str) {
     let stored = desk.act(move |cx| {
@@ -184,6 +187,45 @@ both! {
         let sent = &told(desk, &owner, "message.sent")[0];
         assert_eq!(sent["payload"]["content"], format!("call {MAIL}"));
         assert!(sent["facts"]["redacted"].is_null());
+    }
+
+    fn the_record_repeats_a_message_without_its_secrets_and_who_gets_it_reads_them(desk: &TestDesk) {
+        let owner = desk.claim();
+        let said = format!("log in with password: {PASSWORD} and call {MAIL}");
+        let sent = desk.call(&AGENT, "bridge_send_message", json!({ "to": "support", "content": said })).unwrap();
+        let event = &told(desk, &owner, "message.sent")[0];
+        assert_eq!(event["payload"]["content"], format!("log in with password: [redacted:secret_assignment] and call {MAIL}"), "{event}");
+        assert_eq!(event["facts"]["redacted"], json!({ "secret_assignment": 1 }));
+        assert!(!lies_in(desk, PASSWORD).iter().any(|table| table.starts_with("event")), "{:?}", lies_in(desk, PASSWORD));
+        let read = desk.call(&Caller::Agent("support"), "bridge_read_messages", json!({})).unwrap();
+        assert_eq!(read["messages"][0]["content"], said, "it is the work itself");
+        // Erasing the event takes the words away where they are.
+        desk.call(&owner, "desk_record_erase", json!({ "seq": event["seq"], "reason": "asked to" })).unwrap();
+        let read = desk.call(&Caller::Agent("support"), "bridge_get_thread", json!({ "thread": sent["thread"] }));
+        assert!(!format!("{read:?}").contains(PASSWORD), "{read:?}");
+        assert!(desk.verify().findings.is_empty());
+    }
+
+    fn what_agents_are_made_into_is_told_without_what_is_secret_or_personal(desk: &TestDesk) {
+        let owner = desk.claim();
+        let made = desk.call(&owner, "agents_create_agent", json!({ "description": SAID, "name": "reader" })).unwrap();
+        assert_eq!(made["definition"]["task"], SAID, "what acts is as it was written");
+        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "support", "content": SAID } }]);
+        desk.call(&owner, "agents_update_agent", json!({ "agentId": "reader", "steps": steps })).unwrap();
+        let rules = json!([{ "name": "mine", "condition": "true", "action": "log", "message": SAID }]);
+        desk.call(&owner, "agents_attach_policy", json!({ "agentId": "reader", "policyId": "cost-control", "customRules": rules })).unwrap();
+        desk.call(&owner, "agents_test_agent", json!({ "agentId": "reader", "scenario": SAID })).unwrap();
+        desk.call(&owner, "agents_detach_policy", json!({ "agentId": "reader", "policyId": "cost-control" })).unwrap();
+        for kind in ["agent.made", "agent.changed", "agent.policy_attached", "agent.tested", "agent.policy_detached"] {
+            let event = &told(desk, &owner, kind)[0];
+            assert!(event["facts"]["redacted"]["email"].as_u64().is_some_and(|count| count > 0), "{kind}: {event}");
+        }
+        for what in [MAIL, PASSWORD, "sk-ant-api03", SSN] {
+            assert!(lies_in(desk, what).is_empty(), "{what} lies in {:?}", lies_in(desk, what));
+        }
+        let seen = desk.call(&owner, "agents_get_agent_status", json!({ "agentId": "reader" })).unwrap();
+        assert_eq!(seen["definition"]["runner"]["steps"][0]["with"]["content"], SAID);
+        assert!(desk.verify().findings.is_empty());
     }
 
     fn the_switch_says_which_kinds_are_taken_out(desk: &TestDesk) {

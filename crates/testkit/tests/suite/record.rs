@@ -93,7 +93,7 @@ both! {
         assert_eq!(first_bad(desk), Some(7));
     }
 
-    fn the_newest_entry_cut_off_is_found(desk: &TestDesk) {
+    fn w32_the_newest_entry_cut_off_is_found(desk: &TestDesk) {
         busy(desk);
         let last = size(desk) - 1;
         desk.tamper("delete from event where seq = (select max(seq) from event)");
@@ -114,7 +114,7 @@ both! {
         assert!(first_bad(desk).is_some());
     }
 
-    fn a_forged_tree_does_not_help_without_the_key(desk: &TestDesk) {
+    fn w32_a_forged_tree_does_not_help_without_the_key(desk: &TestDesk) {
         let owner = desk.claim();
         let (older, vouched) = (newest_checkpoint(desk), size(desk));
         desk.register(&owner, "code");
@@ -194,7 +194,7 @@ both! {
         assert!(!desk.verify().sound);
     }
 
-    fn a_rollback_shows_against_a_checkpoint_kept_elsewhere(desk: &TestDesk) {
+    fn w32_a_rollback_shows_against_a_checkpoint_kept_elsewhere(desk: &TestDesk) {
         busy(desk);
         let kept = newest_checkpoint(desk);
         let keys = desk.desk.keys.clone();

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use deskmate_db::{Committed, Db, Engine, Error, Kind, Migration, Options, Result, Seal, Staged, Tx, args};
 use testkit::{Backend, PgSchema, wait};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MIGRATIONS: &[Migration] = &[
     Migration {
@@ -84,7 +86,7 @@ fn a_write_whose_caller_gave_up_before_it_began_is_not_done() {
     let slow = std::thread::spawn(move || {
         busy.write_blocking(move |_| -> Result<()> {
             there.wait();
-            std::thread::sleep(std::time::Duration::from_millis(200));
+            std::thread::sleep(Duration::from_millis(200));
             Ok(())
         })
     });
@@ -248,6 +250,22 @@ both_stores! {
         assert_eq!(before, file.map(|file| std::fs::read(file).unwrap()));
     }
 
+    fn where_a_store_must_be_none_is_made(store: &Store) {
+        let existing = || Db::open(&Options { existing: true, ..Options::new(&store.url, MIGRATIONS) }, &mut |_| Ok(Box::new(NoSeal)));
+        assert!(existing().is_ok());
+        for table in ["schema_version", "item"] {
+            store.db.write_blocking(move |tx| tx.batch(&format!("drop table {table}"))).unwrap();
+        }
+        store.db.close();
+        let file = store.url.strip_prefix("sqlite:");
+        let before = file.map(|file| std::fs::read(file).unwrap());
+        // The first try has not made one for the second.
+        for _ in 0..2 {
+            assert_eq!(existing().err().map(|error| error.kind()), Some(Kind::Missing));
+        }
+        assert_eq!(before, file.map(|file| std::fs::read(file).unwrap()));
+    }
+
     fn a_store_of_an_older_version_is_brought_up_to_date(store: &Store) {
         const LATER: &[Migration] = &[MIGRATIONS[0], MIGRATIONS[1], Migration { version: 3, name: "three", sql: "alter table item add column more text;" }];
         insert(&store.db, 1, "x").unwrap();
@@ -364,7 +382,7 @@ fn the_log_is_short_again_when_it_is_quiet() {
         assert!(next < 3_000, "it stays at {} bytes", log());
         write(next..next + 1);
         next += 1;
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(count(&db), next);
     db.close();
@@ -376,10 +394,10 @@ fn the_log_is_written_ahead_and_keeps_its_place() {
     let url = format!("sqlite:{}", directory.path().join("s.db").display());
     let db = open(&url, MIGRATIONS).unwrap();
     let log = || std::fs::metadata(directory.path().join("s.db-wal")).unwrap().len();
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     while log() != 16 << 20 {
-        assert!(started.elapsed() < std::time::Duration::from_secs(20), "it has {} bytes", log());
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!(started.elapsed() < Duration::from_secs(20), "it has {} bytes", log());
+        std::thread::sleep(Duration::from_millis(5));
     }
     // The first salt of the log's header changes whenever it begins anew.
     let salt = || std::fs::read(directory.path().join("s.db-wal")).unwrap()[16..20].to_vec();
@@ -397,10 +415,10 @@ fn the_log_is_written_ahead_and_keeps_its_place() {
             n += 1;
         }
         // It is copied beside the writer, and the next write after that begins anew.
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         while salt() == before {
-            assert!(started.elapsed() < std::time::Duration::from_secs(20), "it goes on growing");
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert!(started.elapsed() < Duration::from_secs(20), "it goes on growing");
+            std::thread::sleep(Duration::from_millis(50));
             write(n, 1);
             n += 1;
         }
@@ -419,9 +437,14 @@ async fn writer_of(db: &Db) -> String {
 fn a_caller_that_is_alone_writes_on_its_own_thread_and_holds_up_nobody_else() {
     let directory = tempfile::tempdir().unwrap();
     let db = open(&format!("sqlite:{}", directory.path().join("s.db").display()), MIGRATIONS).unwrap();
-    let one_thread = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    assert_eq!(one_thread.block_on(writer_of(&db)), "desk-writer", "a runtime with one thread cannot spare it");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name("a-caller").build().unwrap();
+    let one_thread =
+        [tokio::runtime::Builder::new_current_thread().build().unwrap(), tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap()];
+    for (runtime, own) in one_thread.iter().zip([db.clone(), db.clone()]) {
+        for _ in 0..20 {
+            assert_eq!(runtime.block_on(writer_of(&own)), "desk-writer", "a runtime with one thread cannot spare it");
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("a-caller").build().unwrap();
     let own = db.clone();
     let alone = runtime.block_on(runtime.spawn(async move {
         for _ in 0..1_000 {
@@ -435,16 +458,16 @@ fn a_caller_that_is_alone_writes_on_its_own_thread_and_holds_up_nobody_else() {
     let (slow, quick) = (db.clone(), db.clone());
     let slow = runtime.spawn(async move {
         let sleep = |_: &mut Tx<'_>| -> Result<()> {
-            std::thread::sleep(std::time::Duration::from_secs(2));
+            std::thread::sleep(Duration::from_secs(2));
             Ok(())
         };
         slow.write(sleep).await.unwrap();
-        std::time::Instant::now()
+        Instant::now()
     });
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(200));
     let read = runtime.spawn(async move {
         quick.read(|tx| tx.query("select n from item", &[])).await.unwrap();
-        std::time::Instant::now()
+        Instant::now()
     });
     let own = db.clone();
     let behind = runtime.spawn(async move { writer_of(&own).await });
@@ -456,6 +479,42 @@ fn a_caller_that_is_alone_writes_on_its_own_thread_and_holds_up_nobody_else() {
     assert_eq!(refused.unwrap_err().kind(), Kind::Closed);
 }
 
+/// Writes of a crowd that all wait at once: the first one holds the writer until they are there.
+async fn crowd(db: &Db) -> usize {
+    let first = db.clone();
+    let first = tokio::spawn(async move {
+        let sleep = |_: &mut Tx<'_>| -> Result<()> {
+            std::thread::sleep(Duration::from_millis(100));
+            Ok(())
+        };
+        first.write(sleep).await
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let all: Vec<_> = (0..50)
+        .map(|_| {
+            let own = db.clone();
+            tokio::spawn(async move { own.write(|_| Ok::<_, Error>(())).await })
+        })
+        .collect();
+    let mut answered = usize::from(first.await.unwrap().is_ok());
+    for one in all {
+        answered += usize::from(one.await.unwrap().is_ok());
+    }
+    answered
+}
+
+#[test]
+fn a_crowd_is_answered_also_when_the_runtime_that_was_known_first_has_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(&format!("sqlite:{}", directory.path().join("s.db").display()), MIGRATIONS).unwrap();
+    for _ in 0..2 {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+        let own = db.clone();
+        assert_eq!(runtime.block_on(runtime.spawn(async move { crowd(&own).await })).unwrap(), 51);
+    }
+    db.close();
+}
+
 #[test]
 fn a_log_that_readers_keep_from_being_emptied_holds_up_no_writer() {
     let directory = tempfile::tempdir().unwrap();
@@ -465,12 +524,12 @@ fn a_log_that_readers_keep_from_being_emptied_holds_up_no_writer() {
     let reader = std::thread::spawn(move || {
         let breath = |tx: &mut Tx<'_>| -> Result<()> {
             tx.query("select n from item", &[])?;
-            std::thread::sleep(std::time::Duration::from_secs(3));
+            std::thread::sleep(Duration::from_secs(3));
             Ok(())
         };
         long.read_blocking(breath).unwrap();
     });
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     db.write_blocking(|tx| {
         tx.erases();
         tx.execute("update item set name = 'gone' where n = 0", &[])
@@ -482,24 +541,24 @@ fn a_log_that_readers_keep_from_being_emptied_holds_up_no_writer() {
     };
     let mut waits: Vec<_> = (1..=20)
         .map(|n| {
-            let started = std::time::Instant::now();
+            let started = Instant::now();
             write(n);
             started.elapsed()
         })
         .collect();
     waits.sort();
-    assert!(waits[10] < std::time::Duration::from_millis(40), "most writers waited for the reader: {waits:?}");
+    assert!(waits[10] < Duration::from_millis(40), "most writers waited for the reader: {waits:?}");
     reader.join().unwrap();
     // Once the reader is done, the log is emptied by one of the next writes.
     let held = || std::fs::read(directory.path().join("s.db-wal")).unwrap().windows(9).any(|part| part == b"the first");
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     for n in 100.. {
         write(n);
         if !held() {
             break;
         }
-        assert!(started.elapsed() < std::time::Duration::from_secs(20), "the log still holds what was erased");
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(started.elapsed() < Duration::from_secs(20), "the log still holds what was erased");
+        std::thread::sleep(Duration::from_millis(100));
     }
     db.close();
 }
@@ -519,4 +578,65 @@ fn uses_of_meters_outlive_their_new_table() {
         assert_eq!(found, [row("", 4, 1_004), row("", 5, 1_005), row("crm", 0, 1_004), row("crm", 1, 1_005)]);
         db.close();
     }
+}
+
+/// Answers every byte, and works hard in the store before it answers `r` or `w`.
+async fn answer(db: Db, mut stream: tokio::net::TcpStream) {
+    while let Ok(asked) = stream.read_u8().await {
+        let work = |tx: &mut Tx<'_>| {
+            std::thread::sleep(Duration::from_millis(300));
+            tx.query("select 1", &[])?;
+            Ok::<_, Error>(std::thread::current().name().unwrap_or_default().starts_with("tokio"))
+        };
+        let is_here = match asked {
+            b'r' => db.read(work).await.unwrap(),
+            b'w' => db.write(work).await.unwrap(),
+            _ => true,
+        };
+        assert!(is_here, "{asked} was not done on the caller's thread");
+        stream.write_u8(asked).await.unwrap();
+    }
+}
+
+fn asked(stream: &mut std::net::TcpStream, byte: u8) {
+    std::io::Write::write_all(stream, &[byte]).unwrap();
+}
+
+fn answered(stream: &mut std::net::TcpStream) -> u8 {
+    let mut byte = [0];
+    std::io::Read::read_exact(stream, &mut byte).unwrap();
+    byte[0]
+}
+
+#[test]
+fn a_caller_that_does_its_work_itself_keeps_no_other_from_the_network() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(&format!("sqlite:{}", directory.path().join("s.db").display()), MIGRATIONS).unwrap();
+    for n in 0..20 {
+        insert(&db, n, format!("{n}").leak()).unwrap();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let own = db.clone();
+    runtime.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer(own.clone(), stream));
+        }
+    });
+    let (mut busy, mut other) = (std::net::TcpStream::connect(address).unwrap(), std::net::TcpStream::connect(address).unwrap());
+    for work in [b'r', b'w', b'r', b'w', b'r', b'w'] {
+        asked(&mut other, b'x');
+        answered(&mut other);
+        asked(&mut busy, work);
+        std::thread::sleep(Duration::from_millis(50));
+        let started = Instant::now();
+        asked(&mut other, b'x');
+        assert_eq!(answered(&mut other), b'x');
+        assert!(started.elapsed() < Duration::from_millis(150), "another caller waited {:?} for somebody's {}", started.elapsed(), work as char);
+        assert_eq!(answered(&mut busy), work);
+    }
+    db.close();
+    let read = runtime.block_on(runtime.spawn(async move { db.read(|tx| tx.query("select 1", &[])).await })).unwrap();
+    assert_eq!(read.unwrap_err().kind(), Kind::Closed);
 }

@@ -79,6 +79,15 @@ fn every_module_says_what_it_is() {
 }
 
 #[test]
+fn no_module_is_named_for_nothing_in_particular() {
+    let names = ["util", "utils", "common", "helper", "helpers", "misc", "manager", "managers"];
+    let is_vague = |path: &PathBuf| path.with_extension("").components().any(|part| names.iter().any(|name| part.as_os_str() == *name));
+    let vague: Vec<_> = files("crates", &[".rs"]).into_iter().map(|path| path.strip_prefix(root()).unwrap().to_path_buf()).filter(is_vague).collect();
+    assert!(vague.is_empty(), "name these by what is in them: {vague:?}");
+    assert!(is_vague(&"crates/deskmate/src/util.rs".into()) && is_vague(&"crates/deskmate/src/common/mod.rs".into()));
+}
+
+#[test]
 fn only_the_store_names_an_engine_and_the_core_does_no_input_or_output() {
     let manifest = read(&root().join("crates/deskmate-core/Cargo.toml"));
     for banned in ["tokio", "axum", "rmcp", "reqwest", "hyper", "rusqlite", "postgres"] {

@@ -320,6 +320,50 @@ both! {
         assert_replays(desk);
     }
 
+    fn an_override_can_be_the_twentieth(desk: &TestDesk) {
+        // Guard: a promotion is considered whatever was decided last, but not while a streak costs a demotion.
+        let correct = |agent, number: i64| correct(desk, agent, Some(&format!("{agent}{number}")), "human_preference", Severity::Low).unwrap();
+        for number in 0..19 {
+            let due = if number % 5 == 2 && number < 15 { correct("code", number) } else { approve(desk, "code", &format!("code{number}")).unwrap() };
+            assert_eq!(due.promotion_due, None);
+        }
+        assert_eq!(correct("code", 19).promotion_due, Some(Points::ACT), "16 of 20, and the last one was corrected");
+        for number in 0..16 {
+            let _ = approve(desk, "streak", &format!("streak{number}")).unwrap();
+        }
+        assert!((16..20).all(|number| correct("streak", number).promotion_due.is_none()), "four corrections in a row earn nothing");
+        let _ = approve(desk, "streak", "streak20").unwrap().promotion_due.expect("17 of 21, and the streak is over");
+        assert_replays(desk);
+    }
+
+    fn settings_of_trust_have_their_effect(desk: &TestDesk) {
+        // Guard: `Rates::of` for what nobody is known of, what demotes and what promotes; for the whole desk and for one domain.
+        let owner = desk.claim();
+        let settings = "trust: { default_level: 0.2, auto_demote_after: 2, auto_promote_after: 4, auto_promote_accuracy: 0.75 }\n\
+                        domains: { own: { trust: { default_level: 0.1, auto_demote_after: 1, auto_promote_accuracy: 1.0 } } }\n";
+        let apply = |text: &str| desk.call(&owner, "desk_policy_apply", json!({ "document": text })).unwrap();
+        apply(settings);
+        let of = |domain: &'static str, request: String, approved: bool| {
+            desk.act(move |cx| {
+                let of = Of { agent: "code", domain, verified: true, request: Some(&request), confidence: None };
+                if approved { trust::approved(cx, of) } else { trust::overridden(cx, of, "human_preference", Severity::Medium) }
+            })
+        };
+        for (domain, start, demotes, promotes) in [("others", 0.2, 2, true), ("own", 0.1, 1, false)] {
+            let score = desk.act(move |cx| Ok(trust::look(cx, "code", domain, true)?.score)).unwrap();
+            assert_eq!(score, Points::of(start), "{domain}");
+            // Three of four are approved.
+            let changes: Vec<Change> = (0..4).map(|number| of(domain, format!("{domain}{number}"), number != 1).unwrap()).collect();
+            assert_eq!(changes[1].demoted, demotes == 1, "{domain}");
+            assert_eq!(changes[3].promotion_due.is_some(), promotes, "{domain}");
+            let first = of(domain, format!("{domain}4"), false).unwrap();
+            assert_eq!(first.demoted, demotes == 1, "{domain}");
+            let second = of(domain, format!("{domain}5"), false).unwrap();
+            assert_eq!(second.demoted, demotes == 2, "{domain}: once in each streak");
+        }
+        assert_replays(desk);
+    }
+
     fn w17_a_poor_share_earns_nothing_and_a_refusal_starts_anew(desk: &TestDesk) {
         // Guard: the comparison of shares, and that a refusal restarts the count.
         for number in 0..24 {

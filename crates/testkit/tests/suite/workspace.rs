@@ -4,13 +4,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deskmate_core::Code;
-use deskmate_core::call::{Actor, Errand, Fetched, Hands};
+use deskmate_core::agents::template;
+use deskmate_core::call::{Actor, Cx, Errand, Fetched, Hands};
 use deskmate_core::gateway::taint;
-use deskmate_core::job;
-use deskmate_core::workspace::plan::{self, Action, NextPart, PLAN_JOB, PlanState, Step, StepOutcome, StepState};
-use deskmate_core::workspace::{AuditCheck, AuditNext, FoundEntries, FoundEntry, audit_next};
-use serde_json::{Value, json};
+use deskmate_core::job::{self, Hold};
+use deskmate_core::workspace::plan::{self, Action, EXECUTE_JOB, NextPart, PLAN_JOB, PlanState, Step, StepOutcome, StepState};
+use deskmate_core::workspace::{FoundEntries, FoundEntry};
+use deskmate_core::{Code, Result};
+use serde_json::{Map, Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
 
 const ROOTS: &str = "
@@ -20,12 +21,15 @@ workspace:
     - { name: manuals, path: /srv/notes/manuals }
 ";
 
+/// What a worker would write about a plan that it does not hold any more.
+type Late = fn(&mut Cx<'_, '_>, &Hold, &str) -> Result<()>;
+
 fn apply(desk: &TestDesk, owner: &Caller, text: &str) -> Value {
     desk.call(owner, "desk_policy_apply", json!({ "document": text })).unwrap()
 }
 
 /// A desk with roots, its owner and an agent.
-fn people(desk: &TestDesk) -> (Caller, Caller) {
+pub(super) fn people(desk: &TestDesk) -> (Caller, Caller) {
     let owner = desk.claim();
     apply(desk, &owner, ROOTS);
     let agent = desk.register(&owner, "code");
@@ -35,6 +39,8 @@ fn people(desk: &TestDesk) -> (Caller, Caller) {
 fn step(number: usize) -> Step {
     Step {
         action: Action::Move,
+        undoes: None,
+        was: None,
         from: Some(format!("a{number}.txt")),
         to: Some(format!("txt/a{number}.txt")),
         exact: json!({ "action": "move", "ino": number }),
@@ -46,24 +52,40 @@ fn step(number: usize) -> Step {
     }
 }
 
+/// Takes a job as a worker does: the one with this id, or the one that does this plan.
+pub(crate) fn take(cx: &mut Cx<'_, '_>, worker: &str, kind: &str, of: &str) -> Result<Hold> {
+    let claimed = job::claim(cx, worker, &[kind], 30_000_000, 10)?;
+    let claimed = claimed.into_iter().find(|claimed| claimed.job == of || claimed.input["plan"] == of).unwrap();
+    Ok(Hold { job: claimed.job, worker: worker.to_owned(), fence: claimed.fence })
+}
+
+fn id_of(plan: &Value) -> String {
+    plan["plan_id"].as_str().unwrap().to_owned()
+}
+
+/// The job that does a plan that was begun.
+fn taken(desk: &TestDesk, worker: &'static str, plan: &Value) -> Hold {
+    let id = id_of(plan);
+    desk.act(move |cx| take(cx, worker, EXECUTE_JOB, &id)).unwrap()
+}
+
 /// What the job that makes a plan does, with these steps in parts of two.
 fn make(desk: &TestDesk, asked: &Value, steps: Vec<Step>) {
     let job = asked["plan_job_id"].as_str().unwrap().to_owned();
     desk.act(move |cx| {
-        let claimed = job::claim(cx, "worker", &[PLAN_JOB], 30_000_000, 10)?;
-        let claimed = claimed.into_iter().find(|claimed| claimed.job == job).unwrap();
-        let making = plan::making(cx, &job)?.unwrap();
+        let hold = take(cx, "worker", PLAN_JOB, &job)?;
+        let making = plan::making(cx, &hold)?.unwrap();
         for (number, part) in (0..).zip(steps.chunks(2)) {
-            plan::add_part(cx, &making.plan, number, &plan::Part::of(part)?)?;
+            plan::add_part(cx, &hold, &making.plan, number, &plan::Part::of(part)?)?;
         }
-        plan::made(cx, &making.plan)?;
-        job::finish(cx, &job, "worker", claimed.fence, job::Outcome::Done(json!({}))).map(drop)
+        plan::made(cx, &hold, &making.plan)?;
+        job::finish(cx, &job, &hold.worker, hold.fence, job::Outcome::Done(json!({}))).map(drop)
     })
     .unwrap();
 }
 
 /// A plan of an agent that waits for a person.
-fn ready(desk: &TestDesk, agent: &Caller, count: usize) -> Value {
+pub(super) fn ready(desk: &TestDesk, agent: &Caller, count: usize) -> Value {
     let asked = desk.call(agent, "workspace_organize_plan", json!({ "root": "notes", "reasoning": "tidy" })).unwrap();
     assert_eq!(asked["state"], "planning");
     make(desk, &asked, (0..count).map(step).collect());
@@ -74,26 +96,26 @@ fn get(desk: &TestDesk, caller: &Caller, plan: &Value) -> Value {
     desk.call(caller, "workspace_get_plan", json!({ "plan_id": plan["plan_id"] })).unwrap()
 }
 
-fn execute(desk: &TestDesk, caller: &Caller, plan: &Value) -> Value {
+pub(super) fn execute(desk: &TestDesk, caller: &Caller, plan: &Value) -> Value {
     desk.call(caller, "workspace_execute_plan", json!({ "plan_id": plan["plan_id"] })).unwrap()
 }
 
-fn approve(desk: &TestDesk, owner: &Caller, plan: &Value) {
+pub(super) fn approve(desk: &TestDesk, owner: &Caller, plan: &Value) {
     desk.call(owner, "desk_request_approve", json!({ "request": plan["request_id"] })).unwrap();
 }
 
 /// What the job that does a plan does, with an outcome for each step.
-fn run(desk: &TestDesk, plan: &Value, outcome: impl Fn(usize) -> StepState + Send + 'static) -> PlanState {
-    let id = plan["plan_id"].as_str().unwrap().to_owned();
+pub(super) fn run(desk: &TestDesk, plan: &Value, outcome: impl Fn(usize) -> StepState + Send + 'static) -> PlanState {
+    let (id, hold) = (id_of(plan), taken(desk, "worker", plan));
     desk.act(move |cx| {
-        let executing = plan::executing(cx, &id)?.unwrap();
+        let executing = plan::executing(cx, &hold, &id)?.unwrap();
         let mut at = 0;
         for (number, digest, _) in &executing.parts {
-            let NextPart::Go(steps) = plan::begin_part(cx, &id, *number, digest)? else { panic!("paused") };
+            let NextPart::Go(steps) = plan::begin_part(cx, &hold, &id, *number, digest)? else { panic!("paused") };
             let outcomes: Vec<StepOutcome> = steps.iter().map(|_| (StepOutcome::new(outcome(at), None), at += 1).0).collect();
-            plan::end_part(cx, &id, *number, &outcomes)?;
+            plan::end_part(cx, &hold, &id, *number, &outcomes)?;
         }
-        plan::ended(cx, &id, None)
+        plan::ended(cx, &hold, &id, None)
     })
     .unwrap()
 }
@@ -119,6 +141,57 @@ impl Hands for Puppet {
 }
 
 both! {
+    fn looks_of_who_is_put_off_or_paused_fill_no_record(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        desk.lend(Puppet { answer: json!(FoundEntries { entries: Vec::new(), more: false }), asked: Arc::default() });
+        let list = || desk.call(&agent, "workspace_list_files", json!({ "root": "notes" }));
+        let told = || {
+            desk.seal();
+            desk.call(&owner, "desk_record_list", json!({ "kind": "act.denied" })).unwrap()["events"].as_array().unwrap().len()
+        };
+        desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
+        for _ in 0..3 {
+            assert_code(&list().unwrap_err(), Code::Forbidden);
+        }
+        assert_eq!(told(), 0, "that it is paused was told once");
+        desk.call(&owner, "desk_resume", json!({ "agent": "code" })).unwrap();
+        apply(desk, &owner, "rules:\n  - { name: closed, match: { kind: file.read }, effect: deny, message: closed }\n");
+        for _ in 0..10 {
+            assert_code(&list().unwrap_err(), Code::Forbidden);
+        }
+        assert_eq!(told(), 10);
+        for _ in 0..3 {
+            let error = list().unwrap_err();
+            assert_code(&error, Code::Limited);
+            assert!(error.retry_after_ms.is_some_and(|after| after > 0), "{error:?}");
+        }
+        assert_eq!(told(), 10, "who is put off is told when to ask again");
+        apply(desk, &owner, "rules: []\n");
+        desk.world.pass(Duration::from_secs(61));
+        list().unwrap();
+        sound(desk);
+    }
+
+    fn a_plan_for_a_document_is_the_doing_of_the_tool_that_asked_for_it(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        for (operation, content) in [("create_excel", json!({ "data": [{ "a": 1 }] })), ("create_word", json!({ "content": "x" })), ("create_pdf", json!({ "content": "x" }))] {
+            let tool = format!("workspace_{operation}");
+            let mut input = json!({ "path": "notes/reports/x" });
+            input.as_object_mut().unwrap().extend(content.as_object().unwrap().clone());
+            let asked = desk.call(&agent, &tool, input.clone()).unwrap();
+            make(desk, &asked, vec![step(1)]);
+            let request = get(desk, &agent, &asked)["request_id"].clone();
+            assert_eq!(desk.call(&owner, "desk_request_get", json!({ "request": request })).unwrap()["act"]["tool"], json!(tool));
+            // A test of it is answered by the same rules.
+            let rule = format!("  - {{ name: by_{operation}, match: {{ tool: {tool} }}, when: \"args.paths == ['reports/x']\", effect: deny, message: none }}\n");
+            apply(desk, &owner, &format!("rules:\n{rule}"));
+            let steps = json!([{ "id": "a", "do": tool, "with": input }]);
+            let made = desk.call(&owner, "agents_create_agent", json!({ "description": "Write it", "steps": steps, "policies": [] })).unwrap();
+            let tested = desk.call(&owner, "agents_test_agent", json!({ "agentId": made["agentId"], "scenario": "Write it" })).unwrap();
+            assert!(tested["violations"].to_string().contains(&format!("by_{operation}")), "{tested}");
+        }
+    }
+
     fn a_plan_carries_what_its_agent_has_read(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let read = |plan: &Value| desk.call(&owner, "desk_request_get", json!({ "request": plan["request_id"] })).unwrap()["act"]["taint"].clone();
@@ -159,6 +232,10 @@ both! {
         assert_eq!(names()[2], json!({ "name": "music", "access": "read", "deny": [] }));
         desk.call(&owner, "workspace_open_root", json!({ "name": "notes", "access": "read" })).unwrap();
         assert_eq!(names()[0], json!({ "name": "notes", "access": "read", "deny": ["**/.env"] }), "what was not named stays");
+        assert_code(&desk.refused(&owner, "workspace_open_root", json!({ "name": "notes", "path": "/srv/x", "deny": [], "new": true })), Code::Conflict);
+        assert_eq!(names()[0]["deny"], json!(["**/.env"]), "what was meant as a new one changes none");
+        desk.call(&owner, "workspace_open_root", json!({ "name": "notes", "deny": ["*.key"] })).unwrap();
+        assert_eq!(names()[0]["deny"], json!(["*.key"]), "all of them, in place of those before");
         desk.call(&owner, "workspace_close_root", json!({ "name": "notes" })).unwrap();
         assert_eq!(names().as_array().unwrap().len(), 2);
         for (bad, code) in [(json!({ "name": "new" }), Code::Invalid), (json!({ "name": "A", "path": "/srv/a" }), Code::Invalid), (json!({ "name": "all", "path": "/" }), Code::Invalid)] {
@@ -206,6 +283,14 @@ both! {
         assert_code(&refusal, Code::Forbidden);
         assert!(refusal.message.contains("not for agents"), "{refusal:?}");
         desk.call(&agent, "workspace_list_files", json!({ "root": "notes" })).unwrap();
+        // The refusal is on the record and counted, whichever way it was looked.
+        assert_code(&desk.refused(&agent, "workspace_read_file", json!({ "path": "manuals/a" })), Code::Forbidden);
+        assert_code(&desk.refused(&agent, "workspace_tree", json!({ "root": "manuals" })), Code::Forbidden);
+        desk.seal();
+        let told = desk.call(&owner, "desk_record_list", json!({ "kind": "act.denied" })).unwrap();
+        let rules: Vec<&serde_json::Value> = told["events"].as_array().unwrap().iter().map(|event| &event["facts"]["rules"][0]["rule"]).collect();
+        assert_eq!(rules, ["no-manuals", "no-manuals", "no-manuals"], "{told}");
+        assert_eq!(desk.act(|cx| deskmate_core::meter::counters(cx, "code", "files.manuals")).unwrap().denied_day, 3);
         desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
         assert_code(&desk.refused(&agent, "workspace_list_files", json!({ "root": "notes" })), Code::Forbidden);
     }
@@ -233,6 +318,91 @@ both! {
         sound(desk);
     }
 
+    fn steps_of_a_plan_are_found_by_what_came_of_them(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let plan = ready(desk, &agent, 9);
+        let page = |outcome: &str, limit: u32, cursor: &Value| {
+            desk.call(&agent, "workspace_get_plan", json!({ "plan_id": plan["plan_id"], "outcome": outcome, "limit": limit, "cursor": cursor })).unwrap()
+        };
+        let numbers = |page: &Value| -> Vec<i64> { page["steps"].as_array().unwrap().iter().map(|step| step["number"].as_i64().unwrap()).collect() };
+        let all = |outcome: &str| numbers(&page(outcome, 50, &Value::Null));
+        assert_eq!((all("left").len(), all("done").len()), (9, 0), "nothing came of any yet");
+        approve(desk, &owner, &plan);
+        execute(desk, &agent, &plan);
+        let ends = [StepState::Done, StepState::Failed, StepState::Done, StepState::Done, StepState::Skipped, StepState::Failed, StepState::Unclear, StepState::Done];
+        // All parts but the last end, and then somebody stops it.
+        let (id, hold) = (id_of(&plan), taken(desk, "worker", &plan));
+        desk.act(move |cx| {
+            let executing = plan::executing(cx, &hold, &id)?.unwrap();
+            for ((number, digest, _), ended) in executing.parts.iter().zip(ends.chunks(2)) {
+                plan::begin_part(cx, &hold, &id, *number, digest)?;
+                let outcomes: Vec<StepOutcome> = ended.iter().map(|state| StepOutcome::new(*state, None)).collect();
+                plan::end_part(cx, &hold, &id, *number, &outcomes)?;
+            }
+            plan::ended(cx, &hold, &id, Some("stopped"))
+        })
+        .unwrap();
+        for (outcome, expected) in [("done", vec![1, 3, 4, 8]), ("failed", vec![2, 6]), ("skipped", vec![5]), ("unclear", vec![7]), ("left", vec![9])] {
+            assert_eq!(all(outcome), expected, "{outcome}");
+            let (mut found, mut cursor) = (Vec::new(), Value::Null);
+            loop {
+                let one = page(outcome, 1, &cursor);
+                assert!(numbers(&one).len() <= 1, "{one}");
+                found.extend(numbers(&one));
+                cursor = one["next_cursor"].clone();
+                if cursor.is_null() {
+                    break;
+                }
+            }
+            assert_eq!(found, expected, "{outcome}, one by one");
+        }
+        assert_eq!(page("failed", 50, &Value::Null)["steps"][1]["outcome"], "failed");
+        assert_code(&desk.refused(&agent, "workspace_get_plan", json!({ "plan_id": plan["plan_id"], "outcome": "ambiguous" })), Code::Invalid);
+    }
+
+    fn who_is_narrowed_to_folders_does_no_plan_that_goes_beyond_them(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let within = |folders: &[&str], plan: &Value| desk.call_within(folders, &agent, "workspace_execute_plan", json!({ "plan_id": plan["plan_id"] }));
+        let plan = ready(desk, &agent, 3);
+        approve(desk, &owner, &plan);
+        for folders in [&["/srv/notes/txt"][..], &["/srv/notes/manuals", "/etc"], &[]] {
+            assert_code(&within(folders, &plan).unwrap_err(), Code::Forbidden);
+        }
+        assert_eq!(within(&["/srv/notes/txt", "/srv"], &plan).unwrap()["state"], "running");
+        let of = |steps: Vec<Step>| {
+            let asked = desk.call(&agent, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
+            make(desk, &asked, steps);
+            let plan = get(desk, &agent, &asked);
+            approve(desk, &owner, &plan);
+            plan
+        };
+        let inside = |number| Step { from: Some(format!("sub/a{number}")), to: Some(format!("sub/txt/a{number}")), ..step(number) };
+        let restore = Step { action: Action::Restore, from: Some("sub".to_owned()), to: Some("sub/a".to_owned()), ..step(1) };
+        assert_code(&within(&["/srv/notes/sub"], &of(vec![inside(1), inside(2), step(3)])).unwrap_err(), Code::Forbidden);
+        assert_code(&within(&["/srv/notes/sub"], &of(vec![restore])).unwrap_err(), Code::Forbidden);
+        assert_eq!(within(&["/srv/notes/sub"], &of(vec![inside(1), inside(2), inside(3)])).unwrap()["state"], "running");
+        sound(desk);
+    }
+
+    fn nothing_that_is_named_is_left_unheeded(desk: &TestDesk) {
+        let (_, agent) = people(desk);
+        let (plan, other) = (ready(desk, &agent, 1), ready(desk, &agent, 1));
+        for (operation, input, field) in [
+            ("execute_plan", json!({ "plan_id": plan["plan_id"], "plan_job_id": other["plan_job_id"] }), "plan_job_id"),
+            ("organize_plan", json!({ "root": "notes", "moves": [{ "from": "a", "to": "b" }], "policy": "by_date" }), "moves"),
+            ("organize_plan", json!({ "root": "notes", "moves": [{ "from": "a", "to": "b" }], "recursive": true }), "moves"),
+            ("restore", json!({ "root": "notes", "workspace_root": "manuals", "trash_id": "a" }), "workspace_root"),
+            ("list_files", json!({ "root": "notes", "recursive": false, "depth": 5 }), "depth"),
+            ("list_trash", json!({ "root": "notes/sub" }), "root"),
+            ("restore", json!({ "root": "notes/sub", "trash_id": "a" }), "root"),
+        ] {
+            let refused = desk.refused(&agent, &format!("workspace_{operation}"), input.clone());
+            assert_eq!((refused.code, refused.field.as_deref()), (Code::Invalid, Some(field)), "{operation} {input}: {refused:?}");
+        }
+        execute(desk, &agent, &plan);
+        desk.call(&agent, "workspace_execute_plan", json!({ "plan_id": plan["plan_id"], "plan_job_id": plan["plan_job_id"] })).unwrap();
+    }
+
     fn a_plan_ends_with_the_job_that_somebody_stopped(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let asked = desk.call(&agent, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
@@ -247,82 +417,89 @@ both! {
         sound(desk);
     }
 
-    fn the_audit_file_goes_on_behind_its_last_line(desk: &TestDesk) {
+    fn who_lost_the_job_of_a_plan_writes_nothing_of_it(desk: &TestDesk) {
         let (owner, agent) = people(desk);
-        let plan = ready(desk, &agent, 3);
+        let refused = |by: &Hold, act: fn(&mut Cx<'_, '_>, &Hold, &str) -> Result<()>, plan: &Value| {
+            let (hold, id) = (by.clone(), id_of(plan));
+            assert_code(&desk.act(move |cx| act(cx, &hold, &id)).unwrap_err(), Code::Conflict);
+        };
+        let rescued = || assert_eq!(desk.act(|cx| job::rescue(cx, 10)).unwrap().len(), 1);
+        // Making it: the lease of the first worker runs out, and a second one takes it up.
+        let asked = desk.call(&agent, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
+        let job = asked["plan_job_id"].as_str().unwrap().to_owned();
+        let (mine, theirs) = (job.clone(), job);
+        let first = desk.act(move |cx| take(cx, "first", PLAN_JOB, &mine)).unwrap();
+        let making: [Late; 4] = [
+            |cx, hold, _| plan::making(cx, hold).map(drop),
+            |cx, hold, id| plan::add_part(cx, hold, id, 0, &plan::Part::of(&[step(7)])?),
+            |cx, hold, id| plan::made(cx, hold, id),
+            |cx, hold, id| plan::not_made(cx, hold, id, "late"),
+        ];
+        desk.world.pass(Duration::from_secs(31));
+        making.iter().for_each(|act| refused(&first, *act, &asked));
+        rescued();
+        desk.world.pass(Duration::from_secs(5));
+        let second = desk.act(move |cx| take(cx, "second", PLAN_JOB, &theirs)).unwrap();
+        making.iter().for_each(|act| refused(&first, *act, &asked));
+        let (hold, id) = (second, id_of(&asked));
+        desk.act(move |cx| {
+            plan::making(cx, &hold)?;
+            plan::add_part(cx, &hold, &id, 0, &plan::Part::of(&[step(0), step(1)])?)?;
+            plan::made(cx, &hold, &id)?;
+            job::finish(cx, &hold.job, "second", hold.fence, job::Outcome::Done(json!({}))).map(drop)
+        })
+        .unwrap();
+        // Doing it: the first worker comes back while the second one is in the middle of the part.
+        let plan = get(desk, &agent, &asked);
+        assert_eq!((&plan["state"], &plan["count"]), (&json!("ready"), &json!(2)), "{plan}");
+        approve(desk, &owner, &plan);
+        execute(desk, &agent, &plan);
+        let begin = |cx: &mut Cx<'_, '_>, hold: &Hold, id: &str| {
+            let parts = plan::executing(cx, hold, id)?.unwrap().parts;
+            plan::begin_part(cx, hold, id, parts[0].0, &parts[0].1).map(drop)
+        };
+        let end = |cx: &mut Cx<'_, '_>, hold: &Hold, id: &str| plan::end_part(cx, hold, id, 0, &[StepOutcome::new(StepState::Skipped, None), StepOutcome::new(StepState::Skipped, None)]);
+        let first = taken(desk, "first", &plan);
+        let (hold, id) = (first.clone(), id_of(&plan));
+        desk.act(move |cx| begin(cx, &hold, &id)).unwrap();
+        let doing: [Late; 4] = [
+            |cx, hold, id| plan::executing(cx, hold, id).map(drop),
+            |cx, hold, id| plan::begin_part(cx, hold, id, 0, &[0; 32]).map(drop),
+            end,
+            |cx, hold, id| plan::ended(cx, hold, id, None).map(drop),
+        ];
+        desk.world.pass(Duration::from_secs(31));
+        doing.iter().for_each(|act| refused(&first, *act, &plan));
+        rescued();
+        desk.world.pass(Duration::from_secs(5));
+        let second = taken(desk, "second", &plan);
+        let (hold, id) = (second.clone(), id_of(&plan));
+        desk.act(move |cx| begin(cx, &hold, &id)).unwrap();
+        doing.iter().for_each(|act| refused(&first, *act, &plan));
+        assert_eq!((&get(desk, &agent, &plan)["state"], &get(desk, &agent, &plan)["skipped"]), (&json!("running"), &json!(0)));
+        let (hold, id) = (second, id_of(&plan));
+        desk.act(move |cx| {
+            plan::end_part(cx, &hold, &id, 0, &[StepOutcome::new(StepState::Done, None), StepOutcome::new(StepState::Done, None)])?;
+            plan::ended(cx, &hold, &id, None)
+        })
+        .unwrap();
+        assert_eq!(get(desk, &agent, &plan)["applied"], 2);
+        sound(desk);
+    }
+
+    fn the_way_back_says_what_does_not_come_back(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let plan = ready(desk, &agent, 2);
         approve(desk, &owner, &plan);
         execute(desk, &agent, &plan);
         run(desk, &plan, |_| StepState::Done);
-        desk.seal();
-        let next = |last: Option<String>| desk.act(move |cx| audit_next(cx, "notes", last.as_deref())).unwrap();
-        let AuditNext::Lines { text: all, late: 0 } = next(None) else { panic!("nothing was written yet") };
-        let lines: Vec<&str> = all.lines().collect();
-        assert_eq!(lines.len(), 3);
-        // Cut anywhere, it goes on with the next line.
-        for cut in 0..3 {
-            assert_eq!(next(Some(lines[cut].to_owned())), AuditNext::Lines { text: lines[cut + 1..].iter().map(|line| format!("{line}\n")).collect(), late: 0 });
-        }
-        let forged = lines[2].replacen("\"leaf\":\"", "\"leaf\":\"0", 1);
-        for bad in [forged.as_str(), "{}", "not ours", "{\"action\":\"move\",\"from\":\"a\",\"to\":\"b\",\"ts_unix_ms\":1}"] {
-            assert_eq!(next(Some(bad.to_owned())), AuditNext::NotOurs, "{bad}");
-        }
-        assert_eq!(desk.act(|cx| audit_next(cx, "manuals", None)).unwrap(), AuditNext::Lines { text: String::new(), late: 0 }, "each root has its own");
-        // A minute after the plan has ended its lines should have been there.
-        desk.world.pass(Duration::from_secs(61));
-        assert!(matches!(next(Some(lines[0].to_owned())), AuditNext::Lines { late: 2, .. }));
-    }
-
-    fn an_audit_file_is_verified_from_its_first_line_to_its_last(desk: &TestDesk) {
-        let (owner, agent) = people(desk);
-        for _ in 0..2 {
-            let plan = ready(desk, &agent, 3);
-            approve(desk, &owner, &plan);
-            execute(desk, &agent, &plan);
-            run(desk, &plan, |_| StepState::Done);
-        }
-        desk.seal();
-        let AuditNext::Lines { text, .. } = desk.act(|cx| audit_next(cx, "notes", None)).unwrap() else { panic!("nothing was written yet") };
-        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        assert_eq!(lines.len(), 6);
-        // The first bad line, and how many are missing at the end.
-        let verify = |lines: Vec<String>| {
-            desk.act(move |cx| {
-                let mut check = AuditCheck::new("notes");
-                if let Some(bad) = check.check(cx, &lines)? {
-                    return Ok((Some(bad.line), 0));
-                }
-                assert_eq!(check.lines(), lines.len() as u64);
-                Ok((None, check.missing(cx, 100)?.0))
-            })
-            .unwrap()
-        };
-        let with = |change: &dyn Fn(&mut Vec<String>)| {
-            let mut lines = lines.clone();
-            change(&mut lines);
-            verify(lines)
-        };
-        assert_eq!(verify(lines.clone()), (None, 0));
-        assert_eq!(with(&|lines| lines.truncate(4)), (None, 0), "they may still be on their way");
-        desk.world.pass(Duration::from_secs(61));
-        assert_eq!(with(&|lines| lines.truncate(4)), (None, 2), "cut");
-        assert_eq!(with(&Vec::clear), (None, 6), "gone");
-        assert_eq!(with(&|lines| lines[2] = lines[2].replace("a2.txt", "b2.txt")), (Some(3), 0), "edited");
-        assert_eq!(with(&|lines| lines[3] = lines[3].replacen("\"leaf\":\"", "\"leaf\":\"0", 1)), (Some(4), 0), "another hash");
-        assert_eq!(with(&|lines| drop(lines.remove(1))), (Some(2), 0), "one was taken out");
-        assert_eq!(with(&|lines| drop(lines.drain(0..3))), (Some(1), 0), "a whole event was taken out");
-        assert_eq!(with(&|lines| lines.swap(3, 4)), (Some(4), 0), "two changed places");
-        assert_eq!(with(&|lines| lines.insert(5, lines[4].clone())), (Some(6), 0), "one stands there twice");
-        assert_eq!(with(&|lines| lines.push(lines[5].clone())), (Some(7), 0), "one too many");
-        assert_eq!(with(&|lines| lines.insert(0, String::new())), (Some(1), 0), "no line of ours");
-        // Plans go after a while: the lines of theirs that were written stay good by their places and hashes, and need not be there.
-        desk.world.pass(Duration::from_secs(3600));
-        let now = desk.desk.world.now();
-        desk.act(move |cx| plan::prune(cx, now, 10)).unwrap();
-        assert_eq!(verify(lines.clone()), (None, 0));
-        assert_eq!(with(&Vec::clear), (None, 0));
-        assert_eq!(with(&|lines| drop(lines.drain(0..3))), (None, 0));
-        assert_eq!(with(&|lines| drop(lines.remove(1))), (Some(2), 0));
-        assert_eq!(with(&|lines| lines[3] = lines[3].replacen("\"leaf\":\"", "\"leaf\":\"0", 1)), (Some(4), 0));
+        let undo = desk.call(&agent, "workspace_undo_plan", json!({ "plan_id": plan["plan_id"] })).unwrap();
+        let warned = Step { action: Action::Undo, warning: Some("it was changed since, and goes back as it is now".to_owned()), ..step(0) };
+        make(desk, &undo, vec![warned, Step { action: Action::Undo, ..step(1) }]);
+        let request = get(desk, &agent, &undo)["request_id"].clone();
+        let told = desk.call(&owner, "desk_request_get", json!({ "request": request })).unwrap();
+        let told = told["reversibility"].as_str().unwrap_or_else(|| panic!("{told:#}"));
+        assert!(told.contains("folders that it changes get the time at which it does") && told.contains("1 of 2 steps carry a warning"), "{told}");
     }
 
     fn what_a_plan_holds_can_be_erased(desk: &TestDesk) {
@@ -367,10 +544,10 @@ both! {
         assert_eq!(get(desk, &agent, &plan)["begun"], false);
         desk.tamper("update plan_part set body = replace(body, 'txt/evil', 'txt/a1.txt')");
         execute(desk, &agent, &plan);
-        let id = plan["plan_id"].as_str().unwrap().to_owned();
-        let parts = { let id = id.clone(); desk.act(move |cx| Ok(plan::executing(cx, &id)?.unwrap().parts)).unwrap() };
+        let (id, hold) = (id_of(&plan), taken(desk, "worker", &plan));
+        let parts = { let (id, hold) = (id.clone(), hold.clone()); desk.act(move |cx| Ok(plan::executing(cx, &hold, &id)?.unwrap().parts)).unwrap() };
         desk.tamper("update plan_part set body = replace(body, 'txt/a1.txt', 'txt/evil')");
-        let refused = desk.act(move |cx| plan::begin_part(cx, &id, parts[0].0, &parts[0].1).map(drop)).unwrap_err();
+        let refused = desk.act(move |cx| plan::begin_part(cx, &hold, &id, parts[0].0, &parts[0].1).map(drop)).unwrap_err();
         assert_code(&refused, Code::Conflict);
     }
 
@@ -398,6 +575,86 @@ both! {
         }
         assert_eq!(desk.call(&other, "workspace_list_plans", json!({})).unwrap()["plans"], json!([]));
         assert_eq!(desk.call(&agent, "workspace_list_plans", json!({})).unwrap()["plans"].as_array().unwrap().len(), 1);
+    }
+
+    fn rules_see_what_a_plan_does(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let in_force = |id: &str| {
+            let policy = template::policy(id).unwrap().fill(id, &Map::new()).unwrap();
+            apply(desk, &owner, &json!({ "policies": [policy], "mappings": [{ "agent": "*", "domain": "*", "policy": id }] }).to_string());
+        };
+        let planned = |steps: Vec<Step>| {
+            let wish = json!({ "root": "notes", "steps": [{ "action": "trash", "from": "a" }] });
+            let asked = desk.call(&agent, "workspace_change_plan", wish).unwrap();
+            make(desk, &asked, steps);
+            get(desk, &agent, &asked)
+        };
+        let hits = |plan: &Value| desk.call(&owner, "desk_request_get", json!({ "request": plan["request_id"] })).unwrap()["hits"].to_string();
+        let changes = |line: &str| Step { action: Action::Replace, diff: Some(format!("--- x\n+++ x\n@@ -1 +1 @@\n{line}\n")), ..step(0) };
+        let key = "key = 'ghp_16C7e42F292c6912E7710c838347Ae178B4a'";
+        in_force("secrets-protection");
+        for (line, state) in [(format!("+{key}"), "failed"), (format!("-{key}"), "ready"), (format!(" {key}"), "ready"), ("+let answer = 42;".to_owned(), "ready")] {
+            let plan = planned(vec![step(1), step(2), changes(&line)]);
+            assert_eq!(plan["state"], state, "{line}: {plan}");
+        }
+        in_force("pci-dss-payments");
+        assert_eq!(planned(vec![changes("+4111111111111111")])["state"], "failed");
+        in_force("data-deletion");
+        let trash = |number: usize| Step { action: Action::Trash, to: None, ..step(number) };
+        let many = planned((0..101).map(trash).collect());
+        assert!(hits(&many).contains("delete_many"), "{}", hits(&many));
+        let moved = planned((0..101).map(step).collect());
+        assert!(!hits(&moved).contains("delete_many"), "nothing is deleted: {}", hits(&moved));
+        in_force("untrusted-input");
+        desk.act(|cx| {
+            cx.actor = Actor::agent("code", true);
+            taint::add(cx, Some("a session"), "web")
+        })
+        .unwrap();
+        let tidy = ready(desk, &agent, 2);
+        assert_eq!((&tidy["state"], &tidy["decision"]), (&json!("ready"), &json!("pending")), "no program is run: {tidy}");
+        assert!(hits(&tidy).contains("acts_after_strangers"), "{}", hits(&tidy));
+    }
+
+    fn a_test_of_an_agent_is_answered_as_its_plan_would_be(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let steps = json!([
+            { "id": "tidy", "do": "workspace_change_plan", "with": { "root": "notes", "steps": [{ "action": "trash", "from": "old.txt" }] } },
+            { "id": "run", "do": "workspace_execute_python", "with": { "code": "print(1)" } },
+        ]);
+        let made = desk.call(&owner, "agents_create_agent", json!({ "description": "Tidy up", "steps": steps, "policies": [] })).unwrap();
+        apply(desk, &owner, "rules:\n  - { name: frozen, match: { kind: file.change }, when: \"does('file_delete') && args.actions.trash > 0\", effect: deny, message: frozen }\n  - { name: still, match: { kind: code.run, domain: code }, when: \"args.program.code.contains('print')\", effect: deny, message: still }\n");
+        let tested = desk.call(&owner, "agents_test_agent", json!({ "agentId": made["agentId"], "scenario": "Tidy up" })).unwrap();
+        let said = tested["violations"].to_string();
+        assert!(said.contains("frozen") && said.contains("still"), "{tested}");
+    }
+
+    fn a_test_of_an_agent_foresees_the_paths_that_its_plan_will_have(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let asks = [
+            ("change_plan", json!({ "root": "notes/2026", "steps": [{ "action": "move", "from": "./a.txt", "to": "b/a.txt" }] }), json!(["2026/a.txt", "2026/b/a.txt"])),
+            ("organize_plan", json!({ "root": "/srv/notes/2026", "moves": [{ "from": "a.txt", "to": "b/a.txt" }] }), json!(["2026/a.txt", "2026/b/a.txt"])),
+            ("soft_delete", json!({ "path": "/srv/notes/2026/a.txt" }), json!(["2026/a.txt"])),
+            ("restore", json!({ "root": "notes", "trash_id": "t1", "restore_to": "notes/2026/a.txt" }), json!(["t1", "2026/a.txt"])),
+        ];
+        for (operation, input, paths) in asks {
+            // What the plan is asked for is what its steps are made of.
+            let asked = desk.call(&agent, &format!("workspace_{operation}"), input.clone()).unwrap();
+            let job = asked["plan_job_id"].as_str().unwrap().to_owned();
+            let wanted = desk.act(move |cx| {
+                let hold = take(cx, "worker", PLAN_JOB, &job)?;
+                Ok(plan::making(cx, &hold)?.unwrap().ask)
+            });
+            let plan::Ask::Steps { steps: wanted } = wanted.unwrap() else { panic!("no steps") };
+            let of: Vec<String> = wanted.into_iter().flat_map(|step| step.from.into_iter().chain(step.to)).collect();
+            assert_eq!(json!(of), paths, "{operation}");
+            let rule = format!("rules:\n  - {{ name: there, match: {{ kind: file.change }}, when: \"args.paths == {}\", effect: deny, message: there }}\n", paths.to_string().replace('"', "'"));
+            apply(desk, &owner, &rule);
+            let steps = json!([{ "id": "a", "do": format!("workspace_{operation}"), "with": input }]);
+            let made = desk.call(&owner, "agents_create_agent", json!({ "description": "Tidy up", "steps": steps, "policies": [] })).unwrap();
+            let tested = desk.call(&owner, "agents_test_agent", json!({ "agentId": made["agentId"], "scenario": "Tidy up" })).unwrap();
+            assert!(tested["violations"].to_string().contains("there"), "{operation}: {tested}");
+        }
     }
 
     fn only_a_rule_lets_a_plan_pass_without_a_person(desk: &TestDesk) {
@@ -461,10 +718,10 @@ both! {
         approve(desk, &owner, &plan);
         execute(desk, &agent, &plan);
         desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
-        let id = plan["plan_id"].as_str().unwrap().to_owned();
+        let (id, hold) = (id_of(&plan), taken(desk, "worker", &plan));
         let paused = desk.act(move |cx| {
-            let parts = plan::executing(cx, &id)?.unwrap().parts;
-            Ok(matches!(plan::begin_part(cx, &id, parts[0].0, &parts[0].1)?, NextPart::Paused))
+            let parts = plan::executing(cx, &hold, &id)?.unwrap().parts;
+            Ok(matches!(plan::begin_part(cx, &hold, &id, parts[0].0, &parts[0].1)?, NextPart::Paused))
         });
         assert!(paused.unwrap());
         assert_code(&desk.refused(&agent, "workspace_soft_delete", json!({ "path": "notes/a" })), Code::Forbidden);
@@ -486,6 +743,9 @@ both! {
         ] {
             assert_code(&desk.refused(&agent, "workspace_change_plan", bad), Code::Invalid);
         }
+        let moves: Vec<Value> = (0..1_001).map(|number| json!({ "from": format!("a{number}"), "to": format!("b{number}") })).collect();
+        let refused = desk.refused(&agent, "workspace_organize_plan", json!({ "root": "notes", "moves": moves }));
+        assert_eq!((refused.code, refused.field.as_deref()), (Code::Invalid, Some("moves")), "{refused:?}");
         assert_code(&desk.refused(&agent, "workspace_soft_delete", json!({ "path": "manuals/a" })), Code::Forbidden);
         assert_code(&desk.refused(&agent, "workspace_soft_delete", json!({ "path": "notes" })), Code::Invalid);
         assert_code(&desk.refused(&agent, "workspace_restore", json!({ "root": "notes", "trash_id": "a/b" })), Code::Invalid);

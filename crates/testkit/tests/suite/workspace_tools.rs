@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use deskmate_core::call::{Errand, Fetched, Hands, Tried};
 use deskmate_core::job;
-use deskmate_core::workspace::plan::{self, Action, Ask, Step, StepOutcome, StepState};
+use deskmate_core::workspace::plan::{self, Action, Ask, EXECUTE_JOB, PLAN_JOB, Step, StepOutcome, StepState};
 use deskmate_core::workspace::scan::{self, SCAN_JOB};
 use deskmate_core::workspace::{self, FoundEntries, FoundEntry};
 use deskmate_core::{Code, Error};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
+
+use super::workspace::take;
 
 const ROOTS: &str = "
 workspace:
@@ -93,10 +95,13 @@ fn program(desk: &TestDesk, agent: &Caller, input: Value) -> Value {
     let asked = desk.call(agent, "workspace_execute_python", input).unwrap();
     let job = asked["plan_job_id"].as_str().unwrap().to_owned();
     desk.act(move |cx| {
-        let making = plan::making(cx, &job)?.unwrap();
+        let hold = take(cx, "worker", PLAN_JOB, &job)?;
+        let making = plan::making(cx, &hold)?.unwrap();
         let Ask::Python { program } = making.ask else { panic!("not a program") };
         let step = Step {
             action: Action::Run,
+            undoes: None,
+            was: None,
             from: None,
             to: None,
             exact: json!(program),
@@ -106,8 +111,8 @@ fn program(desk: &TestDesk, agent: &Caller, input: Value) -> Value {
             blocked: None,
             bytes: 0,
         };
-        plan::add_part(cx, &making.plan, 0, &plan::Part::of(&[step])?)?;
-        plan::made(cx, &making.plan)
+        plan::add_part(cx, &hold, &making.plan, 0, &plan::Part::of(&[step])?)?;
+        plan::made(cx, &hold, &making.plan)
     })
     .unwrap();
     desk.call(agent, "workspace_get_plan", json!({ "plan_id": asked["plan_id"] })).unwrap()
@@ -272,11 +277,12 @@ both! {
             assert_eq!(begun["state"], "running", "{begun}");
             let (id, ran) = (plan["plan_id"].as_str().unwrap().to_owned(), StepOutcome::new(StepState::Done, None));
             desk.act(move |cx| {
-                let executing = plan::executing(cx, &id)?.unwrap();
+                let hold = take(cx, "worker", EXECUTE_JOB, &id)?;
+                let executing = plan::executing(cx, &hold, &id)?.unwrap();
                 let (number, digest, _) = &executing.parts[0];
-                plan::begin_part(cx, &id, *number, digest)?;
-                plan::end_part(cx, &id, *number, std::slice::from_ref(&ran))?;
-                plan::ended(cx, &id, None).map(drop)
+                plan::begin_part(cx, &hold, &id, *number, digest)?;
+                plan::end_part(cx, &hold, &id, *number, std::slice::from_ref(&ran))?;
+                plan::ended(cx, &hold, &id, None).map(drop)
             })
             .unwrap();
         }
@@ -351,6 +357,34 @@ both! {
         let first = past(desk, &agent, json!({ "query": "2026", "limit": 2 }));
         let rest = past(desk, &agent, json!({ "query": "2026", "limit": 2, "cursor": first["next_cursor"] }));
         assert_eq!((kinds(&first).len(), kinds(&rest).len(), &rest["next_cursor"]), (2, 1, &Value::Null));
+    }
+
+    fn who_is_narrowed_to_folders_finds_nothing_that_was_done_beneath_other_roots(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        desk.call(&owner, "workspace_open_root", json!({ "name": "inner", "path": "/srv/notes/inner" })).unwrap();
+        program(desk, &agent, json!({ "code": "print(1)" }));
+        Puppet::lend(desk, Ok(json!(FoundEntries::default())));
+        for root in ["notes", "manuals", "inner"] {
+            desk.call(&agent, "workspace_list_files", json!({ "root": format!("{root}/2026") })).unwrap();
+        }
+        let found = |folders: &[&str], query: &str| -> Vec<String> {
+            let events = desk.call_within(folders, &agent, "workspace_search_past_actions", json!({ "query": query })).unwrap()["events"].clone();
+            events.as_array().unwrap().iter().map(|event| event["facts"]["root"].as_str().unwrap().to_owned()).collect()
+        };
+        for (folders, expected) in [
+            (&["/srv"][..], &["inner", "manuals", "notes"][..]),
+            (&["/srv/manuals"], &["manuals"]),
+            (&["/srv/notes"], &["inner", "notes"]),
+            (&["/srv/notes/inner"], &["inner"]),
+            (&["/srv/notes/2025", "/srv/manuals/"], &["manuals", "notes"]),
+            (&["/etc"], &[]),
+        ] {
+            assert_eq!(found(folders, "2026"), expected, "{folders:?}");
+        }
+        assert_eq!(found(&["/srv/manuals"], "plan.asked"), [""], "what was done in no folder lies outside of none");
+        let named = |root: &str| desk.call_within(&["/srv/manuals"], &agent, "workspace_search_past_actions", json!({ "query": "2026", "workspace_root": root }));
+        assert_eq!(kinds(&named("manuals").unwrap()), ["workspace.looked"]);
+        assert_code(&named("notes").unwrap_err(), Code::Forbidden);
     }
 
     fn pages_are_read_only_where_an_owner_said_so(desk: &TestDesk) {

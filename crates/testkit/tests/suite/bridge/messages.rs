@@ -54,6 +54,61 @@ both! {
         assert_code(&no(desk, &EVE, "get_thread", json!({ "thread": "nowhere" })), Code::NotFound);
     }
 
+    fn messages_are_found_by_what_they_say_by_those_who_may_read_them(desk: &TestDesk) {
+        let owner = desk.claim();
+        let found = |who: &Caller, input: Value| each(&ok(desk, who, "search_messages", input), "messages", "message_id");
+        let first = send(desk, &CODE, "cowork", "The release is GREEN, says Käthe");
+        ok(desk, &CODE, "set_group", json!({ "name": "team", "members": ["cowork", "eve"] }));
+        let to_all = send(desk, &CODE, "group:team", "is the Release out?");
+        let answer = send(desk, &COWORK, "code", "release it");
+        let to_oneself = send(desk, &CODE, "code", "remember the release");
+        let web = text(&ok(desk, &COWORK, "send_message", json!({ "to": "code", "content": "release of the web", "project": "web" })), "message_id");
+        send(desk, &CODE, "cowork", "something else");
+        let before = events(desk);
+        assert_eq!(found(&CODE, json!({ "text": "RELEASE" })), [&to_oneself, &answer, &to_all, &first].map(String::as_str), "what it sent and got, each once");
+        assert_eq!(found(&COWORK, json!({ "text": "release" })), [&answer, &to_all, &first].map(String::as_str));
+        assert_eq!(found(&EVE, json!({ "text": "release" })), [to_all.as_str()], "what is between others stays there");
+        assert_eq!(found(&COWORK, json!({ "text": "KÄTHE" })), [first.as_str()]);
+        assert_eq!(found(&CODE, json!({ "text": "release", "project": "web" })), [web.as_str()]);
+        assert_eq!(found(&owner, json!({ "text": "release" })).len(), 4, "people see all");
+        assert_eq!(found(&CODE, json!({ "text": "no such words" })), Vec::<String>::new());
+        let page = ok(desk, &CODE, "search_messages", json!({ "text": "release", "limit": 3 }));
+        assert_eq!((page["messages"].as_array().unwrap().len(), &page["more"]), (3, &json!(true)));
+        assert_eq!(found(&CODE, json!({ "text": "release", "limit": 3, "cursor": page["next_cursor"] })), [first.as_str()]);
+        assert_eq!(page["messages"][0]["trust"], "unverified, claims to be code");
+        assert_eq!(events(desk), before, "looking changes nothing");
+        for text in ["", "  ", &"x".repeat(2_000)] {
+            assert_eq!(no(desk, &CODE, "search_messages", json!({ "text": text })).field.as_deref(), Some("text"));
+        }
+        let sent = desk.call(&owner, "desk_record_list", json!({ "kind": "message.sent" })).unwrap();
+        let seq = sent["events"].as_array().unwrap().iter().find(|event| event["subject"] == format!("message:{first}")).unwrap()["seq"].clone();
+        desk.call(&owner, "desk_record_erase", json!({ "seq": seq, "reason": "asked to" })).unwrap();
+        assert_eq!(found(&COWORK, json!({ "text": "käthe" })), Vec::<String>::new(), "what was erased is not found");
+    }
+
+    fn a_full_mailbox_is_searched_in_pages(desk: &TestDesk) {
+        let first = send(desk, &CODE, "cowork", "a needle");
+        desk.tamper(
+            "insert into message (id, project, sender_kind, sender, verified, origin, to_name, thread, rank, content, created_at) \
+             with recursive n(i) as (select 1 union all select i + 1 from n where i < 4500) \
+             select 'f' || i, 'default', 'agent', 'x', false, 'mcp', 'cowork', 'main', 2, 'hay', (select max(created_at) from message) + i from n",
+        );
+        desk.tamper("insert into delivery (message, recipient, project, rank, created_at) select id, 'cowork', project, rank, created_at from message where sender = 'x'");
+        desk.world.pass(Duration::from_secs(1));
+        let last = send(desk, &COWORK, "code", "another needle");
+        let (mut seen, mut input, mut pages) = (Vec::new(), json!({ "text": "needle" }), 0);
+        loop {
+            let page = ok(desk, &COWORK, "search_messages", input.clone());
+            seen.extend(each(&page, "messages", "message_id"));
+            pages += 1;
+            match page.get("next_cursor") {
+                Some(cursor) => input["cursor"] = cursor.clone(),
+                None => break,
+            }
+        }
+        assert_eq!((seen, pages), (vec![last, first], 3));
+    }
+
     fn an_input_is_bounded_on_every_surface(desk: &TestDesk) {
         let paths: Vec<String> = (0..90).map(|n| format!("{n}-{}", "x".repeat(20 * 1024))).collect();
         let error = no(desk, &CODE, "reserve_paths", json!({ "paths": paths }));

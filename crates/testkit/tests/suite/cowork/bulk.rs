@@ -17,6 +17,22 @@ fn ids(answer: &Value) -> Vec<String> {
 }
 
 both! {
+    fn the_settings_of_each_domain_say_what_a_rejection_needs(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "domains: { free: { feedback: { override_requires_reason: false } }, own: { feedback: { reason_types: [agent_wrong] } } }");
+        let (free, asked, own) = (proposed(desk, &SALES, "free"), proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "own"));
+        let state = |id: &str| ok(desk, &owner, "get_request", json!({ "request_id": id }))["request"]["state"].clone();
+        let batch = ok(desk, &owner, "bulk_reject", json!({ "override_type": "edge_case", "description": "" }));
+        assert_eq!((&batch["rejected"], &batch["error_count"]), (&json!(1), &json!(2)), "{batch}");
+        assert_eq!((state(&free), state(&asked), state(&own)), (json!("rejected"), json!("pending"), json!("pending")));
+        assert!(batch["errors"].to_string().contains("override_requires_reason"), "{batch}");
+        let batch = ok(desk, &owner, "bulk_reject", json!({ "override_type": "edge_case", "description": "not now" }));
+        assert_eq!((&batch["rejected"], &batch["error_count"], &batch["errors"][0]["proposal_id"]), (&json!(1), &json!(1), &json!(own)), "{batch}");
+        assert!(batch["errors"].to_string().contains("must be one of agent_wrong"), "{batch}");
+        let batch = ok(desk, &owner, "bulk_reject", json!({ "override_type": "agent_wrong", "description": "wrong" }));
+        assert_eq!((&batch["rejected"], state(&own)), (&json!(1), json!("rejected")), "{batch}");
+    }
+
     fn a_preview_lists_exactly_the_set_and_holds_the_deciding_call_to_it(desk: &TestDesk) {
         let owner = desk.claim();
         let (low, high) = (sure(desk, 0.4), sure(desk, 0.8));

@@ -6,7 +6,7 @@ use deskmate_core::call::{Call, Credential, Outcome, Surface};
 use serde_json::{Value, json};
 use testkit::{both, wait};
 
-use super::{SALES, approve, in_force, is, ok, pass, proposal, propose, proposed, sound, told};
+use super::{SALES, approve, in_force, is, ok, pass, proposal, propose, proposed, sound, told, trusted};
 
 const CRM: &str = "
 policies:
@@ -15,7 +15,49 @@ policies:
 mappings: [{ agent_id: sales, domain: crm, policy_id: crm }]
 ";
 
+const FIELDS: &str = "
+policies:
+  - id: crm
+    rules:
+      - { field: discount, constraint: high_risk }
+      - { field: id, constraint: readonly }
+      - { field: amount, constraint: value_range, min: 0, max: 500000 }
+      - { name: no-large-sums, when: args.amount > 1000, effect: deny, message: ask first }
+      - { name: no-cards, when: holds('card'), effect: deny, message: no cards }
+      - { name: with-a-ticket, when: '!has(args.ticket)', effect: deny, message: name the ticket }
+      - { name: not-the-boss, when: \"'boss' in changed\", effect: deny, message: the boss stays }
+      - { name: no-sums, when: \"largest('sum') > 5.0 || texts.exists(text, text == 'x') || recipients.size() > 3\", effect: deny, message: too much }
+mappings: [{ agent_id: sales, domain: crm, policy_id: crm }]
+";
+
 both! {
+    fn trust_is_shown_with_the_rules_about_a_field(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        trusted(desk, &owner, &sales, "crm");
+        in_force(desk, FIELDS);
+        let of = |field: Option<&str>| {
+            let trust = ok(desk, &sales, "check_trust", json!({ "domain": "crm", "field": field }));
+            (trust["mode"].as_str().unwrap().to_owned(), trust["high_risk"].as_bool().unwrap())
+        };
+        let is = |mode: &str, high_risk: bool| (mode.to_owned(), high_risk);
+        // What asks for values is asked with them.
+        assert_eq!(of(None), is("act", false));
+        assert_eq!(of(Some("name")), is("act", false));
+        assert_eq!(of(Some("amount")), is("act", false));
+        assert_eq!(of(Some("discount")), is("suggest", true), "a policy's own high-risk field");
+        assert_eq!(of(Some("id")), is("deny", false), "a policy's own field that stays as it is");
+        assert_eq!(of(Some("boss")), is("deny", false), "which field is changed is known");
+        assert_eq!(of(Some("billing_address")), is("suggest", true), "the desk's own list");
+        // The status says the same, and so does the answer to an approval.
+        let status = ok(desk, &owner, "status", json!({}));
+        assert_eq!(status["trust_scores"][0]["mode"], "act", "{status}");
+        let waits = propose(desk, &sales, "crm", json!({ "discount": 5, "ticket": 7, "amount": 5 }));
+        assert_eq!(waits["mode"], "suggest", "{waits}");
+        assert_eq!(approve(desk, &owner, waits["proposal_id"].as_str().unwrap())["new_mode"], "act");
+        assert_eq!(propose(desk, &sales, "crm", json!({ "name": "x", "amount": 5 }))["error"], true, "without a ticket it is denied all the same");
+    }
+
     fn fifty_proposals_pass_and_the_next_is_refused(desk: &TestDesk) {
         let owner = desk.claim();
         for left in (0..50).rev() {

@@ -69,6 +69,21 @@ both! {
         assert_eq!(report(desk, &owner, json!({ "end_time": "2025-12-31T00:00:00Z" }))["audit_report"]["total"], 0);
     }
 
+    fn what_is_older_than_the_report_is_found_where_it_still_matters(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "governance: { slow_decision_seconds: 60 }\nauthority: { request_seconds: 8640000, grant_seconds: 8640000 }");
+        let (waits, early) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"));
+        approve(desk, &owner, &proposed(desk, &SUPPORT, "crm"));
+        pass(desk, 40 * 86_400);
+        log(desk, &SALES, &early, json!({ "name": "x" }));
+        let owner = signed_in(desk);
+        let report_ = report(desk, &owner, json!({}));
+        let slow: Vec<Value> = of_type(&report_, "slow_decision").iter().map(|issue| issue["proposal_id"].clone()).collect();
+        assert!(slow.contains(&json!(waits)) && slow.len() == 2, "{report_}");
+        assert_eq!(of_type(&report_, "execution_before_approval")[0]["proposal_id"], json!(early), "{report_}");
+        assert_eq!((&report_["audit_report"]["proposed"], &report(desk, &owner, json!({ "agent_id_filter": "support" }))["issue_count"]), (&json!(0), &json!(0)));
+    }
+
     fn slow_open_and_forgotten_things_are_found(desk: &TestDesk) {
         let owner = desk.claim();
         in_force(desk, "governance: { slow_decision_seconds: 60, open_outcome_seconds: 30 }\nauthority: { request_seconds: 600 }");
@@ -131,6 +146,65 @@ both! {
         assert_eq!(ok(desk, &owner, "log", say(&granted, json!("done")))["state"], "approved");
         assert_eq!(ok(desk, &owner, "log", say(&ambiguous, json!("done")))["state"], "failed");
         super::sound(desk);
+    }
+
+    fn what_is_left_out_of_a_report_is_said_and_found_by_a_filter(desk: &TestDesk) {
+        let owner = desk.claim();
+        for caller in [&SALES, &SUPPORT] {
+            let id = proposed(desk, caller, "crm");
+            approve(desk, &owner, &id);
+            ok(desk, caller, "begin", json!({ "proposal_id": id }));
+            pass(desk, 1);
+        }
+        // A thousand more of the same, before the other's.
+        desk.tamper(
+            "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000) insert into request (id, kind, state, requester_kind, requester, \
+             verified, domain, rank, mode, risk, quorum, expires_at, created_at, updated_at, version, round, rulebook, digest) select 'old-' || i, kind, state, \
+             requester_kind, requester, verified, domain, rank, mode, risk, quorum, expires_at, created_at, updated_at, version, round, rulebook, digest \
+             from request, n where requester = 'sales' and state = 'executing'",
+        );
+        pass(desk, 40 * 86_400);
+        let owner = signed_in(desk);
+        let open = |input: Value| {
+            let found = report(desk, &owner, input);
+            (found["issues_by_type"]["ambiguous_open"].clone(), found["older_cut"].clone(), found["cut"].clone())
+        };
+        assert_eq!(open(json!({})), (json!(1000), json!(true), json!(false)));
+        assert_eq!(open(json!({ "agent_id_filter": "support" })), (json!(1), json!(false), json!(false)), "however many of others there are");
+        assert_eq!(open(json!({ "domain_filter": "elsewhere" })), (Value::Null, json!(false), json!(false)));
+    }
+
+    fn an_outcome_left_open_is_found_however_old_it_is(desk: &TestDesk) {
+        let owner = desk.claim();
+        let (ambiguous, begun) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "crm"));
+        for id in [&ambiguous, &begun] {
+            approve(desk, &owner, id);
+        }
+        ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "proposal_id": ambiguous, "outcome": "ambiguous" }));
+        ok(desk, &SALES, "begin", json!({ "proposal_id": begun }));
+        pass(desk, 40 * 86_400);
+        let owner = signed_in(desk);
+        let found = report(desk, &owner, json!({}));
+        let mut ids: Vec<String> = of_type(&found, "ambiguous_open").iter().map(|issue| text(issue, "proposal_id")).collect();
+        ids.sort();
+        assert_eq!(ids, [ambiguous, begun], "{found}");
+        assert_eq!(found["audit_report"]["proposed"], 0, "they are no proposals of this stretch of time");
+        assert_eq!(of_type(&report(desk, &SALES, json!({})), "ambiguous_open").len(), 2);
+        assert!(of_type(&report(desk, &SUPPORT, json!({})), "ambiguous_open").is_empty());
+        assert!(of_type(&report(desk, &owner, json!({ "domain_filter": "elsewhere" })), "ambiguous_open").is_empty());
+    }
+
+    fn approvals_that_settle_nothing_alone_are_stamps_too(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "governance: { rubber_stamp_count: 3, rubber_stamp_seconds: 10 }\nrules: [{ name: two, effect: require_approval, quorum: 2, message: two people }]");
+        let ids: Vec<String> = (0..3).map(|_| proposed(desk, &SALES, "crm")).collect();
+        for id in &ids {
+            let answer = desk.call(&owner, "desk_request_approve", json!({ "request": id })).unwrap();
+            assert_eq!(answer["state"], "pending", "{answer}");
+        }
+        let found = of_type(&report(desk, &owner, json!({})), "rubber_stamping");
+        let me = text(&desk.call(&owner, "desk_whoami", json!({})).unwrap(), "id");
+        assert_eq!((found.len(), &found[0]["person_id"]), (1, &json!(me)), "{found:?}");
     }
 
     fn rubber_stamping_and_missing_approvals_are_found(desk: &TestDesk) {

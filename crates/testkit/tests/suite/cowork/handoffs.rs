@@ -2,7 +2,7 @@
 
 use deskmate_core::Code;
 use serde_json::{Value, json};
-use testkit::{Caller, assert_code, both};
+use testkit::{Caller, TestDesk, assert_code, both};
 
 use super::{SALES, SUPPORT, in_force, is, no, ok, proposed, sound, text, told};
 
@@ -10,7 +10,86 @@ fn handoff() -> Value {
     json!({ "domain": "crm", "reason": "two records disagree", "confidence": 0.3, "attempted_actions": "[\"merge\"]", "context": "{\"deal\": 1}" })
 }
 
+/// A handoff in a domain that an owner answers.
+fn answered(desk: &TestDesk, owner: &Caller, domain: &str) {
+    let mut input = handoff();
+    input["domain"] = json!(domain);
+    let id = text(&ok(desk, &SALES, "handoff", input), "handoff_id");
+    ok(desk, owner, "resolve_handoff", json!({ "handoff_id": id, "resolution": "done" }));
+}
+
 both! {
+    fn who_is_stopped_hands_nothing_over(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "rules:\n      - { name: not-here, match: { kind: [handoff], domain: [quiet] }, effect: deny, message: nobody is here, alternative: use crm }\n      - { name: no-sums, when: args.amount > 5, effect: deny, message: too much }\n      - { field: goal, constraint: readonly }");
+        let mut input = handoff();
+        input["goal"] = json!("one record");
+        // A rule for all kinds of acts does not keep an agent from asking for help.
+        ok(desk, &SALES, "handoff", input.clone());
+        input["domain"] = json!("quiet");
+        let refused = no(desk, &SALES, "handoff", input);
+        assert_code(&refused, Code::Forbidden);
+        assert_eq!((refused.message.as_str(), refused.hint.as_deref()), ("nobody is here", Some("use crm")));
+        desk.seal();
+        let denied = told(desk, &owner, "act.denied");
+        assert_eq!((denied.len(), &denied[0]["facts"]["rules"][0]["rule"]), (1, &json!("not-here")), "{denied:?}");
+        // The kill switch holds for handoffs too.
+        desk.call(&owner, "desk_pause", json!({ "agent": "sales" })).unwrap();
+        let refused = no(desk, &SALES, "handoff", handoff());
+        assert_code(&refused, Code::Forbidden);
+        assert!(refused.message.contains("paused") && refused.hint.is_some(), "{refused:?}");
+        assert_eq!(ok(desk, &owner, "status", json!({}))["open_handoffs"], 1);
+        desk.call(&owner, "desk_resume", json!({ "agent": "sales" })).unwrap();
+        ok(desk, &SALES, "handoff", handoff());
+        sound(desk);
+    }
+
+    fn who_was_denied_too_much_hands_nothing_over_for_a_while(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "rules:\n      - { field: id, constraint: readonly }");
+        while ok(desk, &SALES, "propose", super::proposal("crm", json!({ "id": 1 })))["volume_cap_error"] != true {}
+        assert_code(&no(desk, &SALES, "handoff", handoff()), Code::Limited);
+        assert_eq!(ok(desk, &owner, "status", json!({}))["open_handoffs"], 0);
+    }
+
+    fn what_does_not_fit_into_an_answer_is_said(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "authority: { pending_max: 1000 }");
+        for _ in 0..200 {
+            answered(desk, &owner, "crm");
+        }
+        let all = ok(desk, &SALES, "check_handoff", json!({}));
+        assert_eq!((&all["count"], &all["more"], &all["more_handoffs"]), (&json!(200), &json!(false), &json!(false)));
+        answered(desk, &owner, "tickets");
+        let all = ok(desk, &SALES, "check_handoff", json!({}));
+        assert_eq!((&all["count"], &all["more"]), (&json!(200), &json!(true)), "one more waits than the answer holds");
+        // Looking at one domain finds what stands behind the others.
+        let one = ok(desk, &SALES, "check_handoff", json!({ "domain": "tickets" }));
+        assert_eq!((&one["count"], &one["more"], &one["pending_instructions"][0]["domain"]), (&json!(1), &json!(false), &json!("tickets")));
+        let left = ok(desk, &SALES, "acknowledge_instructions", json!({ "instruction_ids": [one["pending_instructions"][0]["instruction_id"]] }));
+        assert_eq!(left["waiting"], 200);
+        let mut input = handoff();
+        for _ in 0..201 {
+            ok(desk, &SALES, "handoff", input.clone());
+        }
+        input["domain"] = json!("tickets");
+        ok(desk, &SALES, "handoff", input);
+        assert_eq!(ok(desk, &SALES, "check_handoff", json!({}))["more_handoffs"], true);
+        let one = ok(desk, &SALES, "check_handoff", json!({ "domain": "tickets" }));
+        assert_eq!((one["pending_handoffs"].as_array().unwrap().len(), &one["more_handoffs"]), (1, &json!(false)));
+    }
+
+    fn what_was_shown_is_what_is_answered(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = text(&ok(desk, &SALES, "handoff", handoff()), "handoff_id");
+        let mut answer = json!({ "handoff_id": id, "resolution": "the second one", "expected_digest": "00" });
+        assert_code(&no(desk, &owner, "resolve_handoff", answer.clone()), Code::Conflict);
+        assert_eq!(ok(desk, &SALES, "check_handoff", json!({}))["pending_instructions"], json!([]), "nothing was answered");
+        answer["expected_digest"] = desk.call(&owner, "desk_request_get", json!({ "request": id })).unwrap()["digest"].clone();
+        assert_eq!(ok(desk, &owner, "resolve_handoff", answer)["resolved"], true);
+        sound(desk);
+    }
+
     fn a_packet_holds_everything_a_person_needs(desk: &TestDesk) {
         let owner = desk.claim();
         let open = proposed(desk, &SALES, "crm");

@@ -3,7 +3,7 @@
 use serde_json::json;
 use testkit::both;
 
-use super::{SALES, SUPPORT, approve, ok, proposed, text};
+use super::{SALES, SUPPORT, approve, in_force, ok, proposed, text};
 
 both! {
     fn the_status_tells_people_how_things_stand(desk: &TestDesk) {
@@ -29,6 +29,18 @@ both! {
         assert_eq!(types, ["override", "proposal", "proposal", "proposal", "proposal", "proposal"]);
         assert!(status["session_id"].as_str().unwrap().starts_with("session_"));
         assert_eq!((&status["config"]["volume_cap"], &status["config"]["default_mode"]), (&json!(50), &json!("suggest")));
+    }
+
+    fn trust_that_does_not_fit_into_the_status_is_said(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "authority: { pending_max: 1000, volume_cap: 1000 }");
+        for number in 0..200 {
+            proposed(desk, &SALES, &format!("crm.{number}"));
+        }
+        let status = || ok(desk, &owner, "status", json!({ "include_timeline": false }));
+        assert_eq!((status()["trust_scores"].as_array().unwrap().len(), &status()["trust_scores_cut"]), (200, &json!(false)));
+        proposed(desk, &SUPPORT, "crm");
+        assert_eq!((status()["trust_scores"].as_array().unwrap().len(), &status()["trust_scores_cut"]), (200, &json!(true)));
     }
 
     fn answers_stay_within_their_bounds(desk: &TestDesk) {

@@ -1,6 +1,6 @@
 //! Conditions: what they can ask for, what is refused when they are loaded, and where.
 
-use deskmate_core::policy::{Act, Counters, Mode, decide, variables};
+use deskmate_core::policy::{Act, Counters, Mode, decide, outlook, variables};
 use serde_json::{Value, json};
 
 use super::support::{NOW, answer, problems, propose, rulebook, trusted};
@@ -11,8 +11,17 @@ fn rule(when: &str) -> String {
 
 fn holds(when: &str, act: &Act) -> bool {
     let book = rulebook(&rule(when));
-    let counters =
-        Counters { calls_minute: 1, calls_hour: 2, calls_day: 3, calls_hour_all: 4, calls_day_all: 5, cost_day: 6_500_000, denied_day: 7, pending: 8 };
+    let counters = Counters {
+        calls_minute: 1,
+        calls_hour: 2,
+        calls_day: 3,
+        calls_hour_all: 4,
+        calls_day_all: 5,
+        cost_day: 6_500_000,
+        denied_day: 7,
+        pending: 8,
+        ..Counters::default()
+    };
     let decision = decide(&book, act, &trusted("ann-bot"), &counters, NOW);
     assert!(decision.hits.iter().all(|hit| !hit.failed), "{when}: {:?}", decision.hits);
     decision.mode == Mode::Deny
@@ -177,4 +186,52 @@ fn a_missing_or_mistyped_value_is_an_error_and_fires() {
 fn the_rulebook_knows_what_its_conditions_ask_for() {
     let book = rulebook(&rule("counters.calls_minute > 5"));
     assert!(book.asks_for("counters.calls_minute") && !book.asks_for("counters.calls_day"));
+}
+
+#[test]
+fn an_outlook_sets_aside_what_depends_on_what_an_act_is_called_with() {
+    let foreseen = |when: &str, field: Option<&str>| {
+        let act = Act { field: field.map(str::to_owned), ..propose("d", json!({})) };
+        let seen = outlook(&rulebook(&rule(when)), &act, &trusted("a"), &Counters::default(), NOW);
+        (seen.decision.mode, seen.open.len())
+    };
+    for when in [
+        "args.amount > 1000",
+        "has(args.amount)",
+        "!has(args.ticket)",
+        "'amount' in changed",
+        "!('ticket' in changed)",
+        "'amount' in fields",
+        "texts.exists(text, text == 'x')",
+        "recipients.all(who, who == 'ada@example.com')",
+        "holds('card')",
+        "!holds('card')",
+        "largest('amount') > 5.0",
+        "count('ids') == 0",
+        "!says('consent')",
+        "act.kind == 'propose' && args.amount > 1000",
+    ] {
+        assert_eq!(foreseen(when, None), (Mode::Act, 1), "{when}");
+    }
+    // What can be told already is told.
+    for (when, mode) in [
+        ("act.kind == 'propose'", Mode::Deny),
+        ("act.kind == 'propose' || args.amount > 1000", Mode::Deny),
+        ("args.amount > 1000 || act.kind == 'propose'", Mode::Deny),
+        ("act.kind == 'other' && args.amount > 1000", Mode::Act),
+        ("does('delete') && args.amount > 1000", Mode::Act),
+        ("act.tool == 'args'", Mode::Act),
+    ] {
+        assert_eq!(foreseen(when, None), (mode, 0), "{when}");
+    }
+    // Of an act that names its field, what is changed is known, and its value is not.
+    for (when, mode, open) in [("'amount' in changed", Mode::Deny, 0), ("'other' in fields", Mode::Act, 0), ("largest('amount') > 5.0", Mode::Act, 1)] {
+        assert_eq!(foreseen(when, Some("amount")), (mode, open), "{when}");
+    }
+    let book = rulebook("rules:\n  - { field: amount, constraint: value_range, max: 5 }\n  - { field: id, constraint: readonly }\n");
+    for (field, mode, open) in [("amount", Mode::Act, 1), ("id", Mode::Deny, 0), ("name", Mode::Act, 0)] {
+        let act = Act { field: Some(field.to_owned()), ..propose("d", json!({})) };
+        let seen = outlook(&book, &act, &trusted("a"), &Counters::default(), NOW);
+        assert_eq!((seen.decision.mode, seen.open.len()), (mode, open), "{field}");
+    }
 }

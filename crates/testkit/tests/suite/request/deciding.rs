@@ -88,6 +88,29 @@ both! {
         sound(desk);
     }
 
+    fn what_was_shown_is_what_is_rejected_asked_about_and_given_away(desk: &TestDesk) {
+        let owner = desk.claim();
+        let other = invite(desk, &owner, "Ann", "owner", &[]);
+        let made = submit(desk, "code", &New { decision: quorum(2), ..proposal() });
+        let seen = get(desk, &owner, &made.id)["digest"].clone();
+        let edited = desk.call(&other, "desk_request_approve", json!({ "request": made.id, "edits": { "amount": 300 } })).unwrap();
+        let version = find(desk, &made.id).version;
+        let answers = [
+            ("desk_request_delegate", json!({ "request": made.id, "to": "Ann" })),
+            ("desk_request_ask", json!({ "request": made.id, "question": "why?" })),
+            ("desk_request_reject", json!({ "request": made.id, "reason": "too much" })),
+        ];
+        for (version, (operation, mut input)) in (version..).zip(answers) {
+            input["expected_digest"] = seen.clone();
+            assert_code(&error_of(desk, &owner, operation, input.clone()), Code::Conflict);
+            assert_eq!(find(desk, &made.id).version, version, "{operation} did nothing");
+            input["expected_digest"] = edited["digest"].clone();
+            desk.call(&owner, operation, input).unwrap();
+        }
+        assert_eq!(find(desk, &made.id).state, State::Rejected);
+        sound(desk);
+    }
+
     fn an_edit_makes_a_new_digest_and_voids_earlier_votes(desk: &TestDesk) {
         let owner = desk.claim();
         let ann = invite(desk, &owner, "Ann", "owner", &[]);

@@ -4,12 +4,12 @@ use deskmate_core::call::Surface;
 use deskmate_core::policy::{Decision, Mode};
 use deskmate_core::record::SEALED_OF_REQUEST;
 use deskmate_core::request::{self, INDEXED, INDEXED_PENDING, New, Priority, RequestKind};
-use deskmate_core::{Code, MIGRATIONS};
+use deskmate_core::{Code, MIGRATIONS, format_time};
 use deskmate_db::{Engine, Param, Result};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both, plan};
 
-use super::support::{act, approve, decision, invite, pending, proposal, reject, submit};
+use super::support::{act, approve, decision, invite, pass, pending, proposal, reject, submit};
 
 fn ids(desk: &TestDesk, person: &Caller, input: Value) -> Vec<String> {
     let (mut found, mut input) = (Vec::new(), input);
@@ -39,6 +39,26 @@ both! {
         assert_eq!(ids(desk, &owner, json!({ "state": "rejected" })), [made[1].clone()]);
         let newest: Vec<String> = made.iter().rev().cloned().collect();
         assert_eq!(ids(desk, &owner, json!({ "view": "all", "limit": 2 })), newest);
+    }
+
+    fn the_newest_is_told_wherever_it_stands(desk: &TestDesk) {
+        let owner = desk.claim();
+        let newest = |input: Value| desk.call(&owner, "desk_request_list", input).unwrap().get("newest_at").cloned();
+        assert_eq!(newest(json!({})), None, "nothing waits");
+        let made_at = |priority: Priority| {
+            pass(desk, 1);
+            let made = submit(desk, "code", &New { priority, ..proposal() });
+            (made.id, Value::from(format_time(made.created_at)))
+        };
+        for priority in [Priority::Low, Priority::Urgent, Priority::Normal, Priority::High, Priority::Urgent, Priority::Low] {
+            let (_, at) = made_at(priority);
+            assert_eq!(newest(json!({ "limit": 1 })), Some(at), "{priority:?} stands behind others, and is the newest");
+        }
+        let (asked, at) = made_at(Priority::Normal);
+        assert_eq!(newest(json!({})), Some(at.clone()));
+        desk.call(&owner, "desk_request_ask", json!({ "request": asked, "question": "why?" })).unwrap();
+        assert!(newest(json!({})).is_some_and(|newest| newest.as_str() < at.as_str()), "what waits for an answer does not wait for people");
+        assert_eq!(newest(json!({ "requester": "code" })), None, "it is told of the inbox as it is");
     }
 
     fn a_filter_is_kept_for_its_person_alone(desk: &TestDesk) {

@@ -196,6 +196,19 @@ both! {
         sound(desk);
     }
 
+    fn a_promotion_is_asked_for_after_an_override_too(desk: &TestDesk) {
+        let owner = desk.claim();
+        let promotions = || desk.call(&owner, "desk_request_list", json!({ "kind": "promotion" })).unwrap()["requests"].as_array().unwrap().len();
+        apply(desk, &owner, "trust: { auto_promote_after: 5 }\nfeedback: { approval_trust_impact: 0.01 }\n");
+        for _ in 0..4 {
+            approve(desk, &owner, &pending(desk).id).unwrap();
+        }
+        assert_eq!(promotions(), 0);
+        super::support::reject(desk, &owner, &pending(desk).id).unwrap();
+        assert_eq!(promotions(), 1, "four of five");
+        sound(desk);
+    }
+
     fn a_promotion_happens_alone_where_the_settings_say_so(desk: &TestDesk) {
         // Guard: `promote_alone` in `trust::approved`.
         let owner = desk.claim();
