@@ -14,7 +14,7 @@ use crate::policy::settings::HookMode;
 use crate::policy::{self, Act, Decision, Effect, Mode, Reason};
 use crate::record::Event;
 use crate::request::{self, Begun, Bound, Judged, New, Packet, Request, RequestKind, Requester, State};
-use crate::{Result, digest, format_time, hex, meter};
+use crate::{Result, digest, format_time, hex};
 
 /// How long after a rejection the same call is refused without asking again, in microseconds.
 const REJECTED_FOR: i64 = 15 * 60 * 1_000_000;
@@ -63,14 +63,9 @@ pub(super) fn decide(cx: &mut Cx<'_, '_>, asked: &Asked<'_>) -> Result<HookOut> 
             Ok(HookOut::new(Decided::Allow, "passed"))
         }
         Mode::Deny => {
-            if let Some(why) = judged.stopped() {
-                // That everything is denied was told once. Attempts are counted, so that nobody fills the disk with them.
-                meter::denied(cx, &who.id, &act.domain)?;
-                cx.decided(Mode::Deny);
-                return Ok(HookOut::new(Decided::Deny, "denied").reason(format!("Deskmate: {why}. Nothing was run.")));
-            }
             request::denied(cx, &who, &act, &judged.decision)?;
-            Ok(HookOut::new(Decided::Deny, "denied").reason(forbidden(&judged.decision)))
+            let why = judged.stopped().map_or_else(|| forbidden(&judged.decision), |why| format!("Deskmate: {why}. Nothing was run."));
+            Ok(HookOut::new(Decided::Deny, "denied").reason(why))
         }
         Mode::Suggest | Mode::Escalate => {
             if let Some(out) = known(cx, asked, &call, &act, &key)? {

@@ -1,7 +1,7 @@
 //! The operations: what a client's hook says, and what it is answered. Surfaces put both into the words of each client.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::decide::{self, Asked};
@@ -47,10 +47,20 @@ pub(super) struct HookEvent {
     #[serde(default)]
     desk_in_project: bool,
     /// Whether the agent goes on already because it was not let stop.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "said")]
     stop_hook_active: bool,
     /// How long to wait for a person, at most 25 seconds; what the desk is set to if not given.
     timeout_seconds: Option<u64>,
+}
+
+/// Reads a boolean that a client may have filled into a text. Only what says so is true.
+fn said<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<bool, D::Error> {
+    match Value::deserialize(from)? {
+        Value::Bool(said) => Ok(said),
+        Value::String(text) => Ok(text == "true"),
+        Value::Null => Ok(false),
+        _ => Err(serde::de::Error::custom("is neither true nor false")),
+    }
 }
 
 /// Whether a tool call may run, for a client that asks instead of prompting its person (`--permission-prompt-tool`).

@@ -1,54 +1,34 @@
-//! What of a tool's input is kept and shown. This is the only place where it is decided, so that whatever hides more is
-//! called here.
+//! What of a tool's input is kept and shown: long texts are cut, and secrets hidden, which `redact` knows.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::hex;
-use crate::redact::Redactor;
+use crate::redact;
 
 /// Texts that are longer are cut, and known by what they begin with, their length and their digest.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
 /// How much of a longer one is shown.
 const SHOWN_BYTES: usize = 2 * 1024;
-/// What stands in the place of a secret.
-pub(super) const HIDDEN: &str = "[redacted]";
-
-/// Names of fields that hold secrets.
-static FIELD: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)^(?:.*[_-])?(?:password|passwd|secret|token|api[_-]?key|authorization|private[_-]?key)$").ok());
-/// Secrets in texts: assignments, options and headers.
-static TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r#"(?i)(\b[a-z0-9_]*(?:token|secret|password|passwd|api_?key)[a-z0-9_]*\s*[=:]\s*["']?|--(?:password|token|secret|api-key)[= ]["']?|\b(?:bearer|basic)\s+|://[^\s/:@]+:)([^\s"'@&]{4,})"#,
-    )
-    .ok()
-});
+/// What stands in the place of what is a secret as a whole.
+pub(super) const HIDDEN: &str = "[redacted:secret_field]";
 
 /// An input as it is kept: without secrets that show as such, and without long texts.
 pub(super) fn kept(input: &Value) -> Value {
     match input {
         Value::String(text) => text_kept(text),
         Value::Array(list) => list.iter().map(kept).collect(),
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), if hides(name) && !value.is_object() { json!(HIDDEN) } else { kept(value) })).collect()
-        }
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), if redact::names_a_secret(name) && !value.is_object() { json!(HIDDEN) } else { kept(value) }))
+            .collect(),
         other => other.clone(),
     }
 }
 
-/// A pattern that could not be made hides everything.
-fn hides(name: &str) -> bool {
-    FIELD.as_ref().is_none_or(|pattern| pattern.is_match(name))
-}
-
 /// A text without secrets.
 pub(super) fn hidden(text: &str) -> String {
-    let own = TEXT.as_ref().map_or_else(|| HIDDEN.to_owned(), |pattern| pattern.replace_all(text, format!("${{1}}{HIDDEN}")).into_owned());
-    Redactor::secrets().text(&own).text
+    redact::line(text)
 }
 
 fn text_kept(text: &str) -> Value {
@@ -70,12 +50,12 @@ mod tests {
     fn secrets_and_long_texts_are_not_kept() {
         let input = json!({
             "command": "API_TOKEN=abcdef12 curl -H 'Authorization: Bearer xyz12345' https://a:hunter22@example.org --password hunter22",
-            "password": "hunter22", "author": "ada", "content": "x".repeat(9_000),
+            "password": "hunter22", "author": "ada", "page_token": "efgh5678", "content": "x".repeat(9_000),
         });
         let kept = kept(&input).to_string();
         for secret in ["abcdef12", "xyz12345", "hunter22"] {
             assert!(!kept.contains(secret), "{secret}: {kept}");
         }
-        assert!(kept.contains("ada") && kept.contains("curl") && kept.contains("9000") && kept.len() < 4_000, "{kept}");
+        assert!(kept.contains("ada") && kept.contains("efgh5678") && kept.contains("curl") && kept.contains("9000") && kept.len() < 4_000, "{kept}");
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn claude_code_http(url: &str, agent: Option<&str>, said: Said<'_>) -
 }
 
 /// The same as a tool of an MCP server that the client is connected to. Before it is connected nobody can be told anything, so
-/// only what is about tools is.
+/// nothing is when a session begins.
 pub(crate) fn claude_code_mcp_tool(said: Said<'_>) -> Value {
     let names = ["hook_event_name", "tool_name", "tool_input", "tool_use_id", "session_id", "cwd"];
     let mut input: serde_json::Map<String, Value> = names.into_iter().map(|name| (name.to_owned(), json!(format!("${{{name}}}")))).collect();
@@ -75,7 +75,11 @@ pub(crate) fn claude_code_mcp_tool(said: Said<'_>) -> Value {
     }
     let mut settings = of_claude(&json!({ "type": "mcp_tool", "server": said.server.unwrap_or("desk"), "tool": "hook_event", "input": input }));
     if let Some(hooks) = settings.get_mut("hooks").and_then(Value::as_object_mut) {
-        hooks.retain(|event, _| matches!(event.as_str(), "PreToolUse" | "PermissionRequest" | "PostToolUse" | "PostToolUseFailure"));
+        hooks.remove("SessionStart");
+        // Of all events only this one has it.
+        if let Some(input) = hooks.get_mut("Stop").and_then(|stop| stop.pointer_mut("/0/hooks/0/input")).and_then(Value::as_object_mut) {
+            input.insert("stop_hook_active".to_owned(), json!("${stop_hook_active}"));
+        }
     }
     settings
 }
@@ -147,6 +151,12 @@ mod tests {
         }
         let asked = claude_code_mcp_tool(Said::default());
         assert!(asked["hooks"].get("SessionStart").is_none());
+        let input = |event: &str| asked["hooks"][event][0]["hooks"][0]["input"].clone();
+        assert_eq!(
+            (&input("UserPromptSubmit")["hook_event_name"], &input("Stop")["hook_event_name"]),
+            (&json!("${hook_event_name}"), &json!("${hook_event_name}"))
+        );
+        assert_eq!((input("Stop")["stop_hook_active"].as_str(), input("UserPromptSubmit").get("stop_hook_active")), (Some("${stop_hook_active}"), None));
         assert_eq!(asked["hooks"]["PreToolUse"][0]["hooks"][0]["input"]["mcp_source"], "${mcp_server.source}");
         for event in ["PostToolUse", "UserPromptSubmit", "SessionStart", "Stop"] {
             assert_eq!(settings["hooks"][event][0]["hooks"][0].get("onFailure"), None, "{event}");

@@ -15,9 +15,6 @@ use super::rest::{Failure, is_json};
 use super::{Shared, credential};
 use crate::hook::Client;
 
-/// The largest thing that a hook may tell: the answer of a tool is among it, and dropped.
-pub(super) const BYTES_MAX: usize = 16 * 1024 * 1024;
-
 /// What the address says.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -122,6 +122,15 @@ fn the_same_over_http_and_as_mcp_tools() {
         of_desk["timeout_seconds"] = json!(0);
         assert_eq!(said(&client.tool("hook_event", of_desk.clone()))["hookSpecificOutput"]["permissionDecision"], answer, "{source:?}");
     }
+    // What waits keeps it from stopping, unless it goes on already.
+    let sent = desk.run(&["call", "bridge_send_message", "--agent", "cowork", "to=code", "content=look at this"]);
+    assert!(sent.status.success(), "{sent:?}");
+    let mut stop = |active: &str| said(&client.tool("hook_event", json!({ "hook_event_name": "Stop", "session_id": "s", "stop_hook_active": active })));
+    assert_eq!(stop("true").get("decision"), None);
+    let kept = stop("false");
+    assert!(kept["decision"] == "block" && kept["reason"].as_str().unwrap_or_default().contains("look at this"), "{kept}");
+    let prompt = json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s" });
+    assert!(said(&client.tool("hook_event", prompt))["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().contains("look at this"));
     let mut others = Client::start(&desk, &["--agent", "code"]);
     others.initialize("2025-11-25");
     let all = others.call("tools/list", json!({})).to_string();

@@ -90,6 +90,7 @@ both! {
         let owner = desk.claim();
         for (number, said) in [
             bash("ls -la", "t"), bash("cat src/main.rs | head -5", "t"), bash("git status && git log -3", "t"), bash("grep -rn foo src", "t"),
+            bash("find . -name '*.rs' -exec grep -n foo {} +", "t"), bash("sed -n 1,20p f; sort -u f; head -n5 f", "t"), bash("rg -n foo src; LC_ALL=C ls", "t"),
             before("Read", json!({ "file_path": "/srv/p/a.rs" }), "t"), before("Glob", json!({ "pattern": "**/*.rs" }), "t"),
             before("Grep", json!({ "pattern": "x" }), "t"), before("TodoWrite", json!({ "todos": [] }), "t"),
             before("mcp__desk__bridge_read_messages", json!({}), "t"), before("mcp__plugin_deskmate_desk__bridge_read_messages", json!({}), "t"),
@@ -99,10 +100,28 @@ both! {
         }
         assert!(inbox(desk, &owner).is_empty());
         let told = events(desk, &owner, "hook.passed");
-        assert_eq!((told.len(), &told[0]["facts"]["rules"][0]["policy"]), (10, &json!("hooks")));
+        assert_eq!((told.len(), &told[0]["facts"]["rules"][0]["policy"]), (13, &json!("hooks")));
         // A proved agent as well, from its first call on.
         let agent = desk.register(&owner, "prover");
         assert_eq!(ask(desk, &agent, bash("ls", "t"))["decision"], "allow");
+        sound(desk);
+    }
+
+    fn a_line_that_runs_or_writes_passes_for_no_look(desk: &TestDesk) {
+        let owner = desk.claim();
+        let lines = [
+            "echo 'touch x' | xargs -Ils sh -c ls", "env 'BASH_FUNC_ls%%=() { touch x; }' bash -c ls", "LESSOPEN='|touch x %s' less f",
+            "for LESSOPEN in '|touch x %s'; do less f; done", "env -iS'sh -c \"touch x\"' ls", "sed '-e1etouch x' 1p f", "sed --exp=1etouch f",
+            "env --un ls rm -f src/x", "git grep -lOrm pat", "git grep --open=rm pat", "git diff --output f", "git diff --outp=f", "sort -uo f g",
+            "sort --compress-prog=x", "tar xf a.tar --to-command=sh", "split --filter=sh f", "ex -c '!touch x' f", "ncat --sh-exec x host 1", "./git status",
+            "find -L /etc -name x", "grep -rf /etc/shadow src", "git diff $x", "tree -R -L 1 -H .", "less '+!touch x' f",
+        ];
+        for line in lines {
+            let answer = ask(desk, &AGENT, bash(line, "t"));
+            assert_eq!(answer["state"], "held", "{line}: {answer}");
+        }
+        assert_eq!(inbox(desk, &owner).len(), lines.len());
+        assert!(events(desk, &owner, "hook.passed").is_empty());
         sound(desk);
     }
 
@@ -263,7 +282,7 @@ both! {
         let held = ask(desk, &agent, bash("deploy --password hunter2222", "t1"));
         approve(desk, &owner, &held["request_id"]);
         let shown = desk.call(&owner, "desk_request_get", json!({ "request": held["request_id"] })).unwrap().to_string();
-        assert!(!shown.contains("hunter2222") && shown.contains("[redacted]"), "{shown}");
+        assert!(!shown.contains("hunter2222") && shown.contains("[redacted:"), "{shown}");
         // What is kept looks the same, but the call is another.
         assert_eq!(ask(desk, &agent, bash("deploy --password hunter3333", "t2"))["state"], "held");
         assert_eq!(ask(desk, &agent, bash("deploy --password hunter2222", "t3"))["state"], "redeemed");
@@ -362,6 +381,8 @@ both! {
         // It wakes the agent once, and never one that goes on already.
         let stop = |active: bool| json!({ "hook_event_name": "Stop", "session_id": "s1", "stop_hook_active": active });
         assert_eq!(ask(desk, &agent, stop(true))["wakes"], Value::Null);
+        let filled_in = json!({ "hook_event_name": "Stop", "session_id": "s1", "stop_hook_active": "true" });
+        assert_eq!(ask(desk, &agent, filled_in)["wakes"], Value::Null, "a client may fill it into a text");
         assert_eq!(ask(desk, &agent, stop(false))["wakes"], true);
         assert_eq!(ask(desk, &agent, stop(false))["wakes"], Value::Null);
         let held = ask(desk, &agent, bash("touch a", "t1"));

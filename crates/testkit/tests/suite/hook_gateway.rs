@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use deskmate_core::call::{Errand, Fetched, Hands, Surface};
+use deskmate_core::call::{Errand, Fetched, Hands};
 use deskmate_core::gateway::{self, Ended};
 use deskmate_core::request::Outcome;
 use serde_json::{Value, json};
@@ -69,8 +69,8 @@ fn write(desk: &TestDesk, owner: &Caller, agent: &Caller, session: &str, name: &
 
 /// A call over a connection, which is held: what it carries.
 fn send(desk: &TestDesk, owner: &Caller, agent: &Caller, to: &str) -> Vec<String> {
-    let input = json!({ "mount": "mail", "tool": "send", "arguments": { "to": to }, "session": "connection" });
-    taint(desk, owner, &desk.call_on(Surface::Mcp, agent, "gateway_call", input).unwrap())
+    let input = json!({ "mount": "mail", "tool": "send", "arguments": { "to": to } });
+    taint(desk, owner, &desk.call_in("connection", agent, "gateway_call", input).unwrap())
 }
 
 both! {

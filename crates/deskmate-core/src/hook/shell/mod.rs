@@ -4,8 +4,11 @@
 //! - [`parse`], [`words`] and [`redirects`]: the grammar; [`syntax`]: what they make.
 //! - [`walk`]: commands in commands, pipes, directories, redirections.
 //! - [`programs`], [`scripts`], [`git`]: what single programs do with their arguments; [`tables`]: which are known.
+//! - [`looking`]: which only look, and with which [`options`].
 
 mod git;
+mod looking;
+mod options;
 mod parse;
 mod programs;
 mod redirects;

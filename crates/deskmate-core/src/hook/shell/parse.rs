@@ -1,7 +1,8 @@
 //! The grammar of command lines, as POSIX has it and bash extends it. A line that does not follow it is refused, never
 //! guessed at; how deep it nests and how much of it is read is bounded.
 
-use super::syntax::{Command, Pipeline, Word};
+use super::syntax::{Command, Part, Pipeline, Word, evaluates};
+use super::words::names_variables;
 
 /// How deep commands and words may nest.
 const DEPTH_MAX: usize = 32;
@@ -248,7 +249,7 @@ impl Parser {
             self.blanks();
             match self.redirect()? {
                 Some(redirect) => redirects.push(redirect),
-                None => return Ok(Command::Compound { bodies, words, redirects, is_apart }),
+                None => return Ok(Command::Compound { bodies, words, redirects, is_apart, sets: None }),
             }
         }
     }
@@ -276,12 +277,12 @@ impl Parser {
 
     fn repeat(&mut self) -> Result<Command, Refusal> {
         self.blanks();
-        let mut words = Vec::new();
+        let (mut words, mut name) = (Vec::new(), None);
         if self.starts("((") {
             let Command::Compound { words: counted, .. } = self.arithmetic()? else { return Err("a loop has no bounds") };
             words.extend(counted);
         } else {
-            self.word()?.ok_or("a loop has no name")?;
+            name = Some(self.word()?.ok_or("a loop has no name")?.shown());
             self.lines()?;
             if self.take_word("in") {
                 self.blanks();
@@ -300,7 +301,11 @@ impl Parser {
         }
         let body = self.list(&[close])?;
         self.expect_word(if close == "}" { "}" } else { "done" })?;
-        self.compound(vec![body], words, false)
+        let mut command = self.compound(vec![body], words, false)?;
+        if let Command::Compound { sets, .. } = &mut command {
+            *sets = name;
+        }
+        Ok(command)
     }
 
     fn cases(&mut self) -> Result<Command, Refusal> {
@@ -343,6 +348,9 @@ impl Parser {
         loop {
             self.lines()?;
             if self.take_word("]]") {
+                if evaluates(&words) {
+                    words.push(Word { parts: vec![Part::Evaluated] });
+                }
                 return self.compound(Vec::new(), words, false);
             }
             if self.take("&&") || self.take("||") || self.take("(") || self.take(")") || self.take("<") || self.take(">") || self.take("|") {
@@ -414,7 +422,11 @@ impl Parser {
         if name_end == 0 || self.peek_at(ahead) != Some('=') {
             return Ok(None);
         }
-        let name: String = self.text.iter().skip(self.at).take(name_end).collect();
+        let mut name: String = self.text.iter().skip(self.at).take(name_end).collect();
+        // What stands in brackets behind a name is arithmetic.
+        if self.text.iter().skip(self.at + name_end).take(ahead - name_end).any(|char| char.is_alphabetic()) {
+            name.push('…');
+        }
         self.at += ahead + 1;
         if self.take("(") {
             let mut value = Word::default();
@@ -444,7 +456,10 @@ impl Parser {
                     if !self.take(")") {
                         return Err("a parenthesis in arithmetic has no partner");
                     }
-                    let word = self.inside(&text)?;
+                    let mut word = self.inside(&text)?;
+                    if names_variables(&text) {
+                        word.parts.push(Part::Evaluated);
+                    }
                     return self.compound(Vec::new(), vec![word], false);
                 }
                 Some(_) => {}

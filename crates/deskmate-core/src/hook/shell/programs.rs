@@ -1,12 +1,13 @@
 //! What programs do with their arguments. A program that is not known here runs as itself: nobody can say what it does.
 
+use super::options::{self, Options};
 use super::syntax::{Part, Word};
 use super::tables::{
-    CHANGING, CODE, DELETING, FETCH_AND_RUN, FETCHING, HARMLESS, INSTALLERS, INSTALLING, INTERPRETERS, PATTERN_FIRST, READING, SAYING, SHELLS, WRAPPERS,
-    WRITING, lists,
+    CHANGING, CHANGING_LATER, CODE, DELETING, FETCH_AND_RUN, FETCHING, INSTALLERS, INSTALLING, INTERPRETERS, OWN, RUNNING, SHELLS, WRAPPERS, WRITING, XARGS,
+    lists, may_set,
 };
 use super::walk::Walk;
-use super::{ShellAct, Target, Verb, git, scripts};
+use super::{ShellAct, Target, Verb, git, looking, scripts};
 
 /// A text in the line that a program is given as its input.
 #[derive(Clone)]
@@ -31,54 +32,49 @@ pub(super) struct Call<'w> {
     pub(super) is_raised: bool,
 }
 
+/// Where a system keeps its programs. A program elsewhere may have any name.
+const SYSTEM: [&str; 4] = ["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/"];
+
 /// Says what a call does.
 pub(super) fn call(walk: &mut Walk, call: &Call<'_>) {
-    let program = call.name.rsplit('/').next().unwrap_or(call.name);
+    let (folder, program) = call.name.rfind('/').map_or(("", call.name), |at| call.name.split_at(at + 1));
+    if !folder.is_empty() && !SYSTEM.contains(&folder) {
+        add(walk, Verb::ProcessRun, call, call.name);
+    }
     let known = |list: &str| lists(list, program);
-    if let Some((_, valued)) = WRAPPERS.iter().find(|(name, _)| *name == program) {
-        return wrapped(walk, call, program, valued);
+    if let Some((_, options)) = WRAPPERS.iter().find(|(name, _)| *name == program) {
+        return wrapped(walk, call, program, options);
     }
     match program {
         "cd" | "pushd" | "popd" | "chdir" => return walk.go(call.arguments.iter().find(|word| !is_option(word))),
         "eval" => return evaluated(walk, call),
         "." | "source" => return unknown(walk, program, "it runs another script in its own place"),
-        "test" | "[" | "printf" if call.arguments.iter().any(Word::hides_command) => {
-            return unknown(walk, program, "a text in it is read as a number or a name, and that can run commands");
-        }
-        "let" | "su" | "runuser" | "pkexec" | "systemd-run" | "watch" | "script" | "screen" | "tmux" | "expect" | "vi" | "vim" | "nvim" | "emacs" | "gdb"
-        | "strace" | "flock" | "entr" => {
-            return unknown(walk, program, "it runs what its arguments say in a way of its own");
-        }
-        "tree" if has(call, &["-o"]) => return add(walk, Verb::FileWrite, call, program),
-        "xxd" if call.arguments.iter().filter(|word| !is_option(word)).count() > 1 => return add(walk, Verb::FileWrite, call, program),
-        "trap" | "alias" | "enable" | "hash" | "complete" | "bind" => return unknown(walk, program, "it changes what later commands do"),
         "export" | "declare" | "typeset" | "local" | "readonly" | "set" | "shopt" | "unset" | "setopt" => return ruling(walk, call, program),
+        "read" => return input(walk, call),
         "printenv" => return walk.add(ShellAct { is_secret: true, ..ShellAct::new(Verb::FileRead, program) }),
-        "xargs" | "parallel" => return from_input(walk, call, program),
+        "xargs" => return from_input(walk, call),
         "find" => return find(walk, call),
-        "fd" | "fdfind" if flagged(call, &['x', 'X'], "exec-batch") || has_prefix(call, &["--exec"]) => {
-            return unknown(walk, program, "it runs a command for what it finds");
-        }
         "sed" => return scripts::sed(walk, call),
         "awk" | "gawk" | "mawk" | "nawk" => return scripts::awk(walk, call, program),
         "git" => return git::call(walk, call),
         "ssh" | "mosh" | "rsh" => return unknown(walk, program, "it runs commands on another machine"),
+        "man" if call.arguments.iter().any(|word| is_option(word) || word.is_loose()) => {
+            return unknown(walk, program, "it can run another program to show what it has");
+        }
         "dd" => return copy_bytes(walk, call),
-        "rg" | "ag" if call.arguments.iter().any(|word| ["--pre", "--hostname-bin", "--pager"].iter().any(|option| word.shown().starts_with(option))) => {
-            return unknown(walk, program, "it runs a program for each file");
-        }
-        "sort" if has(call, &["-o", "--output"]) || has_prefix(call, &["-o", "--output="]) => {
-            return add(walk, Verb::FileWrite, call, program);
-        }
-        "sort" if has_prefix(call, &["--compress-program"]) => return unknown(walk, program, "it runs another program"),
-        "bat" if has_prefix(call, &["--pager"]) => return unknown(walk, program, "it runs another program"),
-        "uniq" if call.arguments.iter().filter(|word| !is_option(word)).count() > 1 => return add(walk, Verb::FileWrite, call, program),
-        "sort" | "uniq" | "rg" | "ag" | "fd" | "fdfind" | "jq" | "bat" | "exa" | "eza" | "date"
-            if !(program == "date" && has_prefix(call, &["-s", "--set"])) =>
-        {
-            return add(walk, Verb::FileRead, call, program);
-        }
         _ => {}
+    }
+    if known(RUNNING) {
+        return unknown(walk, program, "it runs what its arguments say in a way of its own");
+    }
+    if known(CHANGING_LATER) {
+        return unknown(walk, program, "it changes what later commands do");
+    }
+    if looking::call(walk, call, program) {
+        return;
+    }
+    if looking::may_run(program, call.arguments) {
+        unknown(walk, program, "what it does with these options is not known here");
     }
     if known(SHELLS) {
         shell(walk, call, program);
@@ -94,14 +90,15 @@ pub(super) fn call(walk: &mut Walk, call: &Call<'_>) {
     } else if known(DELETING) {
         add(walk, Verb::FileDelete, call, program);
     } else if known(CHANGING) || program.starts_with("mkfs.") {
+        if matches!(program, "docker" | "podman") && !call.arguments.first().is_some_and(|word| lists("ps images logs inspect version info", &word.shown())) {
+            unknown(walk, program, "it runs what its arguments say in a way of its own");
+        }
         add(walk, Verb::SystemChange, call, program);
     } else if known(FETCHING) {
         fetch(walk, call, program);
     } else if known(WRITING) {
         add(walk, Verb::FileWrite, call, program);
-    } else if known(READING) && !call.name.contains('/') {
-        add(walk, Verb::FileRead, call, program);
-    } else {
+    } else if folder.is_empty() || SYSTEM.contains(&folder) {
         add(walk, Verb::ProcessRun, call, call.name);
     }
 }
@@ -110,16 +107,16 @@ pub(super) fn unknown(walk: &mut Walk, program: &str, why: &'static str) {
     walk.add(ShellAct::unknown(program, why));
 }
 
-pub(super) fn is_option(word: &Word) -> bool {
+fn is_option(word: &Word) -> bool {
     word.shown().starts_with('-') && word.shown() != "-"
 }
 
 /// Whether one of these arguments is there, exactly.
-pub(super) fn has(call: &Call<'_>, options: &[&str]) -> bool {
+fn has(call: &Call<'_>, options: &[&str]) -> bool {
     call.arguments.iter().any(|word| options.contains(&word.shown().as_str()))
 }
 
-pub(super) fn has_prefix(call: &Call<'_>, options: &[&str]) -> bool {
+fn has_prefix(call: &Call<'_>, options: &[&str]) -> bool {
     call.arguments.iter().any(|word| options.iter().any(|option| word.shown().starts_with(option)))
 }
 
@@ -132,25 +129,14 @@ fn flagged(call: &Call<'_>, letters: &[char], long: &str) -> bool {
 }
 
 /// An act on the files among the arguments.
-pub(super) fn add(walk: &mut Walk, verb: Verb, call: &Call<'_>, program: &str) {
-    let targets = targets(walk, call, program);
+fn add(walk: &mut Walk, verb: Verb, call: &Call<'_>, program: &str) {
+    let targets = targets(walk, call);
     let is_recursive = flagged(call, &['r', 'R'], "recursive");
-    let of_environment = program == "jq" && call.arguments.iter().any(|word| word.shown().to_lowercase().contains("env"));
-    let tells = verb == Verb::FileRead && (of_environment || lists(SAYING, program) && tells_secrets(call.arguments));
-    walk.add(ShellAct { targets, is_recursive, is_raised: call.is_raised, is_secret: tells, ..ShellAct::new(verb, program) });
-}
-
-/// Whether texts hold variables that may be secrets.
-fn tells_secrets(words: &[Word]) -> bool {
-    words.iter().flat_map(|word| &word.parts).any(|part| matches!(part, Part::Variable(name) if !lists(HARMLESS, name)))
+    walk.add(ShellAct { targets, is_recursive, is_raised: call.is_raised, ..ShellAct::new(verb, program) });
 }
 
 /// The files among the arguments. An option with a path in it names one too, whatever it means.
-fn targets(walk: &Walk, call: &Call<'_>, program: &str) -> Vec<Target> {
-    if lists(SAYING, program) {
-        return Vec::new();
-    }
-    let mut skip = usize::from(lists(PATTERN_FIRST, program) && !has(call, &["-e", "-f", "--regexp", "--file", "--from-file"]));
+fn targets(walk: &Walk, call: &Call<'_>) -> Vec<Target> {
     let mut found = Vec::new();
     let mut only_files = false;
     for word in call.arguments {
@@ -165,8 +151,6 @@ fn targets(walk: &Walk, call: &Call<'_>, program: &str) -> Vec<Target> {
                     found.push(walk.place(path.to_owned(), !word.is_named()));
                 }
             }
-        } else if skip > 0 {
-            skip -= 1;
         } else {
             found.push(walk.target(word));
         }
@@ -175,44 +159,38 @@ fn targets(walk: &Walk, call: &Call<'_>, program: &str) -> Vec<Target> {
 }
 
 /// A program that runs another: the other one is what counts.
-fn wrapped(walk: &mut Walk, call: &Call<'_>, program: &str, valued: &str) {
+fn wrapped(walk: &mut Walk, call: &Call<'_>, program: &str, list: &'static str) {
     let raises = matches!(program, "sudo" | "doas");
-    let (mut at, mut durations) = (0, usize::from(program == "timeout"));
-    while let Some(word) = call.arguments.get(at) {
-        let text = word.shown();
-        let is_assignment = matches!(program, "env" | "sudo" | "doas") && text.contains('=') && !text.starts_with(['-', '=']);
-        if program == "env" && (text.starts_with("-S") || text.starts_with("--split-string")) {
-            return unknown(walk, program, "it splits a text into a command");
-        }
-        if program == "env" && (text == "-C" || text.starts_with("--chdir")) {
-            walk.go(None);
-        }
-        if program == "command" && (text == "-v" || text == "-V") {
-            return walk.add(ShellAct::new(Verb::FileRead, program));
-        }
-        if raises && matches!(text.as_str(), "-i" | "-s" | "--login" | "--shell" | "-e" | "--edit") {
-            unknown(walk, program, "it opens a shell with more rights");
-        }
-        if is_assignment {
-            let name = text.split('=').next().unwrap_or_default();
-            if matches!(name, "PATH" | "LD_PRELOAD" | "BASH_ENV" | "ENV" | "NODE_OPTIONS" | "PYTHONPATH") || name.starts_with("LD_") || name.starts_with("GIT_")
-            {
-                unknown(walk, program, "it changes what the names of programs mean");
-            }
-        } else if lists(valued, &text) {
-            at += 1;
-        } else if text == "--" {
-            at += 1;
-            break;
-        } else if text.starts_with('-') && (text.len() > 1 || program == "env") {
-        } else if durations > 0 {
-            durations -= 1;
-        } else {
-            break;
-        }
-        at += 1;
+    let Some(options) = options::read(&[list], call.arguments, true) else {
+        return unknown(walk, program, "which program it runs with these options is not known here");
+    };
+    if are_loose(call, &options) || program == "timeout" && options.operands.first().is_some_and(|word| word.is_loose()) {
+        return unknown(walk, program, "an argument may become another one when it runs");
     }
-    let rest = call.arguments.get(at..).unwrap_or_default();
+    if program == "env" && options.has(&["C", "chdir"]) {
+        walk.go(None);
+    }
+    if program == "command" && options.has(&["v", "V"]) {
+        return walk.add(ShellAct::new(Verb::FileRead, program));
+    }
+    if raises && options.has(&["i", "s", "login", "shell", "e", "edit"]) {
+        unknown(walk, program, "it opens a shell with more rights");
+    }
+    let mut rest = options.operands.as_slice();
+    if program == "timeout" {
+        rest = rest.get(1..).unwrap_or_default();
+    }
+    if program == "env" && rest.first().is_some_and(|word| word.shown() == "-") {
+        rest = rest.get(1..).unwrap_or_default();
+    }
+    if matches!(program, "env" | "sudo" | "doas") {
+        while let Some((word, after)) = rest.split_first().filter(|(word, _)| word.shown().contains('=') || word.is_loose()) {
+            if !sets_known(word) {
+                unknown(walk, program, "what programs make of this variable is not known here");
+            }
+            rest = after;
+        }
+    }
     let Some((first, arguments)) = rest.split_first() else {
         // `env` alone prints the environment.
         let act = ShellAct::new(if raises { Verb::SystemChange } else { Verb::FileRead }, program);
@@ -223,11 +201,33 @@ fn wrapped(walk: &mut Walk, call: &Call<'_>, program: &str, valued: &str) {
     }
     match first.literal().filter(|_| !first.has_glob()) {
         Some(name) if !name.is_empty() && call.deep < 8 => {
-            let inner = Call { name: &name, arguments, is_fed: call.is_fed, text: call.text.clone(), deep: call.deep + 1, is_raised: call.is_raised || raises };
+            let arguments: Vec<Word> = arguments.iter().map(|word| (*word).clone()).collect();
+            let inner = Call {
+                name: &name,
+                arguments: &arguments,
+                is_fed: call.is_fed,
+                text: call.text.clone(),
+                deep: call.deep + 1,
+                is_raised: call.is_raised || raises,
+            };
             self::call(walk, &inner);
         }
         _ => unknown(walk, program, "which program it runs shows only when it runs"),
     }
+}
+
+/// Whether something before the program that is run may become several words, so that another one is run.
+fn are_loose(call: &Call<'_>, options: &Options<'_>) -> bool {
+    let before = call.arguments.len() - options.operands.len();
+    call.arguments.iter().take(before).any(Word::is_loose)
+}
+
+/// Whether an argument `NAME=value` sets a variable that changes nothing but how something is shown.
+fn sets_known(word: &Word) -> bool {
+    let text = word.shown();
+    let Some((name, value)) = text.split_once('=') else { return false };
+    let value = if word.literal().is_some() { super::words::quoted(value.to_owned()) } else { Word { parts: vec![Part::Variable(String::new())] } };
+    !word.is_loose() && may_set(name, &value)
 }
 
 /// `eval` reads its arguments as a line once more; what is plain there is looked at, and it stays unknown.
@@ -241,49 +241,98 @@ fn evaluated(walk: &mut Walk, call: &Call<'_>) {
 
 /// Setting variables or options of the shell.
 fn ruling(walk: &mut Walk, call: &Call<'_>, program: &str) {
-    let shows = call.arguments.iter().all(is_option);
-    let rules = call.arguments.iter().map(Word::shown).any(|text| {
-        let name = text.split('=').next().unwrap_or_default();
-        matches!(name, "PATH" | "BASH_ENV" | "ENV" | "IFS" | "PROMPT_COMMAND" | "NODE_OPTIONS" | "PYTHONPATH")
-            || name.starts_with("LD_")
-            || name.starts_with("GIT_")
-    });
-    if rules
-        || call.arguments.iter().any(Word::hides_command)
-        || matches!(program, "shopt" | "setopt") && !shows
-        || call.arguments.iter().any(|word| word.literal().is_none() && !word.shown().contains('='))
-    {
+    let words: Vec<String> = call.arguments.iter().map(Word::shown).collect();
+    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+    let shows = matches!(texts.as_slice(), [] | ["-p"]);
+    let is_known = shows
+        || match program {
+            // How the line ends where something fails, and what it tells of itself.
+            "set" => {
+                let mut values = texts.iter();
+                values.all(|text| {
+                    let letters = text.strip_prefix(['-', '+']).unwrap_or("?");
+                    lists("errexit nounset pipefail xtrace noglob verbose", text)
+                        || !letters.is_empty() && letters.chars().all(|letter| "euxvfo".contains(letter))
+                })
+            }
+            "shopt" | "setopt" => false,
+            "unset" => call.arguments.iter().all(|word| word.literal().is_some_and(|name| may_set(&name, &Word::default()))),
+            _ => call.arguments.iter().all(|word| {
+                let is_name = word.literal().is_some_and(|name| !name.contains('=') && may_set(&name, &Word::default()));
+                !word.hides_command() && (is_name || sets_known(word))
+            }),
+        };
+    if !is_known {
         return unknown(walk, program, "it changes what later commands mean");
     }
-    walk.add(ShellAct { is_secret: shows && program != "set" || program == "set" && call.arguments.is_empty(), ..ShellAct::new(Verb::FileRead, program) });
+    walk.add(ShellAct { is_secret: shows, ..ShellAct::new(Verb::FileRead, program) });
+}
+
+/// `read` gives a variable what comes in.
+fn input(walk: &mut Walk, call: &Call<'_>) {
+    match options::read(&["-rs -d: -n: -p: -t: -u:"], call.arguments, false) {
+        Some(options)
+            if !call.arguments.iter().any(Word::hides_command)
+                && options.reads.is_empty()
+                && options.operands.iter().all(|word| word.literal().is_some_and(|name| lists(OWN, &name))) =>
+        {
+            walk.add(ShellAct::new(Verb::FileRead, "read"));
+        }
+        _ => unknown(walk, "read", "it changes what later commands mean"),
+    }
 }
 
 /// A command that gets its arguments from its input.
-fn from_input(walk: &mut Walk, call: &Call<'_>, program: &str) {
-    let valued = ["-I", "-n", "-P", "-L", "-d", "-E", "-s", "-a", "--max-args", "--max-procs", "--delimiter", "--replace", "--arg-file", "-j", "--jobs"];
-    let mut at = 0;
-    while let Some(word) = call.arguments.get(at).filter(|word| is_option(word)) {
-        at += if valued.contains(&word.shown().as_str()) { 2 } else { 1 };
-    }
-    let rest = call.arguments.get(at..).unwrap_or_default();
-    let from_input = Word { parts: vec![Part::Variable("input".to_owned())] };
-    let Some((first, arguments)) = rest.split_first().filter(|_| program == "xargs") else {
-        return if program == "xargs" { walk.add(ShellAct::new(Verb::FileRead, program)) } else { unknown(walk, program, "it runs what its input says") };
+fn from_input(walk: &mut Walk, call: &Call<'_>) {
+    let Some(options) = options::read(&[XARGS], call.arguments, true) else {
+        return unknown(walk, "xargs", "which program it runs with these options is not known here");
     };
-    let mut arguments = arguments.to_vec();
-    arguments.push(from_input);
-    match first.literal().filter(|_| !first.has_glob()) {
-        Some(name) if call.deep < 8 => {
-            let inner = Call { name: &name, arguments: &arguments, is_fed: true, text: None, deep: call.deep + 1, is_raised: call.is_raised };
+    if are_loose(call, &options) {
+        return unknown(walk, "xargs", "an argument may become another one when it runs");
+    }
+    if options.operands.is_empty() || !options.reads.is_empty() {
+        let looked: Vec<Target> = options.reads.iter().map(|word| walk.target(word)).collect();
+        walk.add(ShellAct { targets: looked, ..ShellAct::new(Verb::FileRead, "xargs") });
+    }
+    // Where a text of its own stands for what comes in, that stands in every word that has it.
+    let replaces =
+        |name: &str, or: &str| options.has(&[name]).then(|| options.value(name).and_then(<[Word]>::first).map_or_else(|| or.to_owned(), Word::shown));
+    let mark = replaces("I", "{}").or_else(|| replaces("i", "{}")).or_else(|| replaces("replace", "{}"));
+    let from_input = || Word { parts: vec![Part::Variable("input".to_owned())] };
+    let mut words: Vec<Word> = options.operands.iter().map(|word| (*word).clone()).collect();
+    if words.is_empty() {
+        return;
+    }
+    match mark {
+        Some(mark) => words.iter_mut().filter(|word| word.shown().contains(&mark)).for_each(|word| *word = from_input()),
+        None => words.push(from_input()),
+    }
+    match words.split_first().map(|(first, arguments)| (first.literal(), arguments)) {
+        Some((Some(name), arguments)) if call.deep < 8 && !name.is_empty() => {
+            let inner = Call { name: &name, arguments, is_fed: true, text: None, deep: call.deep + 1, is_raised: call.is_raised };
             self::call(walk, &inner);
         }
-        _ => unknown(walk, program, "it runs what its input says"),
+        _ => unknown(walk, "xargs", "it runs what its input says"),
     }
 }
 
+/// What `find` can be told to compare, to go by, and to print.
+const FIND_ALONE: &str = "-print -print0 -ls -prune -quit -true -false -not ! -a -and -o -or , ( ) -nouser -nogroup -empty -readable -writable -executable -depth -d \
+    -mount -xdev -daystart -follow -noleaf -warn -nowarn -ignore_readdir_race";
+/// The same with a text behind it.
+const FIND_TEXT: &str = "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -size -mtime -mmin -atime -amin -ctime -cmin \
+    -perm -user -group -uid -gid -links -inum -fstype -maxdepth -mindepth -regextype -printf -newermt -newerat -newerct -used";
+/// The same with a file behind it.
+const FIND_FILE: &str = "-newer -anewer -cnewer -samefile";
+
 /// `find` looks, unless it is told to do something with what it finds.
 fn find(walk: &mut Walk, call: &Call<'_>) {
-    let starts: Vec<&Word> = call.arguments.iter().take_while(|word| !word.shown().starts_with(['-', '(', '!'])).collect();
+    let before = call.arguments.iter().take_while(|word| matches!(word.shown().as_str(), "-H" | "-L" | "-P")).count();
+    let arguments = call.arguments.get(before..).unwrap_or_default();
+    let starts: Vec<&Word> = arguments.iter().take_while(|word| !word.shown().starts_with(['-', '(', '!'])).collect();
+    if arguments.iter().any(Word::is_loose) {
+        unknown(walk, "find", "an argument may become another one when it runs");
+    }
     let mut targets: Vec<Target> = starts.iter().map(|word| walk.target(word)).collect();
     if targets.is_empty() {
         targets.push(walk.here());
@@ -291,38 +340,60 @@ fn find(walk: &mut Walk, call: &Call<'_>) {
     let act = |verb| ShellAct { targets: targets.clone(), is_recursive: true, is_raised: call.is_raised, ..ShellAct::new(verb, "find") };
     walk.add(act(Verb::FileRead));
     let mut at = starts.len();
-    while let Some(word) = call.arguments.get(at) {
+    while let Some(word) = arguments.get(at) {
         at += 1;
         match word.shown().as_str() {
             "-delete" => walk.add(act(Verb::FileDelete)),
             "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
-                let file = call.arguments.get(at).map(|word| walk.target(word));
+                let file = arguments.get(at).map(|word| walk.target(word));
+                at += 1 + usize::from(word.shown() == "-fprintf");
                 walk.add(ShellAct { targets: file.into_iter().collect(), ..ShellAct::new(Verb::FileWrite, "find") });
             }
-            "-files0-from" => unknown(walk, "find", "where it looks is in a file"),
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                let rest = call.arguments.get(at..).unwrap_or_default();
-                let length = rest.iter().position(|word| matches!(word.shown().as_str(), ";" | "+")).unwrap_or(rest.len());
-                let (own, _) = rest.split_at(length);
-                at += length;
-                let Some((first, arguments)) = own.split_first() else { continue };
-                // What it finds is beneath where it starts.
-                let mut arguments: Vec<Word> = arguments.iter().filter(|word| !word.shown().contains("{}")).cloned().collect();
-                arguments.extend(starts.iter().map(|word| (*word).clone()));
-                match first.literal() {
-                    Some(name) if call.deep < 8 => {
-                        let inner = Call { name: &name, arguments: &arguments, is_fed: false, text: None, deep: call.deep + 1, is_raised: call.is_raised };
-                        let recursive_delete = lists(DELETING, name.rsplit('/').next().unwrap_or_default());
-                        self::call(walk, &inner);
-                        if recursive_delete {
-                            walk.add(act(Verb::FileDelete));
-                        }
-                    }
-                    _ => unknown(walk, "find", "which program it runs shows only when it runs"),
-                }
+                let rest = arguments.get(at..).unwrap_or_default();
+                let is_end = |at: usize, word: &Word| match word.shown().as_str() {
+                    ";" => true,
+                    "+" => at.checked_sub(1).and_then(|at| rest.get(at)).is_some_and(|word| word.shown() == "{}"),
+                    _ => false,
+                };
+                let length = rest.iter().enumerate().position(|(at, word)| is_end(at, word)).unwrap_or(rest.len());
+                at += length + 1;
+                executed(walk, call, &starts, rest.get(..length).unwrap_or_default(), act(Verb::FileDelete));
             }
-            _ => {}
+            text if lists(FIND_ALONE, text) => {}
+            text if lists(FIND_TEXT, text) => at += 1,
+            text if lists(FIND_FILE, text) => {
+                let looked: Vec<Target> = arguments.get(at).map(|word| walk.target(word)).into_iter().collect();
+                walk.add(ShellAct { targets: looked, ..ShellAct::new(Verb::FileRead, "find") });
+                at += 1;
+            }
+            _ => unknown(walk, "find", "what it does with these options is not known here"),
         }
+    }
+}
+
+/// What `find` runs for what it finds, which lies beneath where it starts.
+fn executed(walk: &mut Walk, call: &Call<'_>, starts: &[&Word], own: &[Word], deletes: ShellAct) {
+    let here = [super::words::quoted(".".to_owned())];
+    let starts: Vec<&Word> = if starts.is_empty() { here.iter().collect() } else { starts.to_vec() };
+    let beneath = |part: &Part| if let Part::Text { text, .. } = part { Part::Beneath(text.clone()) } else { part.clone() };
+    let mut words: Vec<Word> = Vec::new();
+    for word in own {
+        match word.shown().as_str() {
+            "{}" => words.extend(starts.iter().map(|start| Word { parts: start.parts.iter().map(beneath).collect() })),
+            text if text.contains("{}") => words.push(Word { parts: vec![Part::Variable("found".to_owned())] }),
+            _ => words.push(word.clone()),
+        }
+    }
+    match words.split_first().map(|(first, arguments)| (first.literal(), arguments)) {
+        Some((Some(name), arguments)) if call.deep < 8 => {
+            let inner = Call { name: &name, arguments, is_fed: false, text: None, deep: call.deep + 1, is_raised: call.is_raised };
+            self::call(walk, &inner);
+            if lists(DELETING, name.rsplit('/').next().unwrap_or_default()) {
+                walk.add(deletes);
+            }
+        }
+        _ => unknown(walk, "find", "which program it runs shows only when it runs"),
     }
 }
 
@@ -347,14 +418,23 @@ fn shell(walk: &mut Walk, call: &Call<'_>, program: &str) {
         if text == "--" {
             break;
         }
-        if matches!(text.as_str(), "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file") {
-            if text.starts_with("--") {
-                unknown(walk, program, "it reads another script first");
+        if text.starts_with("--") {
+            if !lists("--login --norc --noprofile --posix --help --version", &text) {
+                unknown(walk, program, "what it does with these options is not known here");
+            }
+            continue;
+        }
+        let letters = text.get(1..).unwrap_or_default();
+        if !letters.chars().all(|letter| "ceuxvlisfno".contains(letter)) {
+            unknown(walk, program, "what it does with these options is not known here");
+        }
+        if letters.contains('o') {
+            if !call.arguments.get(at).is_some_and(|word| lists("errexit nounset pipefail xtrace noglob verbose", &word.shown())) {
+                unknown(walk, program, "what it does with these options is not known here");
             }
             at += 1;
-        } else if !text.starts_with("--") && text.contains('c') {
-            takes_line = true;
         }
+        takes_line |= letters.contains('c');
     }
     if takes_line {
         return match call.arguments.get(at).map(Word::literal) {
@@ -387,7 +467,10 @@ fn interpreter(walk: &mut Walk, call: &Call<'_>, program: &str) {
     }
     let script = words.iter().position(|word| !word.starts_with('-'));
     let options = words.get(..script.unwrap_or(words.len())).unwrap_or_default();
-    let takes_code = |word: &String| lists(CODE, word) || (word.starts_with('-') && !word.starts_with("--") && word.len() > 1 && word.contains(['c', 'e']));
+    let takes_code = |word: &String| {
+        lists(CODE, word.split('=').next().unwrap_or_default())
+            || (word.starts_with('-') && !word.starts_with("--") && word.len() > 1 && word.contains(['c', 'e']))
+    };
     if options.iter().any(takes_code) || words.first().is_some_and(|word| word == "eval") {
         return unknown(walk, program, "it runs code that stands in the line");
     }
@@ -410,19 +493,14 @@ fn interpreter(walk: &mut Walk, call: &Call<'_>, program: &str) {
 
 fn fetch(walk: &mut Walk, call: &Call<'_>, program: &str) {
     let is_url = |target: &Target| target.shown.contains("://");
-    let (urls, files): (Vec<Target>, Vec<Target>) = targets(walk, call, program).into_iter().partition(is_url);
+    let (urls, files): (Vec<Target>, Vec<Target>) = targets(walk, call).into_iter().partition(is_url);
     let hosts = if urls.is_empty() { files.clone() } else { urls.clone() };
     let hosts = hosts.into_iter().map(|target| Target { places: None, ..target }).collect();
     walk.add(ShellAct { targets: hosts, is_raised: call.is_raised, ..ShellAct::new(Verb::NetFetch, program) });
-    if has_prefix(call, &["-K", "--config", "-x", "--proxy"])
-        || (matches!(program, "nc" | "ncat" | "netcat" | "socat") && has_prefix(call, &["-e", "-c", "EXEC", "SYSTEM"]))
-    {
-        unknown(walk, program, "it does what a file or another program says");
-    }
     let keeps = match program {
         "wget" => !has(call, &["-O-", "-qO-", "--spider"]),
-        "curl" => has(call, &["-o", "-O", "--output", "--remote-name", "-OL", "-LO"]) || has_prefix(call, &["-o", "--output", "--remote-name"]),
-        "scp" | "rsync" | "sftp" | "ftp" => true,
+        "curl" => flagged(call, &['o', 'O', 'c', 'D'], "output") || has_prefix(call, &["--output", "--remote-name", "--cookie-jar", "--dump-header"]),
+        "scp" | "rsync" => true,
         _ => false,
     };
     if keeps {

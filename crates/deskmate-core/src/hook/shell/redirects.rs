@@ -4,6 +4,12 @@ use super::parse::{Here, Parser, Refusal};
 use super::syntax::{Direction, Redirect};
 use super::words;
 
+/// Whether a redirection to this goes to an open file, and not into one of this name.
+fn is_descriptor(text: &str) -> bool {
+    let number = text.strip_suffix('-').unwrap_or(text);
+    number.chars().all(|char| char.is_ascii_digit())
+}
+
 impl Parser {
     pub(super) fn redirect(&mut self) -> Result<Option<Redirect>, Refusal> {
         let before = self.at;
@@ -51,6 +57,9 @@ impl Parser {
         };
         self.blanks();
         let word = self.word()?.ok_or("a redirection has no target")?;
+        if direction == Direction::Descriptor && !is_descriptor(&word.shown()) {
+            return Err("a descriptor is none");
+        }
         Ok(Some(Redirect { direction, word }))
     }
 

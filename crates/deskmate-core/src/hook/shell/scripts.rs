@@ -1,40 +1,32 @@
 //! Programs with a small language of their own, whose scripts stand in the line.
 
-use super::programs::{Call, has, has_prefix, is_option, unknown};
+use super::options;
+use super::programs::{Call, unknown};
 use super::syntax::Word;
 use super::walk::Walk;
 use super::{ShellAct, Verb};
 
+/// Options with which `sed` does what its script says, and reads it from nowhere else.
+const SED: &str = "-nErsuzb -e: -i? --quiet --silent --regexp-extended --expression: --in-place? --separate --unbuffered --null-data --posix --debug --sandbox --help \
+    --version";
+
 /// `sed` changes files with `-i`, and its scripts can write and run; only plain ones are looks.
 pub(super) fn sed(walk: &mut Walk, call: &Call<'_>) {
-    if has_prefix(call, &["-f", "--file"]) {
-        return unknown(walk, "sed", "its script is in a file");
+    let options = options::read(&[SED], call.arguments, false).filter(|_| !call.arguments.iter().any(Word::is_loose));
+    let Some(options) = options else { return unknown(walk, "sed", "what it does with these options is not known here") };
+    let in_place = options.has(&["i", "in-place"]);
+    let mut files = options.operands.clone();
+    let mut scripts: Vec<Word> = options.values(&["e", "expression"]).cloned().collect();
+    // Some take the first word for the ending of copies, so that the next one is the script.
+    while scripts.iter().all(|script| in_place && script.shown().is_empty()) && !files.is_empty() {
+        scripts.push(files.remove(0).clone());
     }
-    let in_place = call
-        .arguments
-        .iter()
-        .map(Word::shown)
-        .any(|text| text.starts_with("--in-place") || (text.starts_with('-') && !text.starts_with("--") && text.contains('i')));
-    let named = has(call, &["-e", "--expression"]);
-    let (mut scripts, mut files, mut next_is_script) = (Vec::new(), Vec::new(), false);
-    for word in call.arguments {
-        let text = word.shown();
-        if next_is_script || (!named && scripts.is_empty() && !is_option(word)) {
-            scripts.push(word.literal());
-            next_is_script = false;
-        } else if text == "-e" || text == "--expression" {
-            next_is_script = true;
-        } else if let Some(script) = text.strip_prefix("--expression=") {
-            scripts.push(word.literal().map(|_| script.to_owned()));
-        } else if !is_option(word) {
-            files.push(walk.target(word));
-        }
-    }
-    if !scripts.iter().all(|script| script.as_deref().is_some_and(is_plain_sed)) {
+    if !scripts.iter().all(|script| script.literal().as_deref().is_some_and(is_plain_sed)) {
         return unknown(walk, "sed", "its script can write files or run programs");
     }
     let verb = if in_place { Verb::FileWrite } else { Verb::FileRead };
-    walk.add(ShellAct { targets: files, is_raised: call.is_raised, ..ShellAct::new(verb, "sed") });
+    let targets = files.into_iter().map(|word| walk.target(word)).collect();
+    walk.add(ShellAct { targets, is_raised: call.is_raised, ..ShellAct::new(verb, "sed") });
 }
 
 /// Whether a script only prints, deletes lines, or substitutes without writing or running.
@@ -44,13 +36,13 @@ fn is_plain_sed(script: &str) -> bool {
         match char {
             '0'..='9' | ',' | '$' | ';' | ' ' | '\n' | '!' | '~' | '+' | 'p' | 'd' | 'q' | '=' | 'n' | 'g' | 'G' | 'h' | 'H' | 'x' | '{' | '}' => {}
             '/' => {
-                if !until(&mut chars, '/') {
+                if !until(&mut chars, '/', true) {
                     return false;
                 }
             }
             's' | 'y' => {
                 let Some(mark) = chars.next().filter(|mark| !mark.is_alphanumeric() && *mark != '\\' && *mark != '\n') else { return false };
-                if !until(&mut chars, mark) || !until(&mut chars, mark) {
+                if !until(&mut chars, mark, char == 's') || !until(&mut chars, mark, false) {
                     return false;
                 }
                 while let Some(flag) = chars.peek() {
@@ -67,12 +59,22 @@ fn is_plain_sed(script: &str) -> bool {
     true
 }
 
-fn until(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, mark: char) -> bool {
+/// Passes over a part of a script. What its end is in brackets of a pattern, some see otherwise than others.
+fn until(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, mark: char, is_pattern: bool) -> bool {
+    let mut is_in_brackets = false;
     while let Some(char) = chars.next() {
-        if char == '\\' {
-            chars.next();
-        } else if char == mark {
-            return true;
+        match char {
+            '\\' if is_in_brackets => return false,
+            '\\' => drop(chars.next()),
+            _ if char == mark => return !is_in_brackets,
+            '[' if is_pattern && !is_in_brackets => {
+                is_in_brackets = true;
+                // What stands first is one of its characters, also a bracket.
+                chars.next_if_eq(&'^');
+                chars.next_if_eq(&']');
+            }
+            ']' => is_in_brackets = false,
+            _ => {}
         }
     }
     false
@@ -84,8 +86,14 @@ pub(super) fn awk(walk: &mut Walk, call: &Call<'_>, program: &str) {
     let mut script = None;
     while let Some(word) = words.next() {
         let text = word.shown();
+        if word.is_loose() || text.contains("${") {
+            return unknown(walk, program, "an argument may become another one when it runs");
+        }
         match text.as_str() {
-            "-F" | "-v" => drop(words.next()),
+            "-F" | "-v" if words.next().is_none_or(Word::is_loose) => {
+                return unknown(walk, program, "an argument may become another one when it runs");
+            }
+            "-F" | "-v" => {}
             _ if text.starts_with("-F") || text.starts_with("-v") => {}
             _ if text.starts_with('-') => return unknown(walk, program, "its program is in a file"),
             _ => {
@@ -94,8 +102,8 @@ pub(super) fn awk(walk: &mut Walk, call: &Call<'_>, program: &str) {
             }
         }
     }
-    let plain =
-        script.is_some_and(|script| !script.contains(['|', '>', '@']) && !["system", "getline", "ENVIRON", "close"].iter().any(|word| script.contains(word)));
+    let plain = script
+        .is_some_and(|script| !script.contains(['|', '>', '@']) && !["system", "getline", "ENVIRON", "ARG", "close"].iter().any(|word| script.contains(word)));
     if !plain {
         return unknown(walk, program, "its program can write files or run programs");
     }

@@ -1,25 +1,18 @@
 //! The programs that are known, by what they do. A program that is in none of these lists runs as itself.
 
-/// Programs that look at files, or at nothing, whatever their arguments are.
-pub(super) const READING: &str = "ls dir vdir cat tac head tail more less wc nl rev cut paste join column fold fmt expand unexpand tr comm cmp diff diff3 stat file \
-    du df tree realpath readlink basename dirname pwd echo printf true false : test [ cal uname arch whoami id groups hostname which \
-    whereis type sleep seq expr md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum base64 base32 xxd od hexdump \
-    strings nproc uptime tty grep egrep fgrep zgrep numfmt";
-/// Programs whose first argument is a pattern and not a file.
-pub(super) const PATTERN_FIRST: &str = "grep egrep fgrep zgrep rg ag jq";
-/// Programs whose arguments are texts and not files.
-pub(super) const SAYING: &str = "echo printf true false : test [ sleep seq expr basename dirname tr numfmt which type cal";
+use super::syntax::Word;
+
 /// Programs that make or change files.
 pub(super) const WRITING: &str = "touch mkdir tee truncate cp mv ln install split csplit patch tar zip unzip gzip gunzip bzip2 bunzip2 xz unxz zstd 7z mkfifo mknod \
-    mktemp rename ed ex iconv";
+    mktemp iconv";
 /// Programs that delete files.
 pub(super) const DELETING: &str = "rm rmdir unlink shred srm wipe";
 /// Programs that change the machine.
-pub(super) const CHANGING: &str = "chmod chown chgrp chattr setfacl setcap mount umount swapon swapoff systemctl service sysctl iptables nft ufw crontab at batch \
+pub(super) const CHANGING: &str = "chmod chown chgrp chattr setfacl setcap mount umount swapon swapoff systemctl service sysctl iptables nft ufw \
     useradd userdel usermod groupadd passwd chpasswd visudo shutdown reboot halt poweroff kill pkill killall mkfs fdisk parted sfdisk \
-    wipefs insmod rmmod modprobe loginctl launchctl diskutil chroot nsenter unshare docker podman";
+    wipefs insmod rmmod modprobe loginctl launchctl diskutil docker podman";
 /// Programs that speak to other machines.
-pub(super) const FETCHING: &str = "curl wget http https xh ftp sftp telnet nc ncat netcat socat scp rsync";
+pub(super) const FETCHING: &str = "curl wget http https xh nc ncat netcat scp rsync";
 /// Shells.
 pub(super) const SHELLS: &str = "sh bash zsh dash ksh ash fish mksh busybox";
 /// Programs that run code of their own language.
@@ -36,23 +29,54 @@ pub(super) const INSTALLING: &str = "install i add ci update upgrade get require
 pub(super) const FETCH_AND_RUN: &str = "npx bunx uvx pnpx nix-shell";
 /// Variables that tell nothing that the caller does not know.
 pub(super) const HARMLESS: &str = "PWD OLDPWD HOME USER LOGNAME PATH SHELL LANG TERM HOSTNAME ? # $ ! @ * 0 1";
-/// Programs that run another one, and their options that take a value.
+/// Programs that run something else, in a way of their own: other lines, other programs, code.
+pub(super) const RUNNING: &str = "let su runuser pkexec systemd-run watch script screen tmux expect vi vim nvim view ex ed emacs gdb lldb strace ltrace perf flock \
+    entr at batch crontab chroot nsenter unshare rename socat ftp sftp telnet sdiff sponge compgen getopts fc repeat and or not zmodload autoload emulate \
+    functions sched zcompile vared parallel";
+/// Programs that change what later commands do.
+pub(super) const CHANGING_LATER: &str = "trap alias unalias enable hash complete bind rehash";
+/// Variables of programs that change nothing but how something is shown or said.
+const SHOWN_BY: &str = "LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLORTERM CI DEBUG VERBOSE RUST_LOG RUST_BACKTRACE \
+    CARGO_TERM_COLOR NODE_ENV PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONIOENCODING";
+/// Names that lines give to variables of their own, which mean nothing to any program or shell.
+pub(super) const OWN: &str = "a b c d e f g h i j k l m n o p q r s t u v w x y z file files dir dirs folder name names line lines item items word count total sum \
+    out output result rc ret code branch commit rev ref tag base head crate pkg package module pattern text msg message key value val size len idx index num \
+    start end first last src dest dst tmp url host port ext root var version";
+
+/// Whether a variable may be set to this before a command, or for all that follow.
+pub(super) fn may_set(name: &str, value: &Word) -> bool {
+    let shows = lists(SHOWN_BY, name) || name.starts_with("LC_");
+    // Some of them are parts of paths, too.
+    let is_plain = |text: String| !text.starts_with(['/', ':', '~']) && !text.contains("..");
+    lists(OWN, name) || shows && value.literal().is_some_and(is_plain)
+}
+
+/// Programs that run another one, and their options.
 pub(super) const WRAPPERS: &[(&str, &str)] = &[
-    ("command", ""),
+    ("command", "-pvV"),
     ("builtin", ""),
-    ("exec", "-a"),
+    ("noglob", ""),
+    ("nocorrect", ""),
+    ("exec", "-cl"),
     ("nohup", ""),
-    ("setsid", ""),
-    ("nice", "-n --adjustment"),
-    ("ionice", "-c -n -p"),
-    ("stdbuf", "-i -o -e"),
-    ("chronic", ""),
-    ("caffeinate", "-t -w"),
-    ("env", "-u --unset -C --chdir -S --split-string"),
-    ("sudo", "-u -g -h -p -C -D -R -T -U --user --group --chdir"),
-    ("doas", "-u -C"),
-    ("timeout", "-k -s --kill-after --signal"),
+    ("setsid", "-cfw --ctty --fork --wait"),
+    ("nice", "-n: -# --adjustment:"),
+    ("ionice", "-t -c: -n: --class: --classdata: --ignore"),
+    ("stdbuf", "-i: -o: -e: --input: --output: --error:"),
+    ("chronic", "-ev"),
+    ("caffeinate", "-dimsu -t: -w:"),
+    ("env", "-i0v -u: -C: --ignore-environment --null --unset: --chdir: --debug"),
+    (
+        "sudo",
+        "-AbEeHiKknPSsVv -C: -D: -g: -h: -p: -R: -r: -T: -t: -U: -u: --askpass --background --preserve-env? --edit --set-home --login --non-interactive \
+         --stdin --shell --chdir: --group: --user: --prompt: --other-user: --host: --preserve-groups",
+    ),
+    ("doas", "-Lns -u: -C:"),
+    ("timeout", "-v -k: -s: --foreground --preserve-status --verbose --kill-after: --signal:"),
 ];
+/// The options of `xargs`.
+pub(super) const XARGS: &str = "-0rtpxo -n: -P: -L: -d: -s: -E: -I: -a< -i? -e? -l? --null --no-run-if-empty --verbose --interactive --exit --max-args: --max-procs: \
+    --max-lines? --max-chars: --delimiter: --replace? --eof? --arg-file<";
 
 /// Whether a list has a word.
 pub(super) fn lists(list: &str, word: &str) -> bool {

@@ -1,8 +1,10 @@
 //! From commands to acts: pipes, folders that change on the way, redirections, and commands in commands.
 
+use super::looking::tells_secrets;
 use super::parse::{Refusal, parse};
 use super::programs::{self, Call, Given};
 use super::syntax::{Command, Direction, Part, Pipeline, Redirect, Word};
+use super::tables::{OWN, lists, may_set};
 use super::{LINE_BYTES_MAX, ShellAct, Target, Verb, joined};
 
 /// How often a line may stand in a line.
@@ -11,25 +13,6 @@ const LINES_DEEP_MAX: usize = 8;
 const ACTS_MAX: usize = 500;
 /// How many folders a command may be in.
 const FOLDERS_MAX: usize = 8;
-/// Variables that change which program a name means, or what it loads.
-const RULING: &[&str] = &[
-    "PATH",
-    "LD_PRELOAD",
-    "LD_LIBRARY_PATH",
-    "BASH_ENV",
-    "ENV",
-    "IFS",
-    "SHELLOPTS",
-    "BASHOPTS",
-    "PROMPT_COMMAND",
-    "PAGER",
-    "EDITOR",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "NODE_OPTIONS",
-    "PERL5OPT",
-    "RUBYOPT",
-];
 
 /// What a line does, under collection.
 pub(super) struct Walk {
@@ -99,8 +82,8 @@ impl Walk {
                     if value.hides_command() {
                         self.add(ShellAct::unknown(name, "a text in it may be read as a command later"));
                     }
-                    if RULING.contains(&name.as_str()) || name.starts_with("GIT_") || name.starts_with("LD_") || name.starts_with("DYLD_") {
-                        self.add(ShellAct::unknown(name, "it changes what the names of programs mean"));
+                    if !may_set(name, value) {
+                        self.add(ShellAct::unknown(name, "what programs make of this variable is not known here"));
                     }
                 }
                 for word in words {
@@ -111,7 +94,10 @@ impl Walk {
                 let text = fed.map(|redirect| redirect.word.literal().map_or(Given::Open, Given::Known));
                 self.call(words, redirects, text, place);
             }
-            Command::Compound { bodies, words, redirects, is_apart } => {
+            Command::Compound { bodies, words, redirects, is_apart, sets } => {
+                if sets.as_ref().is_some_and(|name| !lists(OWN, name)) {
+                    self.add(ShellAct::unknown("", "what programs make of its variable is not known here"));
+                }
                 for word in words {
                     self.word(word, place);
                     if word.hides_command() {
@@ -137,6 +123,9 @@ impl Walk {
 
     /// Commands that stand in a word.
     fn word(&mut self, word: &Word, place: Place) {
+        if word.parts.contains(&Part::Evaluated) {
+            self.add(ShellAct::unknown("", "what a variable holds is read once more, and that can run commands"));
+        }
         for part in &word.parts {
             if let Part::Output(list) | Part::Channel(list) = part {
                 let before = self.folders.clone();
@@ -152,8 +141,17 @@ impl Walk {
             let verb = match redirect.direction {
                 Direction::Read => Verb::FileRead,
                 Direction::Write => Verb::FileWrite,
-                Direction::Here | Direction::Descriptor => continue,
+                Direction::Here => {
+                    if tells_secrets(std::slice::from_ref(&redirect.word)) {
+                        self.add(ShellAct { is_secret: true, ..ShellAct::new(Verb::FileRead, "") });
+                    }
+                    continue;
+                }
+                Direction::Descriptor => continue,
             };
+            if redirect.word.shown() == "!" {
+                self.add(ShellAct::unknown("", "shells differ in where this writes to"));
+            }
             let target = self.target(&redirect.word);
             let is_network = target.shown.starts_with("/dev/tcp/") || target.shown.starts_with("/dev/udp/");
             let is_nothing = matches!(target.shown.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/tty");
@@ -168,7 +166,7 @@ impl Walk {
     /// A program and its arguments.
     fn call(&mut self, words: &[Word], redirects: &[Redirect], text: Option<Given>, place: Place) {
         let Some((first, arguments)) = words.split_first() else { return };
-        if first.has_glob() || !first.is_named() || first.shown().contains(['{', '}']) {
+        if first.has_glob() || !first.is_named() || first.shown().contains(['{', '}']) || first.shown().starts_with('=') {
             self.add(ShellAct::unknown("", "which program it runs shows only when it runs"));
             // What it would be run on is still looked at by those who read the line.
             return;
@@ -176,6 +174,9 @@ impl Walk {
         let name = first.literal().unwrap_or_default();
         if name.is_empty() {
             return;
+        }
+        if name.contains('=') || name.contains('[') && name != "[" {
+            self.add(ShellAct::unknown("", "it may set a variable, and what stands in brackets there can run commands"));
         }
         let is_fed = place.is_fed || redirects.iter().any(|redirect| redirect.direction == Direction::Read);
         programs::call(self, &Call { name: &name, arguments, is_fed, text, deep: place.deep, is_raised: false });

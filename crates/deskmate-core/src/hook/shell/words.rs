@@ -36,6 +36,30 @@ impl Made {
     }
 }
 
+/// Whether what a part stands for may be several words where nothing quotes it.
+fn splits(part: &Part) -> bool {
+    match part {
+        Part::Variable(name) => !matches!(name.as_str(), "?" | "#" | "$" | "!"),
+        Part::Output(_) | Part::Evaluated => true,
+        _ => false,
+    }
+}
+
+/// Whether arithmetic goes by the values of variables, which are read as arithmetic again.
+pub(super) fn names_variables(text: &str) -> bool {
+    text.contains(|char: char| char.is_alphabetic() || matches!(char, '_' | '$' | '`'))
+}
+
+/// What follows the name of a variable in braces without being read as arithmetic, as a name or as a prompt.
+fn is_plain_operator(rest: &str) -> bool {
+    let is_slice = |text: &str| text.chars().all(|char| char.is_ascii_digit() || matches!(char, ' ' | ':' | '-'));
+    let is_element = |text: &str| text.strip_suffix(']').is_some_and(|text| matches!(text, "@" | "*") || text.chars().all(|char| char.is_ascii_digit()));
+    match rest.strip_prefix(':') {
+        Some(after) => after.starts_with(['-', '+', '?']) || is_slice(after),
+        None => rest.is_empty() || rest.starts_with(['-', '+', '?', '%', '#', '/', '^', ',']) || rest.strip_prefix('[').is_some_and(is_element),
+    }
+}
+
 impl Parser {
     /// The next word, if one stands here.
     pub(super) fn word(&mut self) -> Result<Option<Word>, Refusal> {
@@ -71,8 +95,16 @@ impl Parser {
                     self.at += 1;
                     self.double(&mut made)?;
                 }
-                '$' => self.dollar(&mut made, true)?,
-                '`' => self.backticks(&mut made)?,
+                '$' => {
+                    self.dollar(&mut made, true)?;
+                    if made.parts.last().is_some_and(splits) {
+                        made.add(Part::Split);
+                    }
+                }
+                '`' => {
+                    self.backticks(&mut made)?;
+                    made.add(Part::Split);
+                }
                 '*' | '?' => made.add(Part::Glob(char.to_string())),
                 '[' if self.is_class() => made.add(Part::Glob(char.to_string())),
                 '{' if self.is_choice() => made.add(Part::Glob(char.to_string())),
@@ -249,6 +281,10 @@ impl Parser {
             name.push(char);
         }
         made.add(Part::Variable(name));
+        // Some shells read what stands there as arithmetic.
+        if self.peek() == Some('[') && !self.peek_at(1).is_some_and(|char| char.is_ascii_digit()) {
+            made.add(Part::Evaluated);
+        }
         Ok(())
     }
 
@@ -280,7 +316,7 @@ impl Parser {
         let text: String = self.text.iter().skip(self.at + 2).take(ahead - 2).collect();
         self.at += ahead + 2;
         self.nested(&text, made)?;
-        made.add(Part::Number);
+        made.add(if names_variables(&text) { Part::Evaluated } else { Part::Number });
         Ok(())
     }
 
@@ -312,10 +348,22 @@ impl Parser {
             text.push(char);
         }
         self.nested(&text, made)?;
-        let name: String = text.trim_start_matches(['!', '#']).chars().take_while(|char| *char == '_' || char.is_ascii_alphanumeric()).collect();
-        // With anything behind its name it may be another text altogether.
-        let is_plain = name == text && !name.is_empty();
-        made.add(Part::Variable(if is_plain { name } else { format!("{name}…") }));
+        let counted = text.strip_prefix('#').filter(|rest| !rest.is_empty());
+        let own = counted.unwrap_or(&text);
+        let mut name: String = own.chars().take_while(|char| *char == '_' || char.is_ascii_alphanumeric()).collect();
+        if name.is_empty() {
+            name.extend(own.chars().next().filter(|char| matches!(char, '@' | '*' | '#' | '?' | '-' | '$')));
+        }
+        let rest = own.strip_prefix(name.as_str()).unwrap_or_default();
+        let is_plain = !name.is_empty() && is_plain_operator(rest);
+        match counted {
+            Some(_) if is_plain => made.add(Part::Number),
+            // With anything behind its name it may be another text altogether.
+            _ => made.add(Part::Variable(if is_plain && rest.is_empty() { name } else { format!("{name}…") })),
+        }
+        if !is_plain {
+            made.add(Part::Evaluated);
+        }
         Ok(())
     }
 
@@ -333,7 +381,7 @@ impl Parser {
                 }
             }
             let word = self.inside(&stripped)?;
-            made.parts.extend(word.parts.into_iter().filter(|part| matches!(part, Part::Output(_) | Part::Channel(_))));
+            made.parts.extend(word.parts.into_iter().filter(|part| matches!(part, Part::Output(_) | Part::Channel(_) | Part::Evaluated)));
         }
         self.leave();
         Ok(())
