@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{edits, notes, reservations, send, tasks, update};
 use crate::Result;
-use crate::record::{EventRow, find_event};
+use crate::record::{EventRow, find_event, still_has};
 
 /// Erases what an event's payload repeats in rows, and the kept answers of those who may have read it. Answers with the
 /// later events whose payloads repeat it.
@@ -17,17 +17,19 @@ pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<Vec<u64>> {
     } else if kind == tasks::CREATED.name || kind == edits::TASK_EDITED.name {
         // What was written in its place later is another event's to erase.
         let said = |field: &str| event.payload.as_ref().and_then(|payload| payload.get(field)).and_then(Value::as_str);
-        if let Some(title) = said("title") {
-            tx.execute("update task set title = null, erased = true where id = $1 and title = $2", args![fact("task"), title])?;
+        if still_has(tx, "select title from task where id = $1", fact("task"), said("title"))? {
+            tx.execute("update task set title = null, erased = true where id = $1", args![fact("task")])?;
         }
-        if let Some(description) = said("description") {
-            tx.execute("update task set description = null, erased = true where id = $1 and description = $2", args![fact("task"), description])?;
+        if still_has(tx, "select description from task where id = $1", fact("task"), said("description"))? {
+            tx.execute("update task set description = null, erased = true where id = $1", args![fact("task")])?;
         }
     } else if kind == update::UPDATED.name {
         // A later result stands in its place, and is another event's to erase.
         let result = event.payload.as_ref().and_then(|payload| payload.get("result")).and_then(Value::as_str);
         if let Some(result) = result {
-            tx.execute("update task set result = null, erased = true where id = $1 and result = $2", args![fact("task"), result])?;
+            if still_has(tx, "select result from task where id = $1", fact("task"), Some(result))? {
+                tx.execute("update task set result = null, erased = true where id = $1", args![fact("task")])?;
+            }
             forget_answers(tx, event)?;
             return kept_as_notes(tx, &event.subject, result);
         }
@@ -54,8 +56,10 @@ fn kept_as_notes(tx: &mut Tx<'_>, subject: &str, result: &str) -> Result<Vec<u64
     for row in &rows {
         let seq = u64::try_from(row.get::<i64>(0)?).unwrap_or(0);
         let Some(event) = find_event(tx, seq)? else { continue };
-        let repeats = event.payload.as_ref().and_then(|payload| payload.get("note")).and_then(Value::as_str) == Some(result);
-        if let (true, Some(note)) = (repeats && event.facts.contains_key("kept_of"), event.facts.get("note").and_then(Value::as_str)) {
+        let note = event.facts.get("note").and_then(Value::as_str).filter(|_| event.facts.contains_key("kept_of"));
+        if let Some(note) = note
+            && still_has(tx, "select note from task_note where id = $1", note, Some(result))?
+        {
             tx.execute("update task_note set note = null where id = $1", args![note])?;
             kept.push(seq);
         }

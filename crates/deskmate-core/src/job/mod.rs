@@ -29,6 +29,7 @@ pub use model::{Beat, Claimed, Enqueued, Hold, IfLost, NewJob, Outcome, Owner, P
 pub(crate) use operations::{how, seen, under_way};
 pub use prune::prune;
 pub use queue::{ANYWHERE, claim, claim_at, enqueue, ensure_scheduled, next_due, waiting_places};
+pub(crate) use rows::input;
 pub use run::{finish, heartbeat, held, rescue, rescue_all};
 pub(crate) use steer::drop;
 pub use steer::{cancel, retry};

@@ -105,6 +105,11 @@ pub(super) fn texts(cx: &mut Cx<'_, '_>, job: &str) -> Result<Texts> {
     })
 }
 
+/// What a job was given.
+pub(crate) fn input(cx: &mut Cx<'_, '_>, job: &str) -> Result<Value> {
+    from_text(&cx.tx.one("select input from job where id = $1", args![job])?.get::<String>(0)?)
+}
+
 /// A stored attempt.
 pub(super) struct AttemptRow {
     pub(super) number: i64,

@@ -1,11 +1,13 @@
-//! Data protection: what is secret or personal is taken out of traces before they are kept, how much of it is counted in
-//! the record, and what the settings keep encrypted is read back by owners alone.
+//! Data protection: what is secret or personal is taken out of what the record is told before it is kept, how much of it is
+//! counted there, and what the settings keep encrypted is read back by owners alone.
 //!
 //! The finding itself is [`redact`](crate::redact); what is taken out of requests is with them (`request/keep.rs`).
 //! docs/data-protection.md says place by place what is redacted, encrypted, or kept on purpose.
 
 mod read;
 mod report;
+
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -25,46 +27,29 @@ pub(crate) fn operations() -> Vec<Op> {
     ]
 }
 
-/// Events that tell what programs did and said, and what agents were made into: what acts is the row beside them. What people write for
-/// each other, and what a plan would change, is work and no trace of it: taking something out would destroy it.
-const TRACES: &[&str] = &["act.", "call.", "hook.", "run.", "notification."];
-const TRACES_EXACTLY: &[&str] = &[
-    "request.created",
-    "request.edited",
-    "action.logged",
-    "mount.read",
-    "workspace.web.asked",
-    "agent.made",
-    "agent.changed",
-    "agent.policy_attached",
-    "agent.policy_detached",
-    "agent.tested",
-];
-/// Events that repeat words that stand in a row beside them: they are told without secrets. The row keeps what was written.
-const WORDS: &[&str] = &["message.sent"];
+/// Events that are told as they were written: rules and settings, what tools say of themselves, the names with which people sign in, and
+/// rows that were brought in from elsewhere. Of everything else the record is a trace: what works and acts stands in a row beside it.
+const AS_WRITTEN: &[&str] = &["policy.", "setting.", "tool.", "person.", "import."];
+/// What takes out all that could be found.
+static EVERYTHING: LazyLock<Redactor> = LazyLock::new(Redactor::all);
 /// Marks of a client's session and call: they open nothing, and without them nobody finds what belongs together.
 const MARKS: &[&str] = &["session", "tool_use_id"];
 
-/// Whether what was written with an event of this kind is a trace.
-fn is_trace(kind: &str) -> bool {
-    TRACES.iter().any(|begins| kind.starts_with(begins)) || TRACES_EXACTLY.contains(&kind)
-}
-
-/// What takes out of traces what must not be kept. Settings that cannot be read take out everything.
+/// What takes out of what the record is told what must not be kept. Settings that cannot be read take out everything.
 pub(crate) fn redactor(cx: &mut Cx<'_, '_>) -> Redactor {
     policy::current(cx).map_or_else(|_| Redactor::all(), |rulebook| rulebook.settings("").protection.of_record())
 }
 
 /// An event as the record keeps it, with how much of each kind is not in it.
 pub(crate) fn trace(cx: &mut Cx<'_, '_>, event: Event) -> Event {
-    if !event.has_payload() {
+    if AS_WRITTEN.iter().any(|begins| event.kind().starts_with(begins)) {
         return event;
     }
-    let redactor = match event.kind() {
-        kind if is_trace(kind) => redactor(cx),
-        kind if WORDS.contains(&kind) => Redactor::secrets(),
-        _ => return event,
-    };
+    // Hardly anything has something in it, and then nobody asks what the settings take out.
+    if event.written().is_none_or(|payload| EVERYTHING.leaves(payload)) {
+        return event;
+    }
+    let redactor = redactor(cx);
     event.cleaned(|payload| clean(&redactor, payload))
 }
 

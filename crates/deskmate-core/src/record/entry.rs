@@ -77,9 +77,9 @@ impl Event {
         self.kind.name
     }
 
-    /// Whether somebody's words go with it.
-    pub(crate) fn has_payload(&self) -> bool {
-        self.payload.is_some()
+    /// The words that go with it.
+    pub(crate) fn written(&self) -> Option<&Value> {
+        self.payload.as_ref()
     }
 
     /// The same with its payload cleaned, and how much was taken out as a fact.

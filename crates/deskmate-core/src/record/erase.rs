@@ -5,7 +5,7 @@ use deskmate_db::{Tx, args};
 use super::entry::{Body, Event, Kind, commitment};
 use super::tree::signed;
 use crate::call::Cx;
-use crate::{Error, Result, hex};
+use crate::{Error, Result, hex, redact};
 
 /// A payload was erased.
 pub const ERASED: Kind = Kind { name: "record.payload.erased", says: "A person erased the payload of an event, with a reason." };
@@ -17,6 +17,13 @@ pub(crate) fn erase(cx: &mut Cx<'_, '_>, seq: u64, reason: &str) -> Result<()> {
         return Err(Error::not_found(format!("event {seq} has no payload, or it was erased before")));
     }
     cx.emit(Event::new(ERASED, format!("event:{seq}")).fact("seq", seq).payload(serde_json::json!({ "reason": reason })))
+}
+
+/// Whether a row still has the text of which an event told, less what was taken out of it. The query finds it by an id.
+pub(crate) fn still_has(tx: &mut Tx<'_>, sql: &'static str, id: &str, told: Option<&str>) -> Result<bool> {
+    let Some(told) = told else { return Ok(false) };
+    let text: Option<String> = tx.optional(sql, args![id])?.map(|row| row.get(0)).transpose()?.flatten();
+    Ok(text.is_some_and(|text| redact::is_left_of(told, &text)))
 }
 
 /// Whether what is sealed of an event is a commitment to its payload, so that the payload can go.

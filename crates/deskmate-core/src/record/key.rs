@@ -147,12 +147,27 @@ mod tests {
     /// The example checkpoint of C2SP tlog-checkpoint.
     const EXAMPLE: &str = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n";
 
+    /// The example note of C2SP signed-note, and the key that verifies it.
+    const NOTE: &str =
+        "This is an example message.\n\n— example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n";
+    const NOTE_KEY: &str = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
+
     #[test]
     fn the_key_id_of_the_specification_comes_out() {
         let key = data_encoding::HEXLOWER.decode(b"e932791ae6e7a840a46164c904786426d5e7821dd8b29a00d61cae72afdd4da4").unwrap();
         let key = ed25519_dalek::VerifyingKey::from_bytes(&key.try_into().unwrap()).unwrap();
-        let text = signed_note::new_ed25519_verifier_key("example.com/foo", &key);
-        assert!(text.starts_with("example.com/foo+530d903a+"), "{text}");
+        assert_eq!(signed_note::new_ed25519_verifier_key("example.com/foo", &key), NOTE_KEY);
+    }
+
+    #[test]
+    fn the_note_of_the_specification_is_verified_byte_for_byte() {
+        let keys = Keyring::new(vec![NOTE_KEY.to_owned()]);
+        let (text, names) = keys.believed("note", NOTE).unwrap();
+        assert_eq!((text.as_str(), names), ("This is an example message.\n", vec!["example.com/foo".to_owned()]));
+        assert_eq!(Note::from_bytes(NOTE.as_bytes()).unwrap().to_bytes(), NOTE.as_bytes());
+        for (from, to) in [("example message", "example massage"), ("— example.com/foo", "— example.com/fop"), ("Uw2QOkn8", "Uw2QOkn9"), ("Uw2Q", "Uw3Q")] {
+            assert!(NOTE.contains(from) && keys.believed("note", &NOTE.replacen(from, to, 1)).is_err(), "{to}");
+        }
     }
 
     #[test]

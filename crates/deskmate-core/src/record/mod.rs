@@ -28,7 +28,7 @@ pub use bundle::{BundleHeader, BundleLine, verify_bundle};
 pub(crate) use entry::REDACTED;
 pub use entry::{Body, Entry, Event, Kind};
 pub use erase::ERASED;
-pub(crate) use erase::{erase, is_committed};
+pub(crate) use erase::{erase, is_committed, still_has};
 pub use key::{Keyring, SigningKey};
 pub(crate) use list::{Events, Sought, find, list};
 pub use proof::{Proof, check_consistency, check_proof, consistency, prove};

@@ -10,6 +10,7 @@ mod ids;
 mod keys;
 mod kind;
 mod known;
+mod line;
 mod names;
 mod personal;
 mod scan;
@@ -30,6 +31,7 @@ use scan::{Scan, Span};
 
 pub use kind::{Found, Kind};
 pub use known::Known;
+pub use line::{line, names_a_secret};
 
 /// How often what is left between two findings is looked at again.
 const ROUNDS_MAX: usize = 8;
@@ -91,6 +93,29 @@ pub fn kinds_in(json: &Value) -> BTreeSet<Kind> {
     kinds
 }
 
+/// Whether one text is what was left of another: the same but for what was taken out, whatever the settings were then.
+pub fn is_left_of(left: &str, whole: &str) -> bool {
+    let pieces = split_at_marks(left);
+    let (mut rest, mut may_skip) = (whole, false);
+    for (number, piece) in pieces.iter().enumerate() {
+        let Piece::Open(range) = piece else {
+            may_skip = true;
+            continue;
+        };
+        let same = left.get(range.clone()).unwrap_or_default();
+        let found = match (may_skip, number + 1 == pieces.len()) {
+            // The end of both; what was taken out before it may hold the same words.
+            (true, true) => rest.ends_with(same).then(|| rest.len() - same.len()),
+            (true, false) => rest.find(same),
+            (false, _) => rest.starts_with(same).then_some(0),
+        };
+        let Some(at) = found else { return false };
+        rest = rest.get(at + same.len()..).unwrap_or_default();
+        may_skip = false;
+    }
+    may_skip || rest.is_empty()
+}
+
 /// Which kinds are taken out. Secrets always are.
 #[derive(Clone, Default)]
 pub struct Redactor {
@@ -134,6 +159,11 @@ impl Redactor {
         let mut found = Found::default();
         let value = value::clean(self, value, &mut found).unwrap_or_else(|| value.clone());
         RedactedValue { value, found }
+    }
+
+    /// Whether JSON has nothing in it that this redactor is for.
+    pub fn leaves(&self, value: &Value) -> bool {
+        value::clean(self, value, &mut Found::default()).is_none()
     }
 
     /// The same of JSON that nobody else needs: hardly any has something in it, and then it is not copied.

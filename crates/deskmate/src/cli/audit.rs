@@ -132,7 +132,9 @@ const FIRST_LINE_MAX: u64 = 64 * 1024 * 1024;
 /// A compliance report with its events and proofs.
 fn verify_evidence(global: &Global, file: File, keys: Option<Keyring>, kept: &[String]) -> Result<(), Failure> {
     let own = keys.is_some();
-    let report = compliance::verify_bundle(BufReader::new(file).lines(), keys, kept)?;
+    let bar = keep::progress(file.metadata().map_or(0, |file| file.len()), "verifying");
+    let report = compliance::verify_bundle(BufReader::new(bar.wrap_read(file)).lines(), keys, kept)?;
+    bar.finish_and_clear();
     if global.json {
         print(&json!(report), true)?;
     } else {

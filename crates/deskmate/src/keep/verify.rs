@@ -1,10 +1,14 @@
 //! Running the record's verification over an open store, step by step.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use deskmate_core::record::{self, Keyring, Report, Verifier};
 use deskmate_core::{Code, Error, Result};
 use deskmate_db::Db;
+
+/// How often the clock beside a bar goes on while a single step is under way.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Derives the whole record again. `kept` are checkpoints that were kept elsewhere. Each step is a transaction of its
 /// own, so that a running server is not held up.
@@ -25,12 +29,15 @@ pub(crate) fn verify(db: &Db, keys: &Keyring, kept: &[String]) -> Result<Report>
             break;
         }
     }
-    bar.finish_and_clear();
+    // What follows is one step, however long it takes: the clock goes on meanwhile.
+    bar.set_message("comparing");
+    bar.enable_steady_tick(TICK);
     let keys = keys.clone();
     let report = db.read_blocking(move |tx| {
         let verifier = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
         verifier.map(|verifier| verifier.finish(tx, &keys)).transpose()
     })?;
+    bar.finish_and_clear();
     report.ok_or_else(|| Error::new(Code::Internal, "verification did not finish"))
 }
 

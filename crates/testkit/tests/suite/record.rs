@@ -208,6 +208,28 @@ both! {
         assert_eq!(report.findings.first().and_then(|finding| finding.seq), Some(older));
     }
 
+    fn kept_checkpoints_go_after_their_time_and_the_newest_stays(desk: &TestDesk) {
+        for number in 0..5 {
+            desk.world.pass(Duration::from_mins(1));
+            desk.agent("code", "bridge_send_message", json!({ "to": "cowork", "content": format!("number {number}") })).unwrap();
+        }
+        let kept = || -> Vec<(i64, i64)> {
+            let rows = |tx: &mut Tx<'_>| tx.query("select size, at from checkpoint order by size", &[]);
+            let rows = desk.desk.db.read_blocking(rows).map_err(|error: deskmate_db::Error| error.to_string()).unwrap();
+            rows.iter().map(|row| (row.get(0).unwrap(), row.get(1).unwrap())).collect()
+        };
+        let all = kept();
+        assert!(all.len() >= 5, "{all:?}");
+        let prune = |before: i64, limit: u32| desk.act(move |cx| record::prune_checkpoints(cx, before, limit)).unwrap();
+        assert_eq!((prune(all[0].1, 10), kept()), (0, all.clone()), "what is as old as the bound stays");
+        assert_eq!((prune(all[2].1, 1), kept()), (1, all[1..].to_vec()), "the oldest goes first, and no more than a slice");
+        assert_eq!((prune(all[2].1, 10), kept()), (1, all[2..].to_vec()));
+        let before = kept();
+        assert_eq!((prune(i64::MAX, 10), kept()), (before.len() as u64 - 1, before[before.len() - 1..].to_vec()), "the newest stays however old it is");
+        assert_eq!(prune(i64::MAX, 10), 0);
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
     fn every_event_can_be_proved(desk: &TestDesk) {
         let owner = busy(desk);
         for seq in 0..size(desk) {

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod labelled;
+mod left;
 mod negatives;
 mod positives;
 mod properties;
