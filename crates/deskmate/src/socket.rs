@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deskmate_core::call::{Call, Credential, Surface};
+use deskmate_core::limits::{MCP_LINE_BYTES_MAX, SOCKET_CALLERS_MAX};
 use deskmate_core::{Error, Result};
 use rmcp::RoleServer;
 use rmcp::model::JsonRpcMessage;
@@ -32,10 +33,6 @@ const VERSION: u32 = 1;
 const HELLO_BYTES_MAX: u64 = 64 * 1024;
 /// How long a caller may take for its hello.
 const HELLO_TIME: Duration = Duration::from_secs(5);
-/// The longest line of MCP; what is longer is dropped and the stream goes on.
-pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How many callers may be connected at a time.
-const CALLERS_MAX: usize = 512;
 
 /// What a caller says first.
 #[derive(Deserialize)]
@@ -64,7 +61,7 @@ struct Welcome<'w> {
 /// Takes callers on the socket that was bound at `path` until `stop` is cancelled, and removes it.
 pub(crate) async fn serve(app: App, listener: UnixListener, path: PathBuf, stop: CancellationToken) -> io::Result<()> {
     let shelf = Shelf::new(app);
-    let places = Arc::new(Semaphore::new(CALLERS_MAX));
+    let places = Arc::new(Semaphore::new(SOCKET_CALLERS_MAX));
     loop {
         let stream = tokio::select! {
             () = stop.cancelled() => break,
@@ -111,7 +108,7 @@ async fn attend(shelf: Shelf, mut read: BufReader<OwnedReadHalf>, mut write: Own
     };
     let _open = shelf.app().telemetry.session();
     let read = server.watched(read);
-    let inner = AsyncRwTransport::new_server(read, write).with_max_line_length(LINE_BYTES_MAX);
+    let inner = AsyncRwTransport::new_server(read, write).with_max_line_length(MCP_LINE_BYTES_MAX);
     let transport = Patient { inner, server: server.clone(), opened: false };
     // A token of its own: rmcp cancels the one it was given when the connection ends.
     match Box::pin(serve_server_with_ct(server, transport, stop.child_token())).await {

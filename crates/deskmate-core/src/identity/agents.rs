@@ -9,6 +9,7 @@ use super::authenticate::check_agent_name;
 use super::known;
 use super::rows::{self, CredentialRow};
 use super::token::SecretKind;
+use crate::agents;
 use crate::call::{Cx, Page, PageIn};
 use crate::edit::{self, EDITED, Held, Target};
 use crate::limits::{PAGE_MAX, TITLE_CHARS_MAX};
@@ -214,6 +215,9 @@ pub(super) struct AgentOut {
     /// The settings that a person set. The agent's own change of them waits for a person.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) set_by_people: Vec<String>,
+    /// Whether it was made here: the desk runs it, and `agents_get_agent_status` tells of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) made_here: bool,
 }
 
 pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Agents> {
@@ -235,6 +239,7 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Agents> {
             last_active_at: known::last_active(cx, &agent)?,
             token_expires_at: good.iter().map(|token| token.expires_at).max().map(format_time),
             set_by_people,
+            made_here: false,
             agent,
         });
     }
@@ -245,7 +250,10 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: List) -> Result<Agents> {
         });
         agents.sort_by(|one, other| one.agent.cmp(&other.agent));
     }
-    let page = Page::cut(agents, &page, |agent| (0, agent.agent.clone()));
+    let mut page = Page::cut(agents, &page, |agent| (0, agent.agent.clone()));
+    for agent in &mut page.items {
+        agent.made_here = agents::is_made(cx.tx, &agent.agent)?;
+    }
     Ok(Agents { agents: page.items, next_cursor: page.next_cursor })
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::rows::{PERSON, PersonRow};
 use super::{agents, people};
-use crate::record::EventRow;
+use crate::record::{EventRow, still_has};
 use crate::{Error, Result};
 
 /// Erases what an event's payload repeats in rows. The name of somebody who can still sign in stays, because it is what
@@ -13,9 +13,11 @@ use crate::{Error, Result};
 pub(crate) fn erase(tx: &mut Tx<'_>, event: &EventRow) -> Result<()> {
     let fact = |name: &str| event.facts.get(name).and_then(Value::as_str).unwrap_or_default();
     if event.kind == agents::REGISTERED.name || event.kind == agents::DESCRIBED.name {
-        let note = event.payload.as_ref().and_then(|payload| payload.get("note")).and_then(Value::as_str).unwrap_or_default();
+        let note = event.payload.as_ref().and_then(|payload| payload.get("note")).and_then(Value::as_str);
         // A note that was written since then is another event's.
-        tx.execute("update agent set note = '' where id = $1 and note = $2", args![fact("agent"), note])?;
+        if still_has(tx, "select note from agent where id = $1", fact("agent"), note)? {
+            tx.execute("update agent set note = '' where id = $1", args![fact("agent")])?;
+        }
     } else if event.kind == people::ADDED.name {
         let id = fact("person");
         let person = tx.optional(PERSON, args![id])?.map(|row| PersonRow::read(&row)).transpose()?;

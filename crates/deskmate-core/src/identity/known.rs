@@ -43,6 +43,7 @@ fn shown(cx: &mut Cx<'_, '_>, row: &Row) -> Result<Option<AgentOut>> {
         last_active_at: last_active(cx, &agent)?,
         token_expires_at: None,
         set_by_people: Vec::new(),
+        made_here: false,
         agent,
     }))
 }

@@ -50,6 +50,7 @@ pub const EVENTS: &[Kind] = &[
     sessions::SIGN_IN_FAILED,
     sessions::LOCKED,
     sessions::PRESENT,
+    sessions::PASSPHRASE_SET,
 ];
 
 /// What can be done.
@@ -83,6 +84,9 @@ pub(crate) fn operations() -> Vec<Op> {
         Op::prepared(Toolset::Desk, "pair", pairing::look_up, pairing::pair).access(Access::Public).shows_once(&["session", "token"]).takes_secrets(&["code"]),
         Op::prepared(Toolset::Desk, "show_presence", sessions::check_own_factor, sessions::show_presence)
             .access(Access::Person(Role::Viewer))
+            .takes_secrets(&["passphrase"]),
+        Op::prepared(Toolset::Desk, "passphrase_set", sessions::hash_own_factor, sessions::set_passphrase)
+            .access(Access::Present(Role::Viewer))
             .takes_secrets(&["passphrase"]),
         Op::write(Toolset::Desk, "passkey_add", passkey::add).access(Access::Present(Role::Viewer)),
         Op::read(Toolset::Desk, "passkey_list", passkey::list),

@@ -1,8 +1,9 @@
-//! Passkeys: another way to show that one is there, beside the passphrase.
+//! Passkeys: another way to show that one is there, beside the passphrase or in its place.
 //!
 //! A passkey signs a challenge that is made of what it is asked for, of whom it stands for and of the time, so nothing has to
 //! be kept between asking and answering. What was signed is good for a few minutes and for nothing else: to sign in it
-//! names the new browser key, and to show presence the call itself is signed by the session's key, each time anew.
+//! names the new browser key, and to show presence the call itself is signed by the session's key, each time anew. The first one
+//! of somebody who claims the desk or joins it names the link, which it uses up.
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use deskmate_db::args;
@@ -12,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::rows::{self, CREDENTIAL, CREDENTIAL_BY_ID, CredentialRow};
+use super::rows::{self, CREDENTIAL, CREDENTIAL_BY_ID, CredentialRow, PERSON, PersonRow};
 use super::token::SecretKind;
 use crate::call::Cx;
 use crate::limits::TITLE_CHARS_MAX;
@@ -35,6 +36,8 @@ const PRESENT_AND_VERIFIED: u8 = 0b101;
 pub(super) enum Purpose {
     /// To be known from now on; bound to the person.
     Add,
+    /// To be the first thing that shows that somebody new is there; bound to their link and to the new key of the browser.
+    First,
     /// To show presence; bound to the person.
     Presence,
     /// To sign in; bound to the new key of the browser.
@@ -45,6 +48,7 @@ impl Purpose {
     fn name(self) -> &'static str {
         match self {
             Self::Add => "add",
+            Self::First => "first",
             Self::Presence => "presence",
             Self::SignIn => "sign-in",
         }
@@ -52,7 +56,7 @@ impl Purpose {
 
     /// What the browser says that it did.
     fn ceremony(self) -> &'static str {
-        if self == Self::Add { "webauthn.create" } else { "webauthn.get" }
+        if matches!(self, Self::Add | Self::First) { "webauthn.create" } else { "webauthn.get" }
     }
 }
 
@@ -76,7 +80,7 @@ pub(super) struct Assertion {
 /// and `asked_at`, each on a line of its own.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AddPasskey {
+pub(super) struct NewPasskey {
     /// The passkey's id, base64url.
     id: String,
     /// Its public key (P-256), as browsers give it (SPKI), base64.
@@ -114,9 +118,11 @@ pub(super) struct ListPasskeys {}
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Passkeys {
     passkeys: Vec<PasskeyOut>,
+    /// Whether you have a passphrase or PIN as well.
+    passphrase: bool,
 }
 
-/// Take a passkey away: it shows nothing any more.
+/// Take a passkey away: it shows nothing any more. The last one of somebody without a passphrase stays.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RemovePasskey {
@@ -184,12 +190,21 @@ fn asked(purpose: Purpose, bound: &str, asked_at: i64, client: &[u8], authentica
     holds.then_some(said.origin)
 }
 
-pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddPasskey) -> Result<PasskeyOut> {
+pub(super) fn add(cx: &mut Cx<'_, '_>, input: NewPasskey) -> Result<PasskeyOut> {
+    let owner = cx.actor.id.clone();
+    keep(cx, input, &owner, Purpose::Add, &owner)
+}
+
+/// Keeps the first passkey of somebody who claims the desk or joins it, for whom their link and their browser's new key speak.
+pub(super) fn keep_first(cx: &mut Cx<'_, '_>, input: NewPasskey, owner: &str, code: &str, public_key: &str) -> Result<PasskeyOut> {
+    keep(cx, input, owner, Purpose::First, &format!("{code}\n{public_key}"))
+}
+
+fn keep(cx: &mut Cx<'_, '_>, input: NewPasskey, owner: &str, purpose: Purpose, bound: &str) -> Result<PasskeyOut> {
     check_text("note", &input.note, TITLE_CHARS_MAX)?;
     let hash = hash(&input.id)?;
     let (client, authenticator) = (bytes("client_data", &input.client_data)?, bytes("authenticator_data", &input.authenticator_data)?);
-    let owner = cx.actor.id.clone();
-    let origin = asked(Purpose::Add, &owner, input.asked_at, &client, &authenticator, cx.now() / 1_000)
+    let origin = asked(purpose, bound, input.asked_at, &client, &authenticator, cx.now() / 1_000)
         .ok_or_else(|| Error::invalid("client_data", "is not the answer of a passkey that verified you, to this desk, just now"))?;
     let key = bytes("public_key", &input.public_key)?;
     let point = key.strip_prefix(&KEY_HEAD).filter(|point| VerifyingKey::from_sec1_bytes(point).is_ok());
@@ -197,7 +212,7 @@ pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddPasskey) -> Result<PasskeyOut> 
     if cx.tx.optional(CREDENTIAL, args![hash])?.is_some() {
         return Err(Error::conflict("this passkey is known already, or was taken away").hint("make a new one"));
     }
-    let passkey = rows::keep(cx, SecretKind::Passkey, &owner, &hash, &[format!("key:{}", BASE64.encode(point)), format!("origin:{origin}")], TTL)?;
+    let passkey = rows::keep(cx, SecretKind::Passkey, owner, &hash, &[format!("key:{}", BASE64.encode(point)), format!("origin:{origin}")], TTL)?;
     rows::set_note(cx.tx, &passkey, Some(&input.note))?;
     let host = host_of(&origin).unwrap_or_default().to_owned();
     Ok(PasskeyOut { passkey, note: input.note, host, created_at: format_time(cx.now()) })
@@ -209,13 +224,22 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, _: ListPasskeys) -> Result<Passkeys> {
         let host = part(&row, "origin:").as_deref().and_then(host_of).unwrap_or_default().to_owned();
         PasskeyOut { passkey: row.id, note: row.note.unwrap_or_default(), host, created_at: format_time(row.created_at) }
     });
-    Ok(Passkeys { passkeys: passkeys.collect() })
+    let passkeys = passkeys.collect();
+    Ok(Passkeys { passkeys, passphrase: has_passphrase(cx, &owner)? })
+}
+
+/// Whether somebody has a passphrase or PIN.
+fn has_passphrase(cx: &mut Cx<'_, '_>, person: &str) -> Result<bool> {
+    Ok(PersonRow::read(&cx.tx.one(PERSON, args![person])?)?.factor.is_some())
 }
 
 pub(super) fn remove(cx: &mut Cx<'_, '_>, input: RemovePasskey) -> Result<Removed> {
     let row = cx.tx.optional(CREDENTIAL_BY_ID, args![input.passkey])?.map(|row| CredentialRow::read(&row)).transpose()?;
     let own = row.filter(|row| row.kind == SecretKind::Passkey.name() && row.owner == cx.actor.id && row.is_good(cx.now()));
     let row = own.ok_or_else(|| Error::not_found("you have no such passkey"))?;
+    if rows::good_of(cx, &row.owner, SecretKind::Passkey)?.len() == 1 && !has_passphrase(cx, &row.owner)? {
+        return Err(Error::conflict("this is all that shows that you are there").hint("set a passphrase, or make another passkey first"));
+    }
     let now = cx.now();
     rows::end(cx, &row.id, now, "taken away")?;
     Ok(Removed { passkey: row.id })
@@ -265,7 +289,7 @@ mod tests {
     }
 
     fn purpose() -> impl Strategy<Value = Purpose> {
-        prop_oneof![Just(Purpose::Add), Just(Purpose::Presence), Just(Purpose::SignIn)]
+        prop_oneof![Just(Purpose::Add), Just(Purpose::First), Just(Purpose::Presence), Just(Purpose::SignIn)]
     }
 
     proptest! {

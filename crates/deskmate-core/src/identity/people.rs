@@ -80,7 +80,7 @@ pub(super) fn check_label(field: &str, name: &str) -> Result<()> {
 }
 
 /// Adds a person and tells the record.
-pub(super) fn insert(cx: &mut Cx<'_, '_>, name: &str, role: Role, domains: &[String], factor: &str) -> Result<String> {
+pub(super) fn insert(cx: &mut Cx<'_, '_>, name: &str, role: Role, domains: &[String], factor: Option<&str>) -> Result<String> {
     check_person_name(cx, name)?;
     let (id, now) = (cx.new_id(), cx.now());
     let domains = serde_json::Value::from(domains).to_string();
@@ -92,7 +92,7 @@ pub(super) fn insert(cx: &mut Cx<'_, '_>, name: &str, role: Role, domains: &[Str
         .fact("person", id.as_str())
         .fact("role", role.name())
         .fact("domains", domains)
-        .fact("factor", factor_digest(factor))
+        .fact("factor", factor.map(factor_digest).unwrap_or_default())
         .payload(json!({ "name": name }));
     cx.emit(event)?;
     Ok(id)

@@ -59,6 +59,8 @@ impl Projection for IdentityProjection {
         } else if kind == people::CHANGED.name {
             let person = self.people.entry(text("person")).or_default();
             (person.role, person.domains, person.state) = (text("role"), text("domains"), text("state"));
+        } else if kind == sessions::PASSPHRASE_SET.name {
+            self.people.entry(text("person")).or_default().factor = text("factor");
         } else if kind == rows::ISSUED.name {
             let facts = CredentialFacts {
                 kind: text("kind"),

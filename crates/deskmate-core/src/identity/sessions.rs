@@ -9,7 +9,7 @@ use p256::ecdsa::{Signature, VerifyingKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::passkey::{self, Answered, Assertion, Purpose};
+use super::passkey::{self, Answered, Assertion, NewPasskey, Purpose};
 use super::people::{self, factor_digest};
 use super::rows::{self, CREDENTIAL, CredentialRow, PERSON, PERSON_BY_NAME, PersonRow};
 use super::token::{Secret, SecretKind};
@@ -26,6 +26,8 @@ pub(super) const SIGN_IN_FAILED: Kind = Kind { name: "person.sign_in_failed", sa
 pub(super) const LOCKED: Kind = Kind { name: "person.locked", says: "Too many wrong passphrases: signing in is locked for a while." };
 /// A person showed that they are there.
 pub(super) const PRESENT: Kind = Kind { name: "session.present", says: "A person showed that they are there, for a few minutes." };
+/// A person set a passphrase.
+pub(super) const PASSPHRASE_SET: Kind = Kind { name: "person.passphrase_set", says: "A person set a passphrase or PIN, their first one or a new one." };
 
 const MINUTE: i64 = 60_000_000;
 const CLAIM_TTL: i64 = 10 * MINUTE;
@@ -73,13 +75,35 @@ pub(super) struct Claim {
     /// How you are called.
     name: String,
     /// The passphrase or PIN that from now on shows that you are there. At least six characters.
-    passphrase: String,
+    passphrase: Option<String>,
+    /// A passkey in its place. Its challenge is the SHA-256 of `deskmate passkey first`, `code`, `public_key` and `asked_at`, each on
+    /// a line of its own.
+    passkey: Option<NewPasskey>,
     /// The public key of your browser (P-256, uncompressed point, base64), which then signs what you decide.
     public_key: Option<String>,
 }
 
-/// The hash of a new passphrase, made before the transaction that stores it.
-pub(super) struct FactorHash(String);
+/// The hash of a new passphrase, made before the transaction that stores it; none where a passkey takes its place.
+pub(super) struct FactorHash(Option<String>);
+
+/// Adds somebody new, who from now on shows presence with their passphrase, or with the passkey that their browser made for this link.
+fn add_person(cx: &mut Cx<'_, '_>, new: New<'_>, factor: &FactorHash, passkey: Option<NewPasskey>) -> Result<String> {
+    let person = people::insert(cx, new.name, new.role, new.domains, factor.0.as_deref())?;
+    if let Some(passkey) = passkey {
+        let key = new.public_key.ok_or_else(|| Error::invalid("public_key", "is needed with a passkey, which names it"))?;
+        passkey::keep_first(cx, passkey, &person, new.code, key)?;
+    }
+    Ok(person)
+}
+
+/// Somebody who comes with a link.
+struct New<'i> {
+    name: &'i str,
+    role: Role,
+    domains: &'i [String],
+    code: &'i str,
+    public_key: Option<&'i str>,
+}
 
 /// You are signed in.
 #[derive(Serialize, JsonSchema)]
@@ -100,7 +124,16 @@ pub(super) struct SignedIn {
 
 pub(super) fn hash_factor_of_claim(cx: &mut Cx<'_, '_>, input: &Claim) -> Result<FactorHash> {
     open_link(cx, &input.code, SecretKind::Claim)?;
-    factor::hash(&input.passphrase, &cx.secret()).map(FactorHash)
+    hash_first(cx, input.passphrase.as_deref(), input.passkey.is_some())
+}
+
+/// Hashes the passphrase of somebody new, if that is what they show presence with.
+fn hash_first(cx: &mut Cx<'_, '_>, passphrase: Option<&str>, passkey: bool) -> Result<FactorHash> {
+    match passphrase {
+        Some(passphrase) if !passkey => factor::hash(passphrase, &cx.secret()).map(Some).map(FactorHash),
+        None if passkey => Ok(FactorHash(None)),
+        _ => Err(one_of_both()),
+    }
 }
 
 pub(super) fn claim(cx: &mut Cx<'_, '_>, input: Claim, factor: &FactorHash) -> Result<SignedIn> {
@@ -110,7 +143,8 @@ pub(super) fn claim(cx: &mut Cx<'_, '_>, input: Claim, factor: &FactorHash) -> R
     }
     let now = cx.now();
     rows::end(cx, &link.id, now, "used")?;
-    let person = people::insert(cx, &input.name, Role::Owner, &["*".to_owned()], &factor.0)?;
+    let new = New { name: &input.name, role: Role::Owner, domains: &["*".to_owned()], code: &input.code, public_key: input.public_key.as_deref() };
+    let person = add_person(cx, new, factor, input.passkey)?;
     cx.emit(Event::new(CLAIMED, "desk").fact("person", person.as_str()))?;
     crate::policy::draft::claimed(cx, &person)?;
     open_session(cx, &person, input.public_key.as_deref())
@@ -123,14 +157,17 @@ pub(super) struct Accept {
     /// The code of the invitation.
     code: String,
     /// The passphrase or PIN that from now on shows that you are there. At least six characters.
-    passphrase: String,
+    passphrase: Option<String>,
+    /// A passkey in its place. Its challenge is the SHA-256 of `deskmate passkey first`, `code`, `public_key` and `asked_at`, each on
+    /// a line of its own.
+    passkey: Option<NewPasskey>,
     /// The public key of your browser (P-256, uncompressed point, base64), which then signs what you decide.
     public_key: Option<String>,
 }
 
 pub(super) fn hash_factor_of_invited(cx: &mut Cx<'_, '_>, input: &Accept) -> Result<FactorHash> {
     open_link(cx, &input.code, SecretKind::Invitation)?;
-    factor::hash(&input.passphrase, &cx.secret()).map(FactorHash)
+    hash_first(cx, input.passphrase.as_deref(), input.passkey.is_some())
 }
 
 pub(super) fn accept(cx: &mut Cx<'_, '_>, input: Accept, factor: &FactorHash) -> Result<SignedIn> {
@@ -140,7 +177,8 @@ pub(super) fn accept(cx: &mut Cx<'_, '_>, input: Accept, factor: &FactorHash) ->
     let scopes: Vec<String> = serde_json::from_str(&link.scopes).unwrap_or_default();
     let (role, domains) = scopes.split_first().ok_or_else(|| Error::new(Code::Internal, "the invitation names no role"))?;
     let name = link.note.ok_or_else(|| Error::new(Code::Internal, "the invitation names nobody"))?;
-    let person = people::insert(cx, &name, Role::from_name(role), domains, &factor.0)?;
+    let new = New { name: &name, role: Role::from_name(role), domains, code: &input.code, public_key: input.public_key.as_deref() };
+    let person = add_person(cx, new, factor, input.passkey)?;
     open_session(cx, &person, input.public_key.as_deref())
 }
 
@@ -186,9 +224,13 @@ impl<'i> Shows<'i> {
         match (passphrase, passkey) {
             (Some(passphrase), None) => Ok(Self::Passphrase(passphrase)),
             (None, Some(passkey)) => Ok(Self::Passkey(passkey)),
-            _ => Err(Error::invalid("passphrase", "is needed, or `passkey`, and not both")),
+            _ => Err(one_of_both()),
         }
     }
+}
+
+fn one_of_both() -> Error {
+    Error::invalid("passphrase", "is needed, or `passkey`, and not both")
 }
 
 pub(super) fn check_factor(cx: &mut Cx<'_, '_>, input: &SignIn) -> Result<Checked> {
@@ -233,7 +275,9 @@ fn check(cx: &mut Cx<'_, '_>, person: PersonRow, shows: Shows<'_>) -> Result<Che
     match shows {
         _ if person.state != "active" => Err(wrong()),
         Shows::Passphrase(passphrase) => {
-            let fits = person.factor.as_deref().is_some_and(|hash| factor::verify(passphrase, hash));
+            // Nothing can be guessed here, so it is said instead of counted.
+            let hash = person.factor.as_deref().ok_or_else(no_passphrase)?;
+            let fits = factor::verify(passphrase, hash);
             Ok(Checked { person: person.id, factor: person.factor, passkey: None, fits })
         }
         Shows::Passkey(assertion) => {
@@ -253,6 +297,11 @@ fn by_passkey(person: PersonRow, answered: Answered) -> Result<Checked> {
 
 fn wrong_passkey() -> Error {
     Error::new(Code::Unauthenticated, "this passkey is not known here, or did not answer this").hint("use your passphrase")
+}
+
+fn no_passphrase() -> Error {
+    Error::new(Code::Unauthenticated, "you have no passphrase: a passkey shows that you are there, and passkeys answer in a browser")
+        .hint("sign in there and set a passphrase on the page of your passkeys (/passkeys); the command line and the extension need one")
 }
 
 fn wrong() -> Error {
@@ -424,6 +473,33 @@ fn count_in_session(cx: &mut Cx<'_, '_>, credential: &str, person: &str) -> Resu
 fn own_session(cx: &Cx<'_, '_>) -> Result<String> {
     let session = if cx.actor.scopes.is_none() { cx.actor.credential.clone() } else { None };
     session.ok_or_else(|| Error::forbidden("this needs a signed-in session, not a token"))
+}
+
+/// Set your passphrase or PIN: your first one, if you came with a passkey, or a new one in place of the old.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SetPassphrase {
+    /// The passphrase or PIN that from now on shows that you are there. At least six characters.
+    passphrase: String,
+}
+
+/// The passphrase is set.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PassphraseSet {
+    /// Whose it is.
+    person: String,
+}
+
+pub(super) fn hash_own_factor(cx: &mut Cx<'_, '_>, input: &SetPassphrase) -> Result<FactorHash> {
+    factor::hash(&input.passphrase, &cx.secret()).map(Some).map(FactorHash)
+}
+
+pub(super) fn set_passphrase(cx: &mut Cx<'_, '_>, _: SetPassphrase, factor: &FactorHash) -> Result<PassphraseSet> {
+    let (person, now, hash) = (cx.actor.id.clone(), cx.now(), factor.0.as_deref());
+    cx.tx.execute("update person set factor = $2, updated_at = $3 where id = $1", args![person, hash, now])?;
+    let event = Event::new(PASSPHRASE_SET, format!("person:{person}")).fact("person", person.as_str());
+    cx.emit(event.fact("factor", rebuilt_factor(hash)))?;
+    Ok(PassphraseSet { person })
 }
 
 /// End this session: its secret stops working at once.

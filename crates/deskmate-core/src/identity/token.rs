@@ -97,13 +97,17 @@ impl Secret {
         Ok(Self { kind, text: text.to_owned() })
     }
 
+    /// Whether a text begins as a secret of ours does, whole or not.
+    pub(super) fn is_ours(text: &str) -> bool {
+        SecretKind::ALL.into_iter().any(|kind| text.trim_start().starts_with(kind.prefix()))
+    }
+
     /// A text that is no secret of ours, as the token of another server that may have been brought in. Only the store can
     /// tell whether it was.
     pub(super) fn foreign(text: &str) -> Option<Self> {
         let text = text.trim();
-        let ours = SecretKind::ALL.into_iter().any(|kind| text.starts_with(kind.prefix()));
         let plain = (FOREIGN_MIN..=FOREIGN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-        (plain && !ours).then(|| Self { kind: SecretKind::Imported, text: text.to_owned() })
+        (plain && !Self::is_ours(text)).then(|| Self { kind: SecretKind::Imported, text: text.to_owned() })
     }
 
     /// What it is for.

@@ -476,6 +476,26 @@ both! {
         assert_code(&desk.refused(&owner, "desk_agent_add", json!({ "agent": "code", "idempotency_key": "k1" })), Code::Conflict);
     }
 
+    fn keys_go_after_seven_days(desk: &TestDesk) {
+        let send = |key: &str| desk.agent("code", "bridge_send_message", json!({ "to": "x", "content": "y", "idempotency_key": key })).unwrap();
+        let kept = || -> Vec<String> {
+            let rows = desk.desk.db.read_blocking(|tx| tx.query("select key from idempotency order by key", &[]));
+            let rows = rows.map_err(|error: deskmate_db::Error| error.to_string()).unwrap();
+            rows.iter().map(|row| row.get(0).unwrap()).collect()
+        };
+        let prune = |limit: u32| desk.act(move |cx| deskmate_core::call::prune_keys(cx, limit)).unwrap();
+        send("a");
+        desk.world.pass(Duration::from_hours(1));
+        send("b");
+        desk.world.pass(Duration::from_hours(24 * 6));
+        send("c");
+        assert_eq!((prune(10), kept()), (0, vec!["a".to_owned(), "b".to_owned(), "c".to_owned()]), "none is seven days old");
+        desk.world.pass(Duration::from_hours(24));
+        assert_eq!((prune(1), kept()), (1, vec!["b".to_owned(), "c".to_owned()]), "the oldest goes first, and no more than a slice");
+        assert_eq!((prune(10), kept()), (1, vec!["c".to_owned()]));
+        assert_eq!(prune(10), 0, "what is younger stays");
+    }
+
     fn an_unknown_field_is_named(desk: &TestDesk) {
         let error = desk.refused(&Caller::Agent("code"), "bridge_send_message", json!({ "to": "x", "content": "y", "colour": "red" }));
         assert_code(&error, Code::Invalid);

@@ -1,4 +1,4 @@
-//! Passkeys: another way to show that one is there, on both engines. The authenticator is made here, bit by bit, so that
+//! Passkeys: another way to show that one is there, beside a passphrase or in its place, on both engines. The authenticator is made here, bit by bit, so that
 //! each of its promises can be broken alone.
 
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Passkey {
     /// The client's data and the authenticator's, for a purpose.
     fn data(&self, purpose: &str, bound: &str, asked_at: i64) -> (Vec<u8>, Vec<u8>) {
         let challenge = BASE64URL_NOPAD.encode(&Sha256::digest(format!("deskmate passkey {purpose}\n{bound}\n{asked_at}")));
-        let ceremony = self.ceremony.unwrap_or(if purpose == "add" { "webauthn.create" } else { "webauthn.get" });
+        let ceremony = self.ceremony.unwrap_or(if ["add", "first"].contains(&purpose) { "webauthn.create" } else { "webauthn.get" });
         let client = json!({ "type": ceremony, "challenge": challenge, "origin": format!("http://{}:{}", self.host, self.port), "crossOrigin": false });
         let mut authenticator = Sha256::digest(self.host).to_vec();
         authenticator.extend([self.flags, 0, 0, 0, 0]);
@@ -46,7 +46,16 @@ impl Passkey {
     }
 
     fn added(&self, person: &str, asked_at: i64) -> Value {
-        let (client, authenticator) = self.data("add", person, asked_at);
+        self.made("add", person, asked_at)
+    }
+
+    /// The first passkey of somebody who comes with a link, made for it and for the new key of their browser.
+    fn first(&self, code: &str, key: &str, asked_at: i64) -> Value {
+        self.made("first", &format!("{code}\n{key}"), asked_at)
+    }
+
+    fn made(&self, purpose: &str, bound: &str, asked_at: i64) -> Value {
+        let (client, authenticator) = self.data(purpose, bound, asked_at);
         let point = self.key().verifying_key().to_encoded_point(false).as_bytes().to_vec();
         let spki = [BASE64.decode(format!("{SPKI_HEAD}AAAA").as_bytes()).unwrap()[..26].to_vec(), point].concat();
         json!({
@@ -77,7 +86,99 @@ fn browser_key() -> String {
     BASE64.encode(SigningKey::from_slice(&[9; 32]).unwrap().verifying_key().to_encoded_point(false).as_bytes())
 }
 
+/// The code of a link that claims the desk.
+fn claim_code(desk: &TestDesk) -> String {
+    desk.act(deskmate_core::identity::issue_claim).unwrap().code
+}
+
 both! {
+    fn a_passkey_alone_claims_and_decides(desk: &TestDesk) {
+        let (code, key) = (claim_code(desk), browser_key());
+        let passkey = Passkey::GOOD.first(&code, &key, now_ms(desk));
+        let claimed = desk.call(&Caller::Nobody, "desk_claim", json!({ "code": code, "name": "Ada", "passkey": passkey, "public_key": key })).unwrap();
+        assert_eq!(claimed["role"], "owner");
+        let id = claimed["person"].as_str().unwrap();
+        desk.world.pass(Duration::from_mins(6));
+        let signed_in = |now| desk.call(&Caller::Nobody, "desk_sign_in", json!({ "passkey": Passkey::GOOD.answer("sign-in", &key, now), "public_key": key }));
+        let owner = Caller::Secret(signed_in(now_ms(desk)).unwrap()["session"].as_str().unwrap().to_owned());
+        desk.world.pass(Duration::from_mins(6));
+        assert_code(&desk.refused(&owner, "desk_agent_add", json!({ "agent": "code" })), Code::Forbidden);
+        desk.call(&owner, "desk_show_presence", json!({ "passkey": Passkey::GOOD.answer("presence", id, now_ms(desk)) })).unwrap();
+        desk.call(&owner, "desk_agent_add", json!({ "agent": "code" })).unwrap();
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn who_has_only_a_passkey_is_told_how_to_set_a_passphrase(desk: &TestDesk) {
+        let (code, key) = (claim_code(desk), browser_key());
+        let passkey = Passkey::GOOD.first(&code, &key, now_ms(desk));
+        let claimed = desk.call(&Caller::Nobody, "desk_claim", json!({ "code": code, "name": "Ada", "passkey": passkey, "public_key": key })).unwrap();
+        let owner = Caller::Secret(claimed["session"].as_str().unwrap().to_owned());
+        for _ in 0..6 {
+            let refused = desk.refused(&Caller::Nobody, "desk_sign_in", json!({ "name": "Ada", "passphrase": "a guess" }));
+            assert!(refused.code == Code::Unauthenticated && refused.hint.as_deref().is_some_and(|hint| hint.contains("/passkeys")), "nothing is guessed: {refused:?}");
+        }
+        assert_code(&desk.refused(&owner, "desk_show_presence", json!({ "passphrase": "a guess" })), Code::Unauthenticated);
+        let listed = desk.call(&owner, "desk_passkey_list", json!({})).unwrap();
+        assert_eq!(listed["passphrase"], false);
+        let last = json!({ "passkey": listed["passkeys"][0]["passkey"] });
+        assert_code(&desk.refused(&owner, "desk_passkey_remove", last.clone()), Code::Conflict);
+        assert_code(&desk.refused(&owner, "desk_passphrase_set", json!({ "passphrase": "short" })), Code::Invalid);
+        let other = Passkey { id: b"another", ..Passkey::GOOD }.added(claimed["person"].as_str().unwrap(), now_ms(desk));
+        let other = desk.call(&owner, "desk_passkey_add", other).unwrap();
+        desk.call(&owner, "desk_passkey_remove", json!({ "passkey": other["passkey"] })).unwrap();
+        desk.call(&owner, "desk_passphrase_set", json!({ "passphrase": "correct horse" })).unwrap();
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+        assert_eq!(desk.call(&owner, "desk_passkey_list", json!({})).unwrap()["passphrase"], true);
+        desk.call(&owner, "desk_passkey_remove", last).unwrap();
+        desk.call(&Caller::Nobody, "desk_sign_in", json!({ "name": "Ada", "passphrase": "correct horse" })).unwrap();
+    }
+
+    fn a_passphrase_is_set_by_its_person_who_is_there(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.call(&owner, "desk_passphrase_set", json!({ "passphrase": "another one" })).unwrap();
+        assert_eq!(desk.call(&Caller::Nobody, "desk_sign_in", json!({ "name": "Owner", "passphrase": "correct horse" })).unwrap()["signed_in"], false);
+        desk.call(&Caller::Nobody, "desk_sign_in", json!({ "name": "Owner", "passphrase": "another one" })).unwrap();
+        desk.world.pass(Duration::from_mins(6));
+        let refused = desk.refused(&owner, "desk_passphrase_set", json!({ "passphrase": "a third one" }));
+        assert!(refused.code == Code::Forbidden && refused.needs_presence, "{refused:?}");
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn an_invitation_is_accepted_with_a_passkey_that_was_made_for_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        let id = person(desk, &owner);
+        let invited = |name: &str| desk.call(&owner, "desk_person_invite", json!({ "name": name, "role": "approver" })).unwrap()["code"].as_str().unwrap().to_owned();
+        let (code, other, key, now) = (invited("Ann"), invited("Bo"), browser_key(), now_ms(desk));
+        let accept = |passkey: Value| json!({ "code": code, "passkey": passkey, "public_key": key });
+        let wrong = [
+            ("another link", Passkey::GOOD.first(&other, &key, now)),
+            ("another browser", Passkey::GOOD.first(&code, "another key", now)),
+            ("another purpose", Passkey::GOOD.added(&code, now)),
+            ("a person", Passkey::GOOD.added(&id, now)),
+            ("nobody verified", Passkey { flags: 0b001, ..Passkey::GOOD }.first(&code, &key, now)),
+            ("another ceremony", Passkey { ceremony: Some("webauthn.get"), ..Passkey::GOOD }.first(&code, &key, now)),
+            ("too old", Passkey::GOOD.first(&code, &key, now - 6 * 60 * 1_000)),
+        ];
+        for (what, passkey) in wrong {
+            let refused = desk.refused(&Caller::Nobody, "desk_accept_invitation", accept(passkey));
+            assert_eq!(refused.code, Code::Invalid, "{what}: {refused}");
+        }
+        let good = Passkey::GOOD.first(&code, &key, now);
+        for bad in [
+            json!({ "code": code, "passkey": good }),
+            json!({ "code": code, "passkey": good, "passphrase": "correct horse", "public_key": key }),
+            json!({ "code": code, "public_key": key }),
+        ] {
+            assert_code(&desk.refused(&Caller::Nobody, "desk_accept_invitation", bad), Code::Invalid);
+        }
+        let joined = desk.call(&Caller::Nobody, "desk_accept_invitation", accept(good.clone())).unwrap();
+        assert_eq!((joined["name"].as_str(), joined["role"].as_str()), (Some("Ann"), Some("approver")));
+        assert_code(&desk.refused(&Caller::Nobody, "desk_accept_invitation", accept(good)), Code::Unauthenticated);
+        let again = json!({ "code": other, "passkey": Passkey::GOOD.first(&other, &key, now), "public_key": key });
+        assert_code(&desk.refused(&Caller::Nobody, "desk_accept_invitation", again), Code::Conflict);
+        assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
     fn a_passkey_shows_presence_and_signs_in(desk: &TestDesk) {
         let owner = desk.claim();
         let id = person(desk, &owner);

@@ -3,17 +3,14 @@
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::people::{TABS, once};
 use super::shell::{self, Page, Place};
-use super::ui::{self, Tone, badge, choice, empty, field, more, said, short, tabs, time};
+use super::ui::{self, Tone, badge, choice, empty, field, said, short, tabs, time};
 use super::visit::{Fault, People, Visit};
-
-/// How many rows a list begins with, and how many more it shows at once.
-const ROWS: usize = 50;
-const ROWS_MAX: usize = 200;
 
 /// What can be paired, with what it gets.
 const PAIRED: [(&str, &str); 2] = [
@@ -138,30 +135,28 @@ fn tokened(token: &Token) -> Markup {
 }
 
 /// What the address of a list says.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Shown {
     rows: String,
+    cursor: String,
 }
 
 impl Shown {
-    pub(super) fn rows(&self) -> usize {
-        self.rows.parse().unwrap_or(ROWS).clamp(ROWS, ROWS_MAX)
+    /// As many rows of an operation's list as the address asks for, with the cursor of what follows.
+    pub(super) async fn ask<T: DeserializeOwned>(&self, visit: &Visit, operation: &str, list: &str) -> Result<(Vec<T>, Option<String>), Fault> {
+        visit.gather_from(operation, list, json!({}), ui::rows(&self.rows), &self.cursor).await
     }
 
-    /// The way to more of a list, or where it goes on.
-    pub(super) fn more(&self, path: &str, operation: &str) -> Markup {
-        if self.rows() < ROWS_MAX {
-            return more(&ui::address(path, &[("rows", &(self.rows() + ROWS).to_string())]));
+    /// A list with the ways to its other pages.
+    pub(super) fn around(&self, path: &str, next: Option<&str>, list: Markup) -> Markup {
+        let from = |rows: String, cursor: Option<&str>| ui::address(path, &[("rows", &rows), ("cursor", cursor.unwrap_or(&self.cursor))]);
+        html! {
+            @if !self.cursor.is_empty() { (ui::back_to_first(path)) }
+            (list)
+            (ui::onward(ui::rows(&self.rows), next, from))
         }
-        html! { p.hint { "There are more than are shown; " code { "deskmate call " (operation) } " lists them all." } }
     }
-}
-
-#[derive(Deserialize)]
-struct Approvals {
-    standing_approvals: Vec<Approval>,
-    next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -180,18 +175,17 @@ struct Approval {
 /// What lets acts pass without a person for a while.
 pub(super) async fn approvals(visit: Visit, Query(shown): Query<Shown>) -> Result<Response, Fault> {
     let people = visit.people().await?;
-    let Approvals { standing_approvals, next_cursor } = visit.ask("desk_standing_approval_list", json!({ "limit": shown.rows() })).await?;
+    let (standing, next) = shown.ask::<Approval>(&visit, "desk_standing_approval_list", "standing_approvals").await?;
     let body = html! {
         h1.unseen { "Standing approvals" }
         (tabs(&TABS, "/people/approvals"))
         div.alone {
             h2 { "Standing approvals" }
             p.hint { "Acts like these pass without a person until the approval ends." }
-            @if standing_approvals.is_empty() {
+            @if standing.is_empty() {
                 (empty("There is none", html! { p { "In the inbox, " q { "Approve more like it" } " gives one for a few hours." } }))
             }
-            ul.cards id="approvals" { @for approval in &standing_approvals { (approved(&people, approval)) } }
-            @if next_cursor.is_some() { (shown.more("/people/approvals", "desk_standing_approval_list")) }
+            (shown.around("/people/approvals", next.as_deref(), html! { ul.cards id="approvals" { @for approval in &standing { (approved(&people, approval)) } } }))
         }
     };
     shell::show(&visit, Page { title: "Standing approvals", place: Place::People, topics: "standing_approval person", body }).await

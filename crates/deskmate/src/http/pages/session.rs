@@ -20,10 +20,10 @@ use super::ui::field;
 pub(super) async fn claim() -> Response {
     let content = html! {
         h1 { "Claim this desk" }
-        p { "You become its owner. Whenever you decide or configure something, your passphrase shows that it is you; nothing that lies on this machine can stand in for it." }
+        p { "You become its owner. Whenever you decide or configure something, your passphrase or a passkey shows that it is you; nothing that lies on this machine can stand in for it." }
         form data-session="/session/claim" {
             (field("name", "Your name", html! { input id="name" name="name" autocomplete="username" required maxlength="128"; }))
-            (new_passphrase())
+            (new_factor())
             button { "Claim the desk" }
             div role="alert" {}
         }
@@ -34,9 +34,9 @@ pub(super) async fn claim() -> Response {
 pub(super) async fn join() -> Response {
     let content = html! {
         h1 { "Join this desk" }
-        p { "Choose the passphrase that shows that you are there whenever you decide something." }
+        p { "Choose what shows that you are there whenever you decide something." }
         form data-session="/session/join" {
-            (new_passphrase())
+            (new_factor())
             button { "Join" }
             div role="alert" {}
         }
@@ -59,8 +59,14 @@ pub(super) async fn sign_in() -> Response {
     sheet("Sign in", "sign-in.js", content)
 }
 
-fn new_passphrase() -> Markup {
+/// What somebody new shows presence with: a passkey where the browser can make one, or a passphrase.
+fn new_factor() -> Markup {
     html! {
+        div data-passkey-way hidden {
+            div.row { button.quiet type="button" data-passkey { "Use a passkey" } }
+            p.hint { "Your finger, your face or a key that you touch. The command line asks for a passphrase, which you can also set later." }
+            p { "Or a passphrase:" }
+        }
         (field("passphrase", "Passphrase or PIN", html! { input id="passphrase" name="passphrase" type="password" autocomplete="new-password" required minlength="6" aria-describedby="rule"; }))
         (field("repeated", "The same again", html! { input id="repeated" name="repeated" type="password" autocomplete="new-password" required minlength="6"; }))
         p id="rule" { "At least six characters. Nobody can tell it to you again." }

@@ -13,14 +13,15 @@ async function challenge(purpose, bound, askedAt) {
   return crypto.subtle.digest("SHA-256", encode(`deskmate passkey ${purpose}\n${bound}\n${askedAt}`));
 }
 
-// Makes a passkey for a person; the input of `desk_passkey_add`.
-export async function make(person, name) {
+// Makes a passkey: as `desk_passkey_add` takes it, and who claims the desk or joins it. `user` are the bytes by which the
+// authenticator knows whose it is.
+export async function make(purpose, bound, user, name) {
   const askedAt = Date.now();
   const made = await navigator.credentials.create({
     publicKey: {
-      challenge: await challenge("add", person, askedAt),
+      challenge: await challenge(purpose, bound, askedAt),
       rp: { id: location.hostname, name: "Deskmate" },
-      user: { id: encode(person), name, displayName: name },
+      user: { id: user, name, displayName: name },
       pubKeyCredParams: [{ type: "public-key", alg: -7 }],
       authenticatorSelection: { residentKey: "required", userVerification: "required" },
       attestation: "none",

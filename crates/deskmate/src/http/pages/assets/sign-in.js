@@ -13,9 +13,9 @@ function next() {
 // Opens a session with what the person showed, and with a new key of this browser.
 async function open(form, shown) {
   const alert = form.querySelector("[role=alert]");
-  const button = form.querySelector("button");
+  const busy = (now) => form.querySelectorAll("button").forEach((button) => (button.disabled = now));
   alert.textContent = "";
-  button.disabled = true;
+  busy(true);
   try {
     const key = await newKey();
     const input = { ...(await shown(key.publicKey)), public_key: key.publicKey };
@@ -31,17 +31,26 @@ async function open(form, shown) {
     location.replace(next());
   } catch (error) {
     alert.textContent = error.name === "NotAllowedError" ? "No passkey answered." : error.message;
-    button.disabled = false;
+    busy(false);
   }
 }
 
+const code = new URLSearchParams(location.search).get("code");
+
 function written(form) {
   const input = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
-  const code = new URLSearchParams(location.search).get("code");
   if (code) input.code = code;
   if ("repeated" in input && input.repeated !== input.passphrase) throw new Error("The two passphrases differ.");
   delete input.repeated;
   return input;
+}
+
+// What a passkey shows: that somebody is who they were, or, of somebody new who comes with a link, who they are from now on.
+async function byPasskey(form, key) {
+  const name = form.elements.name?.value;
+  if (form.dataset.session === "/session/sign-in") return { passkey: await passkey.answer("sign-in", key) };
+  const made = await passkey.make("first", `${code}\n${key}`, crypto.getRandomValues(new Uint8Array(16)), name || "Deskmate");
+  return { code, ...(name ? { name } : {}), passkey: made };
 }
 
 // Cookies ignore ports, so a page that an agent serves on this machine would get one of a bare address. Where the browser
@@ -62,7 +71,10 @@ for (const form of document.querySelectorAll("form[data-session]")) {
     open(form, async () => written(form));
   });
   const button = form.querySelector("[data-passkey]");
-  if (!button) continue;
-  button.hidden = !passkey.isSupported();
-  button.addEventListener("click", () => open(form, async (key) => ({ passkey: await passkey.answer("sign-in", key) })));
+  (form.querySelector("[data-passkey-way]") ?? button).hidden = !passkey.isSupported();
+  button.addEventListener("click", () => {
+    // Of the fields only a name of somebody new is needed.
+    if (form.elements.name?.required && !form.elements.name.reportValidity()) return;
+    open(form, (key) => byPasskey(form, key));
+  });
 }

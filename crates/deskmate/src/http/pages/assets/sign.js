@@ -29,6 +29,9 @@ export async function newKey() {
   return { publicKey, keep: () => store("readwrite", (keys) => keys.put(pair.privateKey, KEY)) };
 }
 
+// How long an answer may take; some operations wait for half a minute.
+const PATIENCE = 60_000;
+
 // Times of one browser never repeat, so that two equal calls in one millisecond are two.
 let last = 0;
 
@@ -48,6 +51,7 @@ export async function call(operation, input) {
       method: "POST",
       headers: { "content-type": "application/json", "deskmate-signature": base64(signature), "deskmate-signed-at": at },
       body,
+      signal: AbortSignal.timeout(PATIENCE),
     });
     return await response.json();
   } catch {
@@ -55,10 +59,17 @@ export async function call(operation, input) {
   }
 }
 
+// A moment, with its day unless that is today.
+function moment(time) {
+  const at = new Date(time);
+  const isToday = at.toDateString() === new Date().toDateString();
+  return at.toLocaleString(undefined, isToday ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
+}
+
 // Errors are written for the middle of a line and with times for programs; here people read them.
 export function sentence({ code, field, message, hint }) {
   const about = code === "invalid" && field ? `${field.replaceAll("_", " ")}: ` : "";
   const said = about + (hint ? `${message}: ${hint}` : message);
-  const text = said.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => new Date(time).toLocaleTimeString());
+  const text = said.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, moment);
   return text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");
 }
