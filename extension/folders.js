@@ -90,24 +90,27 @@ function tools(place, root, at, inside, listed) {
   );
 }
 
+const leftOut = (count) => count > 0 && make("p", { class: "hint" }, `Left out: ${count} that cannot be shown, such as names that are no text.`);
+
 async function matches(inside, at, name, listed) {
-  const { matches: found, truncated } = await look(inside, "workspace_search_files", { root: at, name, limit: ROWS });
+  const { matches: found, truncated, left_out: left } = await look(inside, "workspace_search_files", { root: at, name, limit: ROWS });
   const rows = found.map(({ path }) => make("li", {}, make("code", {}, said(path))));
   return [
     make("div", { class: "line" }, make("h3", {}, found.length ? `${found.length} found` : "Nothing is called that"), button("Back to the folder", listed, "quiet")),
     rows.length > 0 && make("ol", { class: "rows", "aria-label": "Files that were found" }, rows),
     truncated && make("p", { class: "hint" }, "There are more: look for something narrower."),
+    leftOut(left),
   ];
 }
 
 async function listing(inside, place, root, at, cursor) {
-  const { items, next_cursor: next } = await look(inside, "workspace_list_files", { root: at, recursive: false, limit: ROWS, ignored: true, ...(cursor ? { cursor } : {}) });
-  if (!items.length && !cursor) return empty("Nothing is here", "Names that begin with a dot are not shown.");
+  const { items, next_cursor: next, left_out: left } = await look(inside, "workspace_list_files", { root: at, recursive: false, limit: ROWS, ignored: true, ...(cursor ? { cursor } : {}) });
+  if (!items.length && !cursor && !left) return empty("Nothing is here", "Names that begin with a dot are not shown.");
   const list = make("ol", { class: "rows files", "aria-label": "Files" }, items.map((entry) => entryRow(place, root, at, entry)));
-  if (!next) return list;
+  if (!next) return [list, leftOut(left)];
   const rest = make("div", { class: "more" });
   rest.append(button("Show more", () => fill(rest, () => listing(rest, place, root, at, next)), "quiet"));
-  return [list, rest];
+  return [list, leftOut(left), rest];
 }
 
 function entryRow(place, root, at, { path, kind, is_dir: folder, size: bytes, mtime }) {

@@ -4,27 +4,40 @@ import { decideById } from "./decide.js";
 import { call } from "./desk.js";
 import { progressOf } from "./jobs.js";
 import { act } from "./presence.js";
-import { badge, button, deskLink, diffOf, fill, make, part, problem, run, said, size, spaced, tell, time, words } from "./view.js";
+import { badge, block, button, deskLink, diffOf, fill, make, part, problem, run, said, size, spaced, tell, time, words } from "./view.js";
 
 const STEPS = 50;
 const PAUSE = 700;
 
-function step({ number, action, from, to, diff, diff_bytes: all, irreversible, warning, blocked, outcome, note }) {
-  const paths = [from, to].filter((path) => path !== undefined).map((path) => make("code", {}, said(path)));
+const pathOf = (path) => make("code", {}, said(path));
+
+function step({ number, action, undoes, from, was, to, given, diff, diff_bytes: all, irreversible, warning, blocked, outcome, note }) {
+  const paths = [from, to].filter((path) => path !== undefined).map((path) => [pathOf(path)]);
+  if (was !== undefined) paths[0]?.push(" (was ", pathOf(was), ")");
   if (paths.length === 2) paths.splice(1, 0, " → ");
   return make(
     "li",
     { value: number },
-    badge(irreversible ? "critical" : "", spaced(action)),
+    badge(irreversible ? "critical" : "", spaced(undoes ? `${action} of ${undoes}` : action)),
     " ",
     paths,
     blocked ? [" ", badge("critical", "cannot be done")] : "",
     warning ? [" ", badge("high", "warning")] : "",
     outcome ? [" ", badge(outcome)] : "",
     [...new Set([note, irreversible, warning, blocked])].filter(Boolean).map((text) => make("p", { class: "meta" }, said(text))),
+    given ? givenTo(given) : "",
     all ? make("p", { class: "meta" }, `The beginning of ${size(all)} is shown. Open the plan on the desk to read all of it.`) : "",
-    diff ? make("details", { open: true }, make("summary", {}, "The text"), diffOf(diff)) : "",
+    diff ? make("details", { open: true }, make("summary", {}, action === "run" ? "The program" : "The text"), action === "run" ? block(diff) : diffOf(diff)) : "",
   );
+}
+
+// What a program is given: whoever approves its code approves that too.
+function givenTo({ read, write, timeout_seconds: seconds }) {
+  const may = [["May read", read], ["May read and change", write]].filter(([, folders]) => folders.length > 0);
+  return [
+    may.map(([word, folders]) => make("p", {}, word, folders.map((path) => [" ", pathOf(path)]))),
+    make("p", {}, may.length ? "" : "Is given no folder. ", `May take ${seconds} ${seconds === 1 ? "second" : "seconds"}.`),
+  ];
 }
 
 // The steps of a plan, a page at a time. It always says how many there are, so that nobody takes a part for the whole.
@@ -49,9 +62,10 @@ function stepsFrom({ plan_id: plan, count, steps, next_cursor: cursor }) {
   return make("div", {}, list, rest);
 }
 
-const TITLES = { organize: "Put files into folders", change: "Change files", trash: "Put into the trash", restore: "Bring back from the trash", purge: "Delete for ever", document: "Write a document", undo: "Take a plan back" };
+const TITLES = { organize: "Put files into folders", change: "Change files", trash: "Put into the trash", restore: "Bring back from the trash", purge: "Delete for ever", document: "Write a document", undo: "Take a plan back", python: "Run a program" };
 
-export const titleOf = ({ kind, root }) => [TITLES[kind] ?? spaced(kind), " in ", said(root)];
+// A program that is given no folder is in none.
+export const titleOf = ({ kind, root }) => [TITLES[kind] ?? spaced(kind), root ? [" in ", said(root)] : ""];
 
 export function marksOf({ state, decision, applied, skipped, failed, unclear }) {
   const counts = [

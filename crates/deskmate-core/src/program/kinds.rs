@@ -81,8 +81,6 @@ fn field<'p>(op: &Op, kind: &Kind, name: &'p str, text: &str) -> Result<Option<(
     Ok(match name {
         // Which plan that is, is found when the job runs.
         "plan_job_id" if kind.number == EXECUTE_PLAN => None,
-        // An item of the trash is known by its own name, whatever its folder is called.
-        "trash_item_path" if takes("trash_id") => Some(("trash_id", Value::from(text.trim_end_matches('/').rsplit('/').next().unwrap_or_default()))),
         "max_bytes" if takes(name) => {
             let bytes = value(name)?.as_u64().ok_or_else(|| Error::invalid("params.max_bytes", "must not be negative"))?;
             Some((name, Value::from(bytes.min(FILE_READ_BYTES_MAX))))
@@ -109,7 +107,7 @@ mod tests {
         assert_eq!(read(3, &[("path", "notes/a"), ("max_bytes", "1000000")]).unwrap(), json!({ "path": "notes/a", "max_bytes": FILE_READ_BYTES_MAX }));
         assert_eq!(read(9, &[("path", "notes/a.xlsx"), ("data", r#"[{"a":1}]"#)]).unwrap(), json!({ "path": "notes/a.xlsx", "data": [{ "a": 1 }] }));
         let restore = read(7, &[("trash_item_path", "/w/.trash/files/a.txt"), ("workspace_root", "notes")]).unwrap();
-        assert_eq!(restore, json!({ "trash_id": "a.txt", "workspace_root": "notes" }));
+        assert_eq!(restore, json!({ "trash_item_path": "/w/.trash/files/a.txt", "workspace_root": "notes" }));
         assert_eq!(read(6, &[("path", "notes/a"), ("workspace_root", "notes")]).unwrap(), json!({ "path": "notes/a", "workspace_root": "notes" }));
         assert_eq!(read(5, &[("plan_job_id", "x")]).unwrap(), json!({}));
     }
@@ -132,7 +130,10 @@ mod tests {
         ] {
             assert_eq!(read(number, params).unwrap_err().field.as_deref(), Some(field), "{number} {params:?}");
         }
-        assert!(read(16, &[]).unwrap_err().hint.unwrap().contains("mount"));
+        for (number, name) in ELSEWHERE {
+            let refused = read(number, &[]).unwrap_err();
+            assert!(refused.message.contains(name) && refused.hint.unwrap().contains("mount"), "{number}");
+        }
     }
 
     #[test]

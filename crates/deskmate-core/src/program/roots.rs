@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::kinds::Kind;
 use crate::call::Cx;
 use crate::limits::PROGRAM_ROOTS_MAX;
-use crate::workspace::{is_root, within};
+use crate::workspace::{in_trash, is_root, within};
 use crate::{Error, Result};
 
 /// Parameters that name a place.
@@ -37,10 +37,13 @@ pub(super) fn narrowed(cx: &mut Cx<'_, '_>, kind: &Kind, allowed: &[String], par
     if (IN_FOLDER.contains(&kind.name) || folders) && !params.contains_key("root") {
         params.insert("root".to_owned(), first.clone());
     }
-    if kind.name == "restore" && !params.contains_key("root") && !params.contains_key("workspace_root") {
+    // The path of something in the trash says itself in which root that is, unless it is a name alone.
+    let trash = params.get("trash_item_path").and_then(|path| in_trash(path)).map(|(root, _)| root.to_owned()).filter(|root| !root.is_empty());
+    if kind.name == "restore" && trash.is_none() && !params.contains_key("root") && !params.contains_key("workspace_root") {
         params.insert("workspace_root".to_owned(), first.clone());
     }
-    for (name, named) in params.iter().filter(|(name, _)| PLACES.contains(&name.as_str())) {
+    let places = params.iter().map(|(name, named)| (name.as_str(), named)).filter(|(name, _)| PLACES.contains(name));
+    for (name, named) in places.chain(trash.iter().map(|root| ("trash_item_path", root))) {
         let mut inside = false;
         for root in allowed {
             inside |= within(cx, name, root, named)?;

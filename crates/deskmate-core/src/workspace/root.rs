@@ -102,6 +102,11 @@ pub(super) fn all(cx: &mut Cx<'_, '_>) -> Result<Vec<Root>> {
     Ok(policy::current(cx)?.settings("").workspace.roots.clone())
 }
 
+/// The root in force that has this name.
+pub fn root_named(cx: &mut Cx<'_, '_>, name: &str) -> Result<Option<Root>> {
+    Ok(all(cx)?.into_iter().find(|root| root.name == name))
+}
+
 /// A root by its name. A caller that names none means the only one, of those that its client leaves.
 pub(super) fn find(cx: &mut Cx<'_, '_>, name: Option<&str>) -> Result<Root> {
     let mut roots = all(cx)?;

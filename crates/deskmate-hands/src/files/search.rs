@@ -14,7 +14,7 @@ use super::identity::{Entry, Kind};
 use super::list::choice;
 use super::root::Root;
 use super::sys;
-use super::walk::{Visit, walk};
+use super::walk::{Gaps, Visit, walk};
 use super::watch::{Progress, Watch};
 
 /// Results of one search at most.
@@ -75,6 +75,8 @@ pub struct Names {
     pub entries: Vec<Entry>,
     /// Set if the limit was reached.
     pub truncated: bool,
+    /// Names on the way that are not UTF-8, folders that could not be read or lie too deep.
+    pub left_out: u64,
 }
 
 /// A line that matches.
@@ -97,10 +99,11 @@ pub struct Hits {
     pub hits: Vec<Hit>,
     /// Files that were read.
     pub files: u64,
-    /// Files that were passed over: binary, too long or not readable.
-    pub skipped: u64,
     /// Set if the limit was reached.
     pub truncated: bool,
+    /// What was left out on the way: names that are not UTF-8, folders that could not be read or lie too deep, files that are
+    /// binary, too long or not readable, and lines of which only the start was looked at.
+    pub left_out: u64,
 }
 
 /// Finds entries whose name holds a text; an empty text finds whatever the globs choose.
@@ -109,9 +112,9 @@ pub fn search_names(root: &Root, text: &str, spec: &SearchSpec, watch: &Watch<'_
     let fold = |text: &str| if spec.any_case { text.to_lowercase() } else { text.to_owned() };
     let wanted = fold(text);
     let choice = choice(root, spec.depth, spec.hidden, spec.ignored, &spec.include)?;
-    let mut found = Names::default();
+    let (mut found, mut before) = (Names::default(), Gaps::default());
     let after = spec.after.as_ref().map(|(path, _)| path.as_str());
-    walk(root, &spec.path, after, &choice, watch, &mut |visit| {
+    let mut gaps = walk(root, &spec.path, after, &choice, watch, &mut |visit| {
         let name = visit.name.to_str().unwrap_or_default();
         if !fold(name).contains(&wanted) {
             return ControlFlow::Continue(());
@@ -121,8 +124,14 @@ pub fn search_names(root: &Root, text: &str, spec: &SearchSpec, watch: &Watch<'_
             return ControlFlow::Break(());
         }
         found.entries.push(Entry { path: visit.path.to_owned(), identity: visit.identity });
+        before = visit.gaps;
         ControlFlow::Continue(())
     })?;
+    // What could not be shown behind the last entry is counted by the next page.
+    if found.truncated {
+        gaps = before;
+    }
+    found.left_out = gaps.count();
     Ok(found)
 }
 
@@ -131,8 +140,16 @@ pub fn search_content(root: &Root, pattern: &str, spec: &SearchSpec, watch: &Wat
     let regex = RegexBuilder::new(pattern).case_insensitive(spec.any_case).size_limit(PATTERN_MAX).dfa_size_limit(PATTERN_MAX).build();
     let regex = regex.map_err(|error| root.fault(Code::Invalid, "", &format!("the pattern is wrong: {error}")))?;
     let choice = choice(root, spec.depth, spec.hidden, spec.ignored, &spec.include)?;
-    let mut search =
-        Search { regex, limit: spec.limit.clamp(1, RESULTS_MAX), found: Hits::default(), block: Vec::new(), passed: 0, progress: Progress::default() };
+    let mut search = Search {
+        regex,
+        limit: spec.limit.clamp(1, RESULTS_MAX),
+        found: Hits::default(),
+        gaps: 0,
+        skipped: 0,
+        block: Vec::new(),
+        passed: 0,
+        progress: Progress::default(),
+    };
     let after = spec.after.as_ref().map(|(path, _)| path.as_str());
     // The file in which the last page ended may hold more.
     if let Some((path, line)) = &spec.after
@@ -147,17 +164,22 @@ pub fn search_content(root: &Root, pattern: &str, spec: &SearchSpec, watch: &Wat
     }
     // How far it is, is told with what was read: that is what takes the time.
     let quiet = Watch { progress: None, ..*watch };
-    walk(root, &spec.path, after, &choice, &quiet, &mut |visit| {
+    let gaps = walk(root, &spec.path, after, &choice, &quiet, &mut |visit| {
         search.progress.entries += 1;
+        search.gaps = visit.gaps.count();
         if visit.identity.kind != Kind::File {
             return ControlFlow::Continue(());
         }
         if let Some(file) = (visit.identity.size <= spec.file_max).then(|| open(&visit)).flatten() {
             return search.file(visit.path, file.as_fd(), watch);
         }
-        search.found.skipped += 1;
+        search.skipped += 1;
         ControlFlow::Continue(())
     })?;
+    // What was left out behind the last line is counted by the next page.
+    if !search.found.truncated {
+        search.found.left_out = gaps.count() + search.skipped;
+    }
     Ok(search.found)
 }
 
@@ -180,6 +202,9 @@ struct Search {
     regex: Regex,
     limit: usize,
     found: Hits,
+    /// What the walk could not show so far, and what was left out of the files that it did show.
+    gaps: u64,
+    skipped: u64,
     block: Vec<u8>,
     progress: Progress,
 }
@@ -200,7 +225,7 @@ impl Search {
                 Ok(read) => read,
                 Err(Errno::INTR) => continue,
                 Err(_) => {
-                    self.found.skipped += u64::from(first);
+                    self.skipped += 1;
                     break ControlFlow::Continue(());
                 }
             };
@@ -210,7 +235,7 @@ impl Search {
             if first {
                 first = false;
                 if rest.iter().take(BINARY_SAMPLE).any(|byte| *byte == 0) {
-                    self.found.skipped += 1;
+                    self.skipped += 1;
                     break ControlFlow::Continue(());
                 }
                 self.found.files += 1;
@@ -225,9 +250,8 @@ impl Search {
                 line += 1;
             }
             let at_end = read == 0;
-            if !passing && (at_end || rest.len() >= LINE_MAX) && !rest.is_empty() {
-                let start = rest.get(..rest.len().min(LINE_MAX)).unwrap_or_default();
-                if self.line(path, line, start).is_break() {
+            if !passing && (at_end || rest.len() > LINE_MAX) && !rest.is_empty() {
+                if self.line(path, line, rest).is_break() {
                     self.block = block;
                     return ControlFlow::Break(());
                 }
@@ -249,6 +273,7 @@ impl Search {
             return ControlFlow::Continue(());
         }
         let line = line.strip_suffix(b"\r").unwrap_or(line);
+        self.skipped += u64::from(line.len() > LINE_MAX);
         let Some(found) = self.regex.find(line.get(..line.len().min(LINE_MAX)).unwrap_or_default()) else { return ControlFlow::Continue(()) };
         if self.found.hits.len() == self.limit {
             self.found.truncated = true;
@@ -257,6 +282,7 @@ impl Search {
         let begin = if line.len() <= SHOWN_MAX { 0 } else { found.start().saturating_sub(SHOWN_MAX / 4) };
         let shown = line.get(begin..line.len().min(begin + SHOWN_MAX)).unwrap_or_default();
         let text = String::from_utf8_lossy(shown).into_owned();
+        self.found.left_out = self.gaps + self.skipped;
         self.found.hits.push(Hit { path: path.to_owned(), line: number, column: found.start(), text });
         ControlFlow::Continue(())
     }

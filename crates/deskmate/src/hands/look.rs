@@ -24,9 +24,9 @@ pub(super) fn run(root: &files::Root, path: &str, what: &What, watch: &Watch<'_>
                 limit: ask.limit as usize,
             };
             let listing = files::list(root, &spec, watch).map_err(fault)?;
-            let more = listing.next.is_some();
+            let (more, left_out) = (listing.next.is_some(), listing.unnamed + listing.unreadable + listing.too_deep);
             let entries = listing.entries.into_iter().map(|one| entry(one.path, &one.identity)).collect();
-            value(&FoundEntries { entries, more })
+            value(&FoundEntries { entries, more, left_out })
         }
         What::Read(ask) => {
             let part = match ask.part {
@@ -50,8 +50,10 @@ pub(super) fn run(root: &files::Root, path: &str, what: &What, watch: &Watch<'_>
         }
         What::Trash(ask) => {
             let after = ask.after.as_ref().map(|(at, id)| (*at, id.as_str()));
-            let (entries, more) = files::newest_trash(root, after, ask.limit as usize, watch).map_err(fault)?;
-            value(&FoundTrash { entries: entries.into_iter().map(trashed).collect(), more })
+            let (entries, more, unnamed) = files::newest_trash(root, after, ask.limit as usize, watch).map_err(fault)?;
+            // Each page looks at all of it; what has no name is told with the first.
+            let left_out = if after.is_none() { unnamed } else { 0 };
+            value(&FoundTrash { entries: entries.into_iter().map(trashed).collect(), more, left_out })
         }
     }
 }
@@ -64,7 +66,7 @@ fn search(root: &files::Root, ask: &SearchAsk, spec: SearchSpec, watch: &Watch<'
         let spec = SearchSpec { include: if is_glob { vec![name.to_owned()] } else { Vec::new() }, any_case: true, ..spec };
         let found = files::search_names(root, if is_glob { "" } else { name }, &spec, watch).map_err(fault)?;
         let entries = found.entries.into_iter().map(|entry| FoundMatch { path: entry.path, line: None, text: None }).collect();
-        return Ok(FoundMatches { entries, more: found.truncated });
+        return Ok(FoundMatches { entries, more: found.truncated, left_out: found.left_out });
     };
     let include = match name {
         "" => Vec::new(),
@@ -73,7 +75,7 @@ fn search(root: &files::Root, ask: &SearchAsk, spec: SearchSpec, watch: &Watch<'
     };
     let found = files::search_content(root, text, &SearchSpec { include, ..spec }, watch).map_err(fault)?;
     let entries = found.hits.into_iter().map(|hit| FoundMatch { path: hit.path, line: Some(hit.line), text: Some(hit.text) }).collect();
-    Ok(FoundMatches { entries, more: found.truncated })
+    Ok(FoundMatches { entries, more: found.truncated, left_out: found.left_out })
 }
 
 pub(super) fn value<T: Serialize>(found: &T) -> Result<Value> {

@@ -123,6 +123,12 @@ fn beneath(base: Option<&Path>, text: &str) -> String {
     text.replace(&format!("{base}/"), "").replace(&*base, "the root")
 }
 
+/// What a program printed, without where the root that it was given lies on this machine. Blocks.
+pub(crate) fn nameless(root: &Root, text: &str) -> String {
+    let base = std::fs::canonicalize(&root.path).unwrap_or_else(|_| PathBuf::from(&root.path));
+    beneath(Some(&base), text)
+}
+
 /// What was printed, as text that every store takes.
 fn text(captured: &Captured) -> String {
     String::from_utf8_lossy(&captured.bytes).replace('\0', "\u{fffd}")
@@ -168,7 +174,8 @@ impl Granted {
         };
         let read = program.read.iter().map(&mut find).collect::<Result<_>>()?;
         let write = program.write.iter().map(&mut find).collect::<Result<_>>()?;
-        Ok(Self { folder: base.join(&program.folder), root: open, base, read, write, meant, changeable: program.write.clone() })
+        let folder = if program.folder.is_empty() { base.clone() } else { base.join(&program.folder) };
+        Ok(Self { folder, root: open, base, read, write, meant, changeable: program.write.clone() })
     }
 
     /// What lies in the folders that may be changed; `None` if that is too much.

@@ -167,6 +167,35 @@ fn what_was_done_before_is_told_of_the_roots_that_a_job_is_narrowed_to() {
 }
 
 #[test]
+fn a_thing_in_the_trash_is_found_in_the_root_that_its_path_names() {
+    let (desk, _folder, _) = desk();
+    let program = Program::pair(&desk);
+    let more = tempfile::tempdir().unwrap();
+    std::fs::write(more.path().join("m.txt"), "more").unwrap();
+    owner(&desk.url(), "workspace_open_root", &json!({ "name": "more", "path": more.path(), "access": "write" }));
+    let (planned, plan) = program.run(&job("trash", 6, json!({ "path": "more/m.txt" })));
+    approve(&desk, &plan);
+    let (done, _) = program.run(&job("do", 5, json!({ "plan_job_id": planned["job_id"] })));
+    assert_eq!(done["status"], 3, "{done}");
+    let lies = std::fs::read_dir(more.path().join(".trash/files")).unwrap().next().unwrap().unwrap().path();
+    let named = format!("more/.trash/files/{}", lies.file_name().unwrap().to_str().unwrap());
+    for path in [lies.to_str().unwrap(), &named] {
+        let restore =
+            |roots: Value| json!({ "dedupe_key": format!("{roots}{path}"), "type": 7, "allowed_roots": roots, "params": { "trash_item_path": path } });
+        for roots in [json!([]), json!(["notes", "more"]), json!([more.path()])] {
+            let (told, plan) = program.run(&restore(roots.clone()));
+            assert_eq!(
+                (&told["status"], &plan["root"], &plan["moves"][0]["to"]),
+                (&json!(3), &json!("more"), &json!("more/m.txt")),
+                "{path} in {roots}: {told} {plan}"
+            );
+        }
+        let beyond = program.post("/jobs", &restore(json!(["notes"])));
+        assert_eq!(beyond.status, 403, "what a job is narrowed to holds for the trash, too: {}", beyond.body);
+    }
+}
+
+#[test]
 fn nothing_changes_without_a_person() {
     let (desk, folder, _) = desk();
     let (program, other) = (Program::pair(&desk), Program::pair(&desk));
@@ -195,6 +224,12 @@ fn nothing_changes_without_a_person() {
         assert_eq!((&told["status"], &made["decision"]), (&json!(3), &json!("pending")), "{told} {made}");
     }
     let tools = program.get("/tools").json();
+    // What others do is neither offered nor taken, and the answer says who does it.
+    for number in [14, 15, 16] {
+        assert!(!tools["tools"].as_array().unwrap().iter().any(|tool| tool["type"] == number), "{tools}");
+        let refused = program.post("/jobs", &job("elsewhere", number, json!({})));
+        assert!(refused.status == 400 && refused.body.contains("mount"), "{number}: {}", refused.body);
+    }
     let python = tools["tools"].as_array().unwrap().iter().find(|tool| tool["type"] == 12).unwrap();
     assert_eq!(python["requires_approval"], true);
     // Where programs cannot be confined the job fails and says so; otherwise it waits like the others.
@@ -243,6 +278,14 @@ fn a_plan_that_came_to_nothing_is_a_job_that_failed() {
     assert_eq!(told["status"], 4, "{told}");
     let error = told["error_message"].as_str().unwrap();
     assert!(error.contains("failed") && error.contains("exit code 3") && error.contains("no such luck"), "{error}");
+    // Where the folder lies on this machine is not told, though the program knows it and says so.
+    let code = "import os\nopen(os.environ['WORKSPACE'] + '/sub/none')";
+    let (planned, plan) = program.run(&job("lost", 12, json!({ "code": code, "root": "notes", "read": "[\"sub\"]" })));
+    approve(&desk, &plan);
+    let (told, _) = program.run(&execute(&planned));
+    let error = told["error_message"].as_str().unwrap();
+    assert!(error.contains("FileNotFoundError") && error.contains("'sub/none'"), "{error}");
+    assert!(!error.contains(folder.path().to_str().unwrap()), "{error}");
     // The same of files: what is not any more what was approved is left alone, and that is all there was.
     let (planned, plan) = program.run(&job("trash", 6, json!({ "path": "notes/a.txt" })));
     approve(&desk, &plan);

@@ -1,6 +1,7 @@
 //! Looks at whole trees through the built binary: what they find, what they pass over, stopping them, a server that is killed.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
@@ -219,6 +220,62 @@ fn a_long_look_tells_how_far_it_is_is_stopped_and_is_taken_up_again() {
     assert_eq!(refused["isError"], true, "{refused}");
 }
 
+/// What no look can show: a name that is none, and what a search for a text does not read: a file that is too long, and one that is
+/// no text.
+fn unseen(folder: &std::path::Path) {
+    fs::write(folder.join(std::ffi::OsStr::from_bytes(b"b\xff")), "one").unwrap();
+    File::create(folder.join("huge.txt")).unwrap().set_len(65 << 20).unwrap();
+    fs::write(folder.join("binary"), "\0one").unwrap();
+}
+
+#[test]
+fn what_a_look_leaves_out_is_counted() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    let looks = [
+        ("list_files", json!({ "root": "notes" }), 1),
+        ("search_files", json!({ "name": "a.txt" }), 1),
+        ("search_files", json!({ "text": "one" }), 3),
+        ("search_files", json!({ "text": "one", "name": "*.txt" }), 2),
+    ];
+    let counts = |client: &mut Client| looks.clone().map(|(tool, input, _)| ask(client, tool, input)["left_out"].as_u64().unwrap());
+    assert_eq!(counts(&mut client), [0; 4]);
+    unseen(folder.path());
+    assert_eq!(counts(&mut client), looks.clone().map(|(_, _, left_out)| left_out));
+    fs::create_dir_all(folder.path().join(".trash/files")).unwrap();
+    fs::create_dir_all(folder.path().join(".trash/info")).unwrap();
+    fs::write(folder.path().join(".trash/files").join(std::ffi::OsStr::from_bytes(b"b\xff")), "").unwrap();
+    assert_eq!(ask(&mut client, "list_trash", json!({ "root": "notes" }))["left_out"], 1);
+}
+
+#[test]
+fn a_call_that_holds_says_how_far_its_look_is() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    let endless = folder.path().join("endless");
+    let long = |bytes| File::options().create(true).truncate(false).write(true).open(&endless).unwrap().set_len(bytes).unwrap();
+    let input = json!({ "root": "notes", "hash_files": true });
+    for waits in [false, true] {
+        long(1 << 40);
+        let (tool, input) = if waits {
+            let mut input = input.clone();
+            input["timeout_seconds"] = json!(0);
+            ("wait_for_scan", json!({ "job": ask(&mut client, "scan_index", input)["job"] }))
+        } else {
+            ("scan_index", input.clone())
+        };
+        let call = client.ask("tools/call", json!({ "name": tool, "arguments": input, "_meta": { "progressToken": tool } }));
+        let told = client.notification("notifications/progress");
+        assert_eq!(told["params"]["progressToken"], tool, "{told}");
+        let said = told["params"]["message"].as_str().unwrap();
+        assert!(said.contains(" entries, ") && said.contains(" bytes"), "{told}");
+        long(7);
+        let answer = client.answer(call);
+        assert_eq!(answer["result"]["structuredContent"]["ended"], true, "{answer}");
+        client.aside.clear();
+    }
+}
+
 /// Files that take long to be searched and no space: text at their beginning, and then no blocks.
 fn slow_files(folder: &std::path::Path, count: usize) {
     fs::create_dir(folder.join("slow")).unwrap();
@@ -236,6 +293,7 @@ fn a_search_that_takes_long_goes_on_as_a_job() {
     let quick = ask(&mut client, "search_files", json!({ "text": "one" }));
     assert_eq!((&quick["matches"][0]["path"], &quick["job"]), (&json!("notes/a.txt"), &Value::Null), "{quick}");
     slow_files(folder.path(), 600);
+    unseen(folder.path());
     let late = ask(&mut client, "search_files", json!({ "text": "nowhere", "timeout_seconds": 0 }));
     assert_eq!((&late["matches"], &late["truncated"]), (&json!([]), &json!(true)), "{late}");
     let job = late["job"].as_str().unwrap().to_owned();
@@ -247,7 +305,10 @@ fn a_search_that_takes_long_goes_on_as_a_job() {
     }
     until("it ends", || (look(&mut client)["ended"] == true).then_some(()));
     let done = look(&mut client);
-    assert_eq!((&done["state"], &done["result"]), (&json!("done"), &json!({ "matches": [], "truncated": false })), "{done}");
+    // What is no text has a line that is too long, as the slow ones had before.
+    let left_out = done["result"]["left_out"].as_u64().unwrap();
+    assert_eq!((&done["state"], &done["result"]), (&json!("done"), &json!({ "matches": [], "truncated": false, "left_out": left_out })), "{done}");
+    assert!((3..=603).contains(&left_out), "{done}");
     let found = ask(&mut client, "search_files", json!({ "text": "a line", "limit": 2 }));
     assert_eq!((&found["matches"][1]["line"], &found["job"]), (&json!(2), &Value::Null), "what is quick is answered at once: {found}");
 }

@@ -1,6 +1,7 @@
 //! Work on files, on both engines: roots, looking, and plans from the asking to the end. Who has hands is played by the
 //! tests; what hands really do is tested where they are.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use deskmate_core::workspace::{FoundEntries, FoundEntry};
 use deskmate_core::{Code, Result};
 use serde_json::{Map, Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
+
+use super::workspace_tools::program;
 
 const ROOTS: &str = "
 workspace:
@@ -36,7 +39,7 @@ pub(super) fn people(desk: &TestDesk) -> (Caller, Caller) {
     (owner, agent)
 }
 
-fn step(number: usize) -> Step {
+pub(super) fn step(number: usize) -> Step {
     Step {
         action: Action::Move,
         undoes: None,
@@ -70,7 +73,7 @@ fn taken(desk: &TestDesk, worker: &'static str, plan: &Value) -> Hold {
 }
 
 /// What the job that makes a plan does, with these steps in parts of two.
-fn make(desk: &TestDesk, asked: &Value, steps: Vec<Step>) {
+pub(super) fn make(desk: &TestDesk, asked: &Value, steps: Vec<Step>) {
     let job = asked["plan_job_id"].as_str().unwrap().to_owned();
     desk.act(move |cx| {
         let hold = take(cx, "worker", PLAN_JOB, &job)?;
@@ -92,7 +95,7 @@ pub(super) fn ready(desk: &TestDesk, agent: &Caller, count: usize) -> Value {
     get(desk, agent, &asked)
 }
 
-fn get(desk: &TestDesk, caller: &Caller, plan: &Value) -> Value {
+pub(super) fn get(desk: &TestDesk, caller: &Caller, plan: &Value) -> Value {
     desk.call(caller, "workspace_get_plan", json!({ "plan_id": plan["plan_id"] })).unwrap()
 }
 
@@ -143,7 +146,7 @@ impl Hands for Puppet {
 both! {
     fn looks_of_who_is_put_off_or_paused_fill_no_record(desk: &TestDesk) {
         let (owner, agent) = people(desk);
-        desk.lend(Puppet { answer: json!(FoundEntries { entries: Vec::new(), more: false }), asked: Arc::default() });
+        desk.lend(Puppet { answer: json!(FoundEntries { entries: Vec::new(), more: false, left_out: 0 }), asked: Arc::default() });
         let list = || desk.call(&agent, "workspace_list_files", json!({ "root": "notes" }));
         let told = || {
             desk.seal();
@@ -250,10 +253,11 @@ both! {
         let (owner, agent) = people(desk);
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
         let entries = vec![FoundEntry { path: "2026/a.md".to_owned(), kind: "file".to_owned(), size: 3, mtime: 0 }];
-        desk.lend(Puppet { answer: json!(FoundEntries { entries, more: true }), asked: Arc::clone(&asked) });
+        desk.lend(Puppet { answer: json!(FoundEntries { entries, more: true, left_out: 2 }), asked: Arc::clone(&asked) });
         let list = |place: &str| desk.call(&agent, "workspace_list_files", json!({ "root": place }));
         let page = list("notes").unwrap();
         assert_eq!((&page["items"][0]["path"], &page["truncated"], &page["next_cursor"]), (&json!("notes/2026/a.md"), &json!(true), &json!("2026/a.md")));
+        assert_eq!(page["left_out"], 2, "what was left out is told");
         list("notes/2026/").unwrap();
         list("/srv/notes/2026/./x").unwrap();
         // The innermost root counts: it may be guarded more.
@@ -382,6 +386,79 @@ both! {
         assert_code(&within(&["/srv/notes/sub"], &of(vec![restore])).unwrap_err(), Code::Forbidden);
         assert_eq!(within(&["/srv/notes/sub"], &of(vec![inside(1), inside(2), inside(3)])).unwrap()["state"], "running");
         sound(desk);
+    }
+
+    fn who_is_narrowed_to_folders_reads_no_plan_that_goes_beyond_them(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let asked = |root: &str| desk.call(&agent, "workspace_organize_plan", json!({ "root": root })).unwrap();
+        let of = |root: &str, folder: &str| {
+            let (from, to) = (Some(format!("{folder}/a")), Some(format!("{folder}/txt/a")));
+            let asked = asked(root);
+            make(desk, &asked, vec![Step { from, to, diff: Some("--- a\n+++ a\n+text\n".to_owned()), ..step(1) }]);
+            id_of(&asked)
+        };
+        // One that reaches into the folder from elsewhere, one that goes elsewhere, one that is still being made, and one without a folder.
+        let (inside, into, beyond, making) = (of("notes/sub", "sub"), of("notes", "sub"), of("notes", "other"), id_of(&asked("notes")));
+        // And programs: one without a folder, and one that is given some.
+        let code = id_of(&program(desk, &agent, json!({ "code": "print(1)" })));
+        let lent = program(desk, &agent, json!({ "code": "print(1)", "root": "notes/sub", "read": ["in"], "write": ["out"], "timeout_seconds": 7 }));
+        let given = json!({ "read": ["notes/sub/in"], "write": ["notes/sub/out"], "timeout_seconds": 7 });
+        assert_eq!(lent["steps"][0]["given"], given, "{lent}");
+        let lent = id_of(&lent);
+        let all = [&inside, &into, &beyond, &making, &code, &lent];
+        let seen = |folders: &[&str]| -> BTreeSet<String> {
+            let call = |operation: &str, input: Value| desk.call_within(folders, &agent, &format!("workspace_{operation}"), input);
+            let listed = call("list_plans", json!({})).unwrap();
+            let listed: BTreeSet<String> = listed["plans"].as_array().unwrap().iter().map(id_of).collect();
+            for plan in all {
+                let input = json!({ "plan_id": plan });
+                let numbered = json!({ "plan_id": plan, "number": 1 });
+                let waited = json!({ "plan_id": plan, "timeout_seconds": 0 });
+                for (operation, input) in [("get_plan", input), ("wait_for_plan", waited), ("read_diff", numbered)] {
+                    let answer = call(operation, input);
+                    let refused = answer.as_ref().is_err_and(|error| error.code == Code::Forbidden);
+                    assert_eq!(refused, !listed.contains(plan), "{operation} within {folders:?}: {answer:?}");
+                }
+            }
+            listed
+        };
+        let named = |plans: &[&String]| plans.iter().map(|plan| (*plan).clone()).collect::<BTreeSet<String>>();
+        assert_eq!(seen(&["/srv"]), named(&all));
+        assert_eq!(seen(&["/srv/notes/sub"]), named(&[&inside, &into, &code, &lent]));
+        assert_eq!(seen(&["/srv/notes/sub/txt", "/etc"]), named(&[&code]));
+        assert_eq!(seen(&["/srv/notes/other", "/srv/notes/sub"]), named(&[&inside, &into, &beyond, &code, &lent]));
+        desk.call(&owner, "workspace_close_root", json!({ "name": "notes" })).unwrap();
+        assert_eq!(seen(&["/srv"]), named(&[&code]), "of a root that is closed nobody knows where it lay");
+    }
+
+    fn how_far_a_plan_is_is_told_and_counted_from_what_has_ended(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let told = |percent: Option<u8>, text: &str| Some(job::Progress { percent, text: Some(text.to_owned()) });
+        let asked = desk.call(&agent, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
+        assert_eq!(asked["progress"], Value::Null);
+        let (making, looked) = (asked["plan_job_id"].as_str().unwrap().to_owned(), told(None, "looked at 7 entries"));
+        desk.act(move |cx| {
+            let hold = take(cx, "worker", PLAN_JOB, &making)?;
+            job::heartbeat(cx, &making, "worker", hold.fence, looked.clone(), None).map(drop)
+        })
+        .unwrap();
+        assert_eq!(get(desk, &agent, &asked)["progress"], json!({ "text": "looked at 7 entries" }));
+        let plan = ready(desk, &agent, 5);
+        approve(desk, &owner, &plan);
+        execute(desk, &agent, &plan);
+        let (id, hold, half) = (id_of(&plan), taken(desk, "worker", &plan), told(Some(40), "2 of 5 steps"));
+        let ended = desk.act(move |cx| {
+            let first = plan::executing(cx, &hold, &id)?.unwrap();
+            let (number, digest, _) = first.parts[0].clone();
+            plan::begin_part(cx, &hold, &id, number, &digest)?;
+            plan::end_part(cx, &hold, &id, number, &[StepOutcome::new(StepState::Done, None), StepOutcome::new(StepState::Skipped, None)])?;
+            job::heartbeat(cx, &hold.job, "worker", hold.fence, half.clone(), None)?;
+            // Whoever takes it up after a crash goes on counting from here.
+            Ok((first.ended, plan::executing(cx, &hold, &id)?.unwrap().ended))
+        });
+        assert_eq!(ended.unwrap(), (0, 2));
+        assert_eq!(get(desk, &agent, &plan)["progress"], json!({ "percent": 40, "text": "2 of 5 steps" }));
+        desk.call(&owner, "desk_job_cancel", json!({ "job": get(desk, &agent, &plan)["job_id"] })).unwrap();
     }
 
     fn nothing_that_is_named_is_left_unheeded(desk: &TestDesk) {

@@ -90,7 +90,7 @@ fn kinds(found: &Value) -> Vec<&str> {
 }
 
 /// A program of an agent that is asked for and made, as its job makes it.
-fn program(desk: &TestDesk, agent: &Caller, input: Value) -> Value {
+pub(super) fn program(desk: &TestDesk, agent: &Caller, input: Value) -> Value {
     Puppet::lend(desk, Ok(Value::Null));
     let asked = desk.call(agent, "workspace_execute_python", input).unwrap();
     let job = asked["plan_job_id"].as_str().unwrap().to_owned();
@@ -237,10 +237,10 @@ both! {
             let claimed = job::claim(cx, "worker", &[SCAN_JOB], 30_000_000, 10)?.into_iter().find(|claimed| claimed.job == job).unwrap();
             let (_, survey) = scan::surveyed(cx, &claimed.input)?;
             let entries = ["2026/a", "2026/b"].map(|path| FoundEntry { path: path.to_owned(), kind: "file".to_owned(), size: 1, mtime: 0 });
-            let found = workspace::page(&survey.root, &survey.what, json!(FoundEntries { entries: entries.into(), more: true }))?;
+            let found = workspace::page(&survey.root, &survey.what, json!(FoundEntries { entries: entries.into(), more: true, left_out: 3 }))?;
             // Paths without end are more than a job keeps: the rest is on the next page.
             let long = |number| FoundEntry { path: format!("{number}/{}", "x".repeat(4_000)), kind: "file".to_owned(), size: 1, mtime: 0 };
-            let cut = workspace::page(&survey.root, &survey.what, json!(FoundEntries { entries: (0..2_000).map(long).collect(), more: false }))?;
+            let cut = workspace::page(&survey.root, &survey.what, json!(FoundEntries { entries: (0..2_000).map(long).collect(), more: false, left_out: 0 }))?;
             let (count, last) = (cut["items"].as_array().unwrap().len(), cut["items"].as_array().unwrap().last().unwrap()["path"].clone());
             assert!(count > 50 && cut.to_string().len() < 1024 * 1024 && cut["truncated"] == true, "{count}");
             assert_eq!(format!("notes/{}", cut["next_cursor"].as_str().unwrap()), last);
@@ -249,6 +249,7 @@ both! {
         .unwrap();
         let done = desk.call(&agent, "workspace_wait_for_scan", wait).unwrap();
         assert_eq!((&done["result"]["items"][1]["path"], &done["result"]["next_cursor"]), (&json!("notes/2026/b"), &json!("2026/b")), "{done}");
+        assert_eq!(done["result"]["left_out"], 3, "{done}");
         apply(desk, &owner, "rules:\n  - { name: no-manuals, match: { kind: file.read, domain: files.manuals }, effect: deny, message: not for agents }\n");
         assert_code(&desk.refused(&agent, "workspace_list_files", json!({ "root": "manuals" })), Code::Forbidden);
     }

@@ -134,11 +134,14 @@ pub struct Found<T> {
     pub entries: Vec<T>,
     /// Whether there are more.
     pub more: bool,
+    /// How much was left out on the way.
+    #[serde(default)]
+    pub left_out: u64,
 }
 
 impl<T> Default for Found<T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), more: false }
+        Self { entries: Vec::new(), more: false, left_out: 0 }
     }
 }
 

@@ -50,6 +50,10 @@ pub(in crate::workspace) struct End {
     /// Give this as `cursor` for the next page. Absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// How much was left out on the way to the last of them: names that cannot be spoken of, what could not be read or lies too deep; of
+    /// a search for a text also files that are binary or longer than 64 MiB, and lines of which only the first 64 KiB were looked at.
+    #[serde(default)]
+    left_out: u64,
     /// Given while a job still looks, which has the page when it is done: wait with wait_for_scan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     job: Option<String>,
@@ -100,12 +104,12 @@ pub(in crate::workspace) fn followed<P: Paged>(cx: &mut Cx<'_, '_>, answer: &Val
 
 fn of<P: Page>(root: &str, found: Found<P::Entry>) -> P {
     let next_cursor = found.entries.last().filter(|_| found.more).map(P::cursor);
-    P::new(root, found.entries, End { truncated: found.more, next_cursor, job: None, progress: None })
+    P::new(root, found.entries, End { truncated: found.more, next_cursor, left_out: found.left_out, job: None, progress: None })
 }
 
 /// Nothing yet, and where to wait for it.
 fn later<P: Page>(job: String, progress: Option<Progress>) -> P {
-    P::new("", Vec::new(), End { truncated: true, next_cursor: None, job: Some(job), progress })
+    P::new("", Vec::new(), End { truncated: true, next_cursor: None, left_out: 0, job: Some(job), progress })
 }
 
 /// The page of what a job found, in the words of the operation that wanted it.

@@ -11,8 +11,9 @@ use crate::call::Cx;
 use crate::limits::{PATH_BYTES_MAX, SEARCH_TEXT_BYTES_MAX};
 use crate::{Error, Result, check_text};
 
-/// Find files by their name, by a text in them, or both, in a stable order and in pages. A search that takes long
-/// goes on as a job: the call holds until it is done, up to 25 seconds, and then names the job to wait for.
+/// Find files by their name, by a text in them, or both, in a stable order and in pages. A text is not looked for in files that are
+/// binary or longer than 64 MiB, nor behind the first 64 KiB of a line: `left_out` counts what was left out. A search that takes
+/// long goes on as a job: the call holds until it is done, up to 25 seconds, and then names the job to wait for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::workspace) struct SearchFiles {

@@ -12,6 +12,7 @@ use super::rows::{self, Plan};
 use super::show::PlanOut;
 use super::{ASKED, PLAN_JOB, PURGE, UNDO, python};
 use crate::call::Cx;
+use crate::gateway::taint;
 use crate::job::{self, NewJob};
 use crate::limits::{CONTENT_BYTES_MAX, PLAN_DOCUMENT_BYTES_MAX, PLAN_WANTED_MAX, PLANNING_MAX, ROOT_DENY_MAX};
 use crate::record::Event;
@@ -50,8 +51,11 @@ pub(super) fn queue(cx: &mut Cx<'_, '_>, root: &str, kind: &str, ask: &Ask, why:
             return Err(Error::limited(format!("{PLANNING_MAX} plans of yours are being made already"), 5_000).hint("wait for them, or cancel their jobs"));
         }
     }
+    // Whoever makes the plan does not know over which connection it was asked for.
+    let read = taint::of_asking(cx)?;
     let id = cx.new_id();
-    let job = job::enqueue(cx, NewJob { priority: job::Priority::Urgent, ..NewJob::new(PLAN_JOB, json!({ "plan": id })) })?;
+    let input = if read.is_empty() { json!({ "plan": id }) } else { json!({ "plan": id, "read": read }) };
+    let job = job::enqueue(cx, NewJob { priority: job::Priority::Urgent, ..NewJob::new(PLAN_JOB, input) })?;
     let now = cx.now();
     let plan = Plan {
         id,
@@ -316,15 +320,21 @@ pub(in crate::workspace) fn restore(cx: &mut Cx<'_, '_>, input: Restore) -> Resu
     start(cx, &place, "restore", &Ask::Steps { steps: vec![step] }, input.reasoning.as_deref(), None)
 }
 
+/// What stands before and behind the name of the trash in the path of something in it; nothing before it where the path names no root.
+pub(crate) fn in_trash(path: &str) -> Option<(&str, &str)> {
+    let (root, within) = path.trim_end_matches('/').split_once(".trash/")?;
+    Some((root.trim_end_matches('/'), within))
+}
+
 /// The id of something in the trash, and its root, by its path there. Earlier servers had no folder `files` in it.
 fn item(cx: &mut Cx<'_, '_>, path: &str, root: Option<String>) -> Result<(String, Option<String>)> {
     let wrong = || Error::invalid("trash_item_path", "is not the path of something in the trash");
-    let Some((before, within)) = path.trim_end_matches('/').split_once(".trash/") else {
+    let Some((named, within)) = in_trash(path) else {
         // A name alone is an id.
         return if path.contains('/') { Err(wrong()) } else { Ok((trash_id(path)?, root)) };
     };
     let id = trash_id(within.strip_prefix("files/").unwrap_or(within)).map_err(|_| wrong())?;
-    let named = match before.trim_end_matches('/') {
+    let named = match named {
         "" => return Ok((id, root)),
         named => place::find(cx, "trash_item_path", Some(named))?,
     };

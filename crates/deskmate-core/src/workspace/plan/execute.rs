@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::reach::Reach;
 use super::super::root::{Root, RootAccess};
 use super::super::{judge, place};
 use super::make::{self, approved_parts};
 use super::model::{PlanState, Step, StepOutcome, StepState};
+use super::reach;
 use super::rows::{self, Plan, unreadable};
 use super::show::{PlanOut, shown, visible};
 use super::{BEGUN, ENDED, EXECUTE_JOB, INTENDED, OUTCOMES, PLAN_JOB};
@@ -58,7 +58,7 @@ pub(in crate::workspace) fn execute_plan(cx: &mut Cx<'_, '_>, input: ExecutePlan
     if plan.state != PlanState::Ready {
         return shown(cx, &plan);
     }
-    within_reach(cx, &plan)?;
+    reach::check_steps(cx, &plan)?;
     let Some(request) = plan.request.clone() else { return Err(Error::conflict("this plan has no request")) };
     let now = cx.now();
     let Some(approved) = request::find_whole(cx, &request)?.filter(|request| request.state_at(now) == State::Approved) else {
@@ -90,23 +90,6 @@ pub(in crate::workspace) fn execute_plan(cx: &mut Cx<'_, '_>, input: ExecutePlan
     shown(cx, &plan)
 }
 
-/// Refuses what goes beyond the folders that the caller is narrowed to, though it may be approved: it was asked for without that, or
-/// with other folders.
-fn within_reach(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<()> {
-    if cx.within.is_none() {
-        return Ok(());
-    }
-    let Some(root) = plan.root_in_force(cx)? else { return Ok(()) };
-    let Reach::Parts(folders) = Reach::of(cx, &root) else { return Ok(()) };
-    for number in 0..make::parts(cx, &plan.id)? {
-        let part = rows::part(cx.tx, &plan.id, number)?.ok_or_else(|| unreadable("part", &plan.id))?;
-        if !part.steps(&plan.id)?.iter().all(|step| step.lies_in(&folders)) {
-            return Err(place::outside(cx)?);
-        }
-    }
-    Ok(())
-}
-
 /// Answers that changed nothing: what still waits.
 pub(in crate::workspace) fn is_untold(answer: &serde_json::Value) -> bool {
     answer.get("begun") != Some(&json!(true))
@@ -121,6 +104,8 @@ pub struct Executing {
     pub root: Option<Root>,
     /// How many steps it has.
     pub steps: i64,
+    /// How many of them have ended already: an earlier attempt may have done some.
+    pub ended: i64,
     /// When it was begun.
     pub begun_at: i64,
     /// Its parts: number, digest of the text that was approved, and whether it is `waiting`, `begun` or `ended`.
@@ -136,7 +121,14 @@ pub fn executing(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str) -> Result<Option<Ex
     let request = plan.request.as_deref().map(|request| request::find_whole(cx, request)).transpose()?.flatten();
     let request = request.ok_or_else(|| Error::conflict("this plan has no request"))?;
     let parts = approved_parts(cx, &plan, &request.act()?)?;
-    Ok(Some(Executing { plan: plan.id, root, steps: plan.steps, begun_at: plan.begun_at.unwrap_or(i64::MAX), parts }))
+    Ok(Some(Executing {
+        plan: plan.id,
+        root,
+        steps: plan.steps,
+        ended: plan.done + plan.skipped + plan.failed + plan.unclear,
+        begun_at: plan.begun_at.unwrap_or(i64::MAX),
+        parts,
+    }))
 }
 
 /// The root of a plan that has come to its end, if an audit file belongs there.

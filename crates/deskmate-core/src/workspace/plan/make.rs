@@ -171,6 +171,17 @@ pub(super) fn act(kind: &str, tool: &str, root: Option<&Root>, total: &Total, ta
     }
 }
 
+/// What its owner had read when it was asked for, and has read since.
+fn read(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Vec<String>> {
+    if !plan.owner.is_agent() {
+        return Ok(Vec::new());
+    }
+    let asked = job::input(cx, &plan.plan_job)?;
+    let then = asked.get("read").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+    let all: BTreeSet<String> = taint::of_agent(cx, &plan.owner.id)?.into_iter().chain(then).collect();
+    Ok(all.into_iter().collect())
+}
+
 /// All steps are there: binds them, asks policy, and makes the request that waits for people.
 pub fn made(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str) -> Result<()> {
     job::held(cx, hold)?;
@@ -192,7 +203,7 @@ pub fn made(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str) -> Result<()> {
     }
     let digest = digest(root.as_ref(), &plan.kind, &total.digests)?;
     plan.digest = Some(digest.to_vec());
-    let read = if plan.owner.is_agent() { taint::of_agent(cx, &plan.owner.id)? } else { Vec::new() };
+    let read = read(cx, &plan)?;
     let format = if plan.kind == "document" { format_of(plan.asked()?) } else { String::new() };
     let mut act = act(&plan.kind, tool(&plan.kind, &format), root.as_ref(), &total, read);
     // What is approved is this plan, with exactly these steps.

@@ -11,6 +11,7 @@ mod make;
 mod model;
 mod prune;
 pub(super) mod python;
+mod reach;
 mod rows;
 pub(super) mod show;
 

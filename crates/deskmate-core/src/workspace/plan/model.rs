@@ -110,11 +110,10 @@ impl Step {
 
     /// Whether all that it touches lies in these folders. What comes out of the trash or is taken back belongs to the root as a whole.
     pub(super) fn lies_in(&self, folders: &[String]) -> bool {
-        let lies = |path: &String| folders.iter().any(|folder| lies_in(path, folder));
         match self.action {
             Action::Restore | Action::Purge | Action::Undo => false,
-            Action::Run => Program::deserialize(&self.exact).is_ok_and(|program| program.read.iter().chain(&program.write).all(lies)),
-            _ => self.from.iter().chain(&self.to).all(lies),
+            Action::Run => Program::deserialize(&self.exact).is_ok_and(|program| program.lies_in(folders)),
+            _ => all_lie_in(self.from.iter().chain(&self.to), folders),
         }
     }
 
@@ -285,6 +284,26 @@ pub enum Ask {
     },
 }
 
+impl Ask {
+    /// Whether all that it is about lies in these folders. What comes out of the trash or is taken back belongs to the root as a whole.
+    pub(super) fn lies_in(&self, folders: &[String]) -> bool {
+        match self {
+            Self::Organize { path, .. } | Self::Document { path, .. } => all_lie_in([path], folders),
+            Self::Steps { steps } => steps.iter().all(|step| match step.action {
+                Action::Restore | Action::Purge | Action::Undo | Action::Run => false,
+                _ => all_lie_in(step.from.iter().chain(&step.to), folders),
+            }),
+            Self::Undo { .. } => false,
+            Self::Python { program } => program.lies_in(folders),
+        }
+    }
+}
+
+/// Whether each of these paths lies in one of these folders.
+fn all_lie_in<'p>(paths: impl IntoIterator<Item = &'p String>, folders: &[String]) -> bool {
+    paths.into_iter().all(|path| folders.iter().any(|folder| lies_in(path, folder)))
+}
+
 /// A program and what it may use. This is what `exact` of its step holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -302,6 +321,12 @@ pub struct Program {
     pub write: Vec<String>,
     /// How long it may take.
     pub timeout_seconds: u32,
+}
+
+impl Program {
+    fn lies_in(&self, folders: &[String]) -> bool {
+        all_lie_in(self.read.iter().chain(&self.write), folders)
+    }
 }
 
 /// Which files go where.

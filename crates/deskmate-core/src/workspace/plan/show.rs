@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::place::join;
-use super::model::{Action, PlanState, Ran, StepOutcome, StepState};
+use super::model::{Action, PlanState, Program, Ran, Step, StepOutcome, StepState};
 use super::rows::{self, Plan, select_plan};
-use super::{PURGE, UNDO, python};
+use super::{PURGE, UNDO, python, reach};
 use crate::call::{ActorKind, Cx, Page, PageIn, Wait};
+use crate::job::{self, Progress};
 use crate::limits::{PAGE_BYTES_MAX, PLAN_DIFF_SHOWN, PLAN_PATHS_SHOWN, WAIT_MAX};
 use crate::request::{self, State};
 use crate::{Error, Result, format_time, hex};
@@ -50,6 +51,9 @@ pub(in crate::workspace) struct PlanOut {
     /// The job that does it.
     #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<String>,
+    /// How far the work has come, while it is being made or done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
     /// Whether it was ever begun.
     begun: bool,
     /// Steps that were done.
@@ -94,6 +98,9 @@ pub(in crate::workspace) struct StepOut {
     /// Where it goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
+    /// What a program is given, for `run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given: Option<Given>,
     /// What is done, exactly, with what the source is; without the content of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     exact: Option<Map<String, Value>>,
@@ -123,11 +130,32 @@ pub(in crate::workspace) struct StepOut {
     ran: Option<Ran>,
 }
 
+/// What a program is given: nothing else of this machine.
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// Folders that it may read.
+    read: Vec<String>,
+    /// Folders that it may read and change.
+    write: Vec<String>,
+    /// How long it may take.
+    timeout_seconds: u32,
+}
+
+impl Given {
+    fn of(root: &str, step: &Step) -> Option<Self> {
+        let program = Program::deserialize(&step.exact).ok().filter(|_| step.action == Action::Run)?;
+        let named = |folders: Vec<String>| folders.iter().map(|folder| join(root, folder)).collect();
+        Some(Self { read: named(program.read), write: named(program.write), timeout_seconds: program.timeout_seconds })
+    }
+}
+
 /// A plan that the caller may see.
 pub(super) fn visible(cx: &mut Cx<'_, '_>, id: &str) -> Result<Plan> {
     let plan = rows::load(cx.tx, id)?;
     let own = |plan: &Plan| plan.owner.kind == cx.actor.kind && plan.owner.id == cx.actor.id;
-    plan.filter(|plan| !cx.actor.is_agent() || own(plan)).ok_or_else(|| Error::not_found(format!("there is no plan {id} for you")))
+    let plan = plan.filter(|plan| !cx.actor.is_agent() || own(plan)).ok_or_else(|| Error::not_found(format!("there is no plan {id} for you")))?;
+    reach::check(cx, &plan)?;
+    Ok(plan)
 }
 
 /// The request with which people decide about a plan, and the digest that it is about; `None` where there is nothing to decide.
@@ -147,6 +175,12 @@ fn line(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<PlanOut> {
     let now = cx.now();
     let request = plan.request.as_deref().map(|id| request::find(cx, id)).transpose()?.flatten();
     let decision = request.map(|request| request.state_at(now));
+    let working = match plan.state {
+        PlanState::Planning => Some(plan.plan_job.as_str()),
+        PlanState::Running => plan.job.as_deref(),
+        _ => None,
+    };
+    let progress = working.map(|job| job::how(cx, job)).transpose()?.flatten().and_then(|work| work.progress);
     Ok(PlanOut {
         plan_id: plan.id.clone(),
         plan_job_id: plan.plan_job.clone(),
@@ -162,6 +196,7 @@ fn line(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<PlanOut> {
         request_id: plan.request.clone(),
         decision,
         job_id: plan.job.clone(),
+        progress,
         begun: plan.job.is_some(),
         applied: plan.done,
         skipped: plan.skipped,
@@ -271,7 +306,7 @@ fn steps(cx: &mut Cx<'_, '_>, plan: &Plan, sought: &Sought) -> Result<(Vec<StepO
                 return Ok((out, Some(number + at)));
             }
             let outcome = outcomes.get(at);
-            let is_from_trash = step.is_from_trash();
+            let (is_from_trash, given) = (step.is_from_trash(), Given::of(&plan.root, &step));
             let (diff, diff_bytes) = step.diff.filter(|_| sought.whole).map_or((None, None), |diff| {
                 let (part, next) = part_of(&diff, 0);
                 (Some(part.to_owned()), next.map(|_| diff.len() as u64))
@@ -284,6 +319,7 @@ fn steps(cx: &mut Cx<'_, '_>, plan: &Plan, sought: &Sought) -> Result<(Vec<StepO
                 from: if is_from_trash { step.from } else { step.from.map(|path| join(&plan.root, &path)) },
                 was: step.was.map(|path| join(&plan.root, &path)),
                 to: step.to.map(|path| join(&plan.root, &path)),
+                given,
                 exact: if sought.whole { without_content(step.exact) } else { None },
                 diff,
                 diff_bytes,
@@ -406,7 +442,7 @@ pub(in crate::workspace) fn get_plan(cx: &mut Cx<'_, '_>, input: GetPlan) -> Res
     Ok(PlanPage { plan: line(cx, &plan)?, steps, reasoning: plan.summary, next_cursor })
 }
 
-/// List plans, newest first. An agent sees its own.
+/// List plans, newest first. An agent sees its own; where your client narrows itself to folders, those that do not go beyond them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::workspace) struct ListPlans {
@@ -421,7 +457,8 @@ pub(in crate::workspace) struct ListPlans {
 pub(in crate::workspace) struct Plans {
     /// The plans.
     plans: Vec<PlanOut>,
-    /// Give this as `cursor` for the next page. Absent at the end.
+    /// Give this as `cursor` for the next page. Absent at the end. Where your client narrows itself, a page may be short, even empty,
+    /// before the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -440,7 +477,12 @@ pub(in crate::workspace) fn list_plans(cx: &mut Cx<'_, '_>, input: ListPlans) ->
     };
     let plans: Vec<Plan> = rows.iter().map(Plan::read).collect::<Result<_>>()?;
     let page = Page::cut(plans, &page, |plan| (plan.created_at, plan.id.clone()));
-    let plans = page.items.iter().map(|plan| line(cx, plan)).collect::<Result<_>>()?;
+    let mut plans = Vec::with_capacity(page.items.len());
+    for plan in &page.items {
+        if reach::reached(cx, plan)? {
+            plans.push(line(cx, plan)?);
+        }
+    }
     Ok(Plans { plans, next_cursor: page.next_cursor })
 }
 

@@ -12,6 +12,7 @@ use super::super::sys;
 use super::super::walk::{Choice, walk};
 use super::super::watch::Watch;
 use super::step::Step;
+use super::trash::Trash;
 
 /// Looks on which file system folders are, each once.
 #[derive(Debug, Default)]
@@ -37,9 +38,12 @@ impl Mounts {
     /// what it holds.
     pub fn take_digest(&mut self, root: &Root, step: &mut Step) -> bool {
         let parts = self.parts(root, step);
-        if let (true, Step::Move { from, identity, .. } | Step::Trash { from, identity, .. }) = (parts, step)
-            && let Ok(found) = root.identify(from, true)
-        {
+        let (found, identity) = match step {
+            Step::Move { from, identity, .. } | Step::Trash { from, identity, .. } if parts => (root.identify(from, true), identity),
+            Step::Restore { id, identity, .. } if parts => (Trash::open(root).and_then(|trash| trash.identify(root, id)), identity),
+            _ => return parts,
+        };
+        if let Ok(found) = found {
             *identity = found;
         }
         parts

@@ -99,18 +99,19 @@ pub fn was_at(root: &Root, id: &str) -> Option<String> {
     (!root.withheld().covers(&info.from)).then_some(info.from)
 }
 
-/// A page of the trash, the newest first, and whether more follow; of the same time, by id. All notes are read for each page, a
-/// portion at a time, and no more than the page is held.
-pub fn newest_trash(root: &Root, after: Option<(i64, &str)>, limit: usize, watch: &Watch<'_>) -> Result<(Vec<Trashed>, bool), Fault> {
+/// A page of the trash, the newest first, whether more follow, and how many names in all of it are not UTF-8; of the same time, by id. All
+/// notes are read for each page, a portion at a time, and no more than the page is held.
+pub fn newest_trash(root: &Root, after: Option<(i64, &str)>, limit: usize, watch: &Watch<'_>) -> Result<(Vec<Trashed>, bool, u64), Fault> {
     let key = |entry: &Trashed| (Reverse(entry.at_us.unwrap_or(0)), entry.id.clone());
     let after = after.map(|(at, id)| (Reverse(at), id.to_owned()));
     let limit = limit.clamp(1, PAGE_MAX);
-    let (mut newest, mut more, mut from) = (BTreeMap::new(), false, None::<String>);
+    let (mut newest, mut more, mut unnamed, mut from) = (BTreeMap::new(), false, 0, None::<String>);
     loop {
         if watch.is_cancelled() {
             return Err(root.fault(Code::Cancelled, TRASH, "cancelled"));
         }
         let portion = list_trash(root, from.as_deref(), PORTION)?;
+        unnamed += portion.unnamed;
         for entry in portion.entries {
             let key = key(&entry);
             if after.as_ref().is_some_and(|after| key <= *after) {
@@ -124,7 +125,7 @@ pub fn newest_trash(root: &Root, after: Option<(i64, &str)>, limit: usize, watch
         }
         match portion.next {
             Some(next) => from = Some(next),
-            None => return Ok((newest.into_values().collect(), more)),
+            None => return Ok((newest.into_values().collect(), more, unnamed)),
         }
     }
 }
@@ -173,6 +174,16 @@ impl Trash {
 
     pub(super) fn look(&self, root: &Root, id: &str) -> Result<Identity, Fault> {
         self.spot(root, id)?.look().map_err(|_| root.fault(Code::NotFound, "", "not in the trash"))
+    }
+
+    /// What something in the trash is, of a file with its digest.
+    pub(super) fn identify(&self, root: &Root, id: &str) -> Result<Identity, Fault> {
+        let seen = self.look(root, id)?;
+        if seen.kind != Kind::File {
+            return Ok(seen);
+        }
+        let spot = self.spot(root, id)?;
+        super::super::digest::identify(root, spot.folder(), &spot.name, &spot.path)
     }
 
     fn entry(&self, root: &Root, id: &str) -> Option<Trashed> {

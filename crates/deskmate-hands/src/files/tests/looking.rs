@@ -50,11 +50,41 @@ fn searching_by_name_and_by_content() {
     // Beyond the start of a line that is too long nothing is looked for.
     assert_eq!(lines, [("a/Report.txt", 2, 0), ("a/Report.txt", 3, 6), ("c/long", 1, 300), ("c/long", 2, 6)]);
     assert_eq!((hits.hits[0].text.as_str(), hits.hits[2].text.contains("needle"), hits.hits[2].text.len()), ("needle two", true, 500));
-    assert_eq!((hits.files, hits.skipped, hits.truncated), (4, 1, false));
+    // The binary one, and the two lines that are too long.
+    assert_eq!((hits.files, hits.left_out, hits.truncated), (4, 3, false));
     assert!(search_content(&kit.root, "needle", &SearchSpec { limit: 2, ..spec.clone() }, &Watch::default()).unwrap().truncated);
     for pattern in ["(", "(a{1000}){1000}{1000}"] {
         assert_eq!(search_content(&kit.root, pattern, &spec, &Watch::default()).unwrap_err().code, Code::Invalid);
     }
+}
+
+#[test]
+fn what_a_search_leaves_out_is_counted_once_over_all_pages() {
+    let kit = Kit::new();
+    let (fits, long) = ("x".repeat(64 * 1024), format!("{}\n", "x".repeat(64 * 1024 + 1)));
+    // A line that just fits, and one that does not, before, between and behind what is found.
+    kit.put("a", &format!("{fits}\r\n{long}needle\n{long}needle\n{fits}")).put("b", "needle\n\0").put("c", "needle\n").put("d/bin", "\0").put("e", &long);
+    fs::File::create(kit.at("f")).unwrap().set_len(65 << 20).unwrap();
+    fs::write(kit.at("").join(std::ffi::OsStr::from_bytes(b"c\xff")), "").unwrap();
+    let (mut after, mut counts) = (None, Vec::new());
+    loop {
+        let found = search_content(&kit.root, "needle", &SearchSpec { limit: 1, after: after.take(), ..SearchSpec::default() }, &Watch::default()).unwrap();
+        counts.push(found.left_out);
+        match found.hits.into_iter().next() {
+            Some(hit) if found.truncated => after = Some((hit.path, hit.line)),
+            _ => break,
+        }
+    }
+    // On the last page: b, the name that is none, d/bin, the line of e, and f.
+    assert_eq!(counts, [1, 1, 5]);
+    let whole = search_content(&kit.root, "needle", &SearchSpec::default(), &Watch::default()).unwrap();
+    assert_eq!((whole.hits.len(), whole.left_out), (3, 7));
+    let names = |after: Option<&str>, limit: usize| {
+        let spec = SearchSpec { after: after.map(|path| (path.to_owned(), 0)), limit, ..SearchSpec::default() };
+        let found = search_names(&kit.root, "", &spec, &Watch::default()).unwrap();
+        (found.entries.len(), found.truncated, found.left_out)
+    };
+    assert_eq!((names(None, 3), names(Some("c"), 9), names(None, 9)), ((3, true, 0), (4, false, 1), (7, false, 1)));
 }
 
 #[test]

@@ -46,8 +46,10 @@ fn all_of_it_holds_for_a_user_without_rights() {
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let mut again = Command::new("setpriv");
     again.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).arg("files::").current_dir(folder.path()).env("TMPDIR", folder.path());
+    // What it cannot test there was tested here, and that file is not its own.
+    again.env_remove("DESKMATE_SKIPPED");
     match again.args(["--skip", "hostile"]).output() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
-        Err(error) => println!("not tried: {error}"),
+        Err(error) => testkit::skipped(&format!("setpriv does not run ({error}), so files were not tested under an account without rights")),
     }
 }

@@ -65,6 +65,8 @@ struct Where {
 struct Files {
     items: Vec<Entry>,
     next_cursor: Option<String>,
+    #[serde(default)]
+    left_out: u64,
     job: Option<String>,
 }
 
@@ -217,12 +219,13 @@ fn folder(roots: &[Root], query: &Where, found: Result<Option<Files>, Fault>) ->
             @match found {
                 Err(fault) => { (empty("This folder cannot be shown", html! { p { (said(fault.message())) } })) }
                 Ok(None) => { div id="looking" data-again { (empty("This folder is being looked at", html! { p { "It holds a lot. What is found is shown here when the job above is done." } })) } }
-                Ok(Some(files)) if files.items.is_empty() => { (empty("Nothing is here", html! { p { "Names that begin with a dot are shown on request." } })) }
+                Ok(Some(files)) if files.items.is_empty() && files.left_out == 0 => { (empty("Nothing is here", html! { p { "Names that begin with a dot are shown on request." } })) }
                 Ok(Some(files)) => {
                     table.files {
                         thead { tr { th { "Name" } th.number { "Size" } th { "Changed" } @if writes { th { span.unseen { "What can be done" } } } } }
                         tbody { @for entry in &files.items { (line(entry, writes)) } }
                     }
+                    @if files.left_out > 0 { p.hint.padded { "Left out: " (files.left_out) " that cannot be shown, such as names that are no text." } }
                     @if let Some(cursor) = &files.next_cursor { (more(&ui::address("/workspace", &[("at", &query.at), ("after", cursor), ("hidden", &query.hidden)]))) }
                 }
             }

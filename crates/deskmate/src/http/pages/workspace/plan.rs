@@ -53,6 +53,7 @@ pub(super) struct Step {
     pub(super) from: Option<String>,
     pub(super) was: Option<String>,
     pub(super) to: Option<String>,
+    given: Option<Given>,
     diff: Option<String>,
     diff_bytes: Option<u64>,
     irreversible: Option<String>,
@@ -61,6 +62,13 @@ pub(super) struct Step {
     outcome: Option<String>,
     note: Option<String>,
     ran: Option<Ran>,
+}
+
+#[derive(Deserialize)]
+struct Given {
+    read: Vec<String>,
+    write: Vec<String>,
+    timeout_seconds: u32,
 }
 
 #[derive(Deserialize)]
@@ -228,10 +236,24 @@ fn steps_list(plan: &str, steps: &[Step]) -> Markup {
                     @if let Some(outcome) = &step.outcome { " " (badge(Tone::of_state(outcome), outcome)) }
                     @if let Some(note) = &step.note { " " span.meta { (said(note)) } }
                     @for why in [&step.irreversible, &step.warning, &step.blocked].into_iter().flatten().filter(|why| step.note.as_ref() != Some(*why)) { " " span.meta { (said(why)) } }
+                    @if let Some(given) = &step.given { (given_to(given)) }
                     @if let Some(diff) = &step.diff { (text_of(plan, step, diff, steps.len() <= OPEN_DIFFS)) }
                     @if let Some(ran) = &step.ran { (output(ran)) }
                 }
             }
+        }
+    }
+}
+
+/// What a program is given: whoever approves its code approves that too.
+fn given_to(given: &Given) -> Markup {
+    html! {
+        @for (may, folders) in [("May read", &given.read), ("May read and change", &given.write)] {
+            @if !folders.is_empty() { p { (may) @for folder in folders { " " code { (said(folder)) } } } }
+        }
+        p {
+            @if given.read.is_empty() && given.write.is_empty() { "Is given no folder. " }
+            "May take " (given.timeout_seconds) @if given.timeout_seconds == 1 { " second." } @else { " seconds." }
         }
     }
 }
