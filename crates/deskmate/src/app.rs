@@ -39,6 +39,12 @@ const SEAL_SWEEP: Duration = Duration::from_millis(500);
 const GATEWAY_CALL: &str = "gateway_call";
 const GATEWAY_RESULT: &str = "gateway_result";
 
+/// How often a call that is held looks how far that has come for which it waits, where somebody listens.
+const HEARD_EVERY: Duration = Duration::from_secs(1);
+
+/// Who listens while a call is held: how far that has come for which it waits, in words, as far as that says so.
+pub(crate) type Heard = watch::Sender<Option<String>>;
+
 /// A running desk. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct App {
@@ -118,6 +124,7 @@ impl App {
             server: Arc::default(),
             hands: Arc::new(hands.clone()),
             within: None,
+            session: None,
         };
         Ok(Self {
             desk,
@@ -155,6 +162,11 @@ impl App {
     /// The same desk for a client that narrows its calls to folders.
     pub(crate) fn within(&self, folders: Arc<[String]>) -> Self {
         Self { desk: self.desk.within(folders), ..self.clone() }
+    }
+
+    /// The same for the calls of one connection.
+    pub(crate) fn in_session(&self, session: Arc<str>) -> Self {
+        Self { desk: self.desk.in_session(session), ..self.clone() }
     }
 
     /// Says where people reach this desk's pages.
@@ -218,10 +230,15 @@ impl App {
     /// Does what a call asks. An operation that waits is asked again whenever something that concerns it happens,
     /// until it has an answer or its time is over.
     pub(crate) async fn call(&self, call: Call) -> Result<Answer> {
+        self.call_heard(call, None).await
+    }
+
+    /// The same for somebody who listens while the call is held.
+    pub(crate) async fn call_heard(&self, call: Call, heard: Option<&Heard>) -> Result<Answer> {
         let started = Instant::now();
         let watch = self.telemetry.begin(&self.desk, &call);
         let answer = match self.runs.count(&call.credential) {
-            Ok(()) => self.hold(&call).await.inspect(|answer| self.delivered(&call, answer)),
+            Ok(()) => self.hold(&call, heard).await.inspect(|answer| self.delivered(&call, answer)),
             Err(error) => Err(error),
         };
         let micros = micros(started);
@@ -234,7 +251,10 @@ impl App {
                 let decision = answer.decision.map(Mode::name);
                 tracing::debug!(actor = %answer.actor.id, verified = answer.actor.verified, operation, surface, decision, micros, "done");
             }
-            Err(error) => self.refused(&call, error, micros).await,
+            Err(error) => {
+                self.runs.refused(&call.credential, error);
+                self.refused(&call, error, micros).await;
+            }
         }
         answer.map_err(|error| self.disclose(error))
     }
@@ -327,7 +347,7 @@ impl App {
         }
     }
 
-    async fn hold(&self, call: &Call) -> Result<Answer> {
+    async fn hold(&self, call: &Call, heard: Option<&Heard>) -> Result<Answer> {
         let op = self.desk.registry.get(&call.operation);
         let (waits, followed) = (op.is_some_and(|op| op.waits), op.is_some_and(|op| op.is_followed()));
         let first = match call.operation.as_str() {
@@ -389,7 +409,11 @@ impl App {
             if matches!(answer.outcome, Outcome::Done(_)) {
                 return if again { self.desk.call(call.clone()).await } else { Ok(answer) };
             }
-            if place.is_none() || timeout_at(deadline, futures_util::future::select_all(woken)).await.is_err() {
+            let until = heard.map_or(deadline, |heard| {
+                heard.send_replace(how_far(&answer));
+                deadline.min(Instant::now() + HEARD_EVERY)
+            });
+            if place.is_none() || (timeout_at(until, futures_util::future::select_all(woken)).await.is_err() && until == deadline) {
                 return Ok(answer);
             }
         }
@@ -418,6 +442,12 @@ impl App {
             drop(tokio::time::timeout(SEAL_SWEEP, self.staged.notified()).await);
         }
     }
+}
+
+/// How far that has come which an answer says is not there yet.
+fn how_far(answer: &Answer) -> Option<String> {
+    let (Outcome::Done(said) | Outcome::NotYet(said)) = &answer.outcome;
+    said.pointer("/progress/text").and_then(Value::as_str).map(str::to_owned)
 }
 
 fn micros(since: Instant) -> u64 {

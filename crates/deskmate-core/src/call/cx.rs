@@ -37,10 +37,14 @@ pub struct Cx<'t, 'c> {
     pub(crate) rulebook: Option<Arc<Rulebook>>,
     /// The folders on the desk's machine that the caller's client narrows itself to, if it does.
     pub(crate) within: Option<Arc<[String]>>,
+    /// The connection over which the call came, if it came over one that lasts.
+    pub(crate) session: Option<Arc<str>>,
     /// What the caller's browser signed. Every event of the call keeps it.
     pub(crate) signed: Option<Signed>,
     /// What the desk answered to the act that this call intends, if it intends one; of several the most restrictive.
     pub(crate) decision: Option<policy::Mode>,
+    /// What the call tried was counted and is not told, because it is no news.
+    pub(crate) only_counted: bool,
     world: Arc<dyn World>,
     now: i64,
 }
@@ -60,8 +64,10 @@ impl<'t, 'c> Cx<'t, 'c> {
             server: Arc::clone(&desk.server),
             rulebook: None,
             within: desk.within.clone(),
+            session: desk.session.clone(),
             signed: None,
             decision: None,
+            only_counted: false,
             now: desk.world.now(),
             world: Arc::clone(&desk.world),
         }

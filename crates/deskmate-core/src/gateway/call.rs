@@ -8,7 +8,7 @@ use super::mount::{self, Intent, Mount, Scan};
 use super::rows::{self, CallRow, CallState};
 use super::tool::{self, Tool, ToolState};
 use super::{DELIVERED, DENIED, HELD, MISMATCHED, PASSED, taint};
-use crate::call::{Cx, Surface, Wait};
+use crate::call::{Cx, Wait};
 use crate::limits::{CHANGE_BYTES_MAX, NAME_CHARS_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::meter::{self, Taken};
 use crate::policy::{self, Act, Decision, Mode};
@@ -44,9 +44,6 @@ pub(super) struct CallTool {
     proposal_id: Option<String>,
     /// Why, for the person who decides.
     reasoning: Option<String>,
-    /// What the calls of one connection have in common; only the desk's own MCP surface says it.
-    #[schemars(skip)]
-    session: Option<String>,
     /// How long to wait for a person and for the tool, at most 25 seconds; 25 if not given.
     #[expect(dead_code, reason = "whoever holds the call reads it")]
     timeout_seconds: Option<u64>,
@@ -107,9 +104,6 @@ struct Said {
 pub(super) fn call(cx: &mut Cx<'_, '_>, input: CallTool) -> Result<CallOut> {
     check_text("tool", &input.tool, NAME_CHARS_MAX)?;
     check_text("reasoning", input.reasoning.as_deref().unwrap_or_default(), REASONING_BYTES_MAX)?;
-    if input.session.is_some() && cx.surface != Surface::Mcp {
-        return Err(Error::invalid("session", "is not for callers to say"));
-    }
     let mount = mount::find(cx, &input.mount)?;
     let tool = served(cx, &mount, &input.tool)?;
     may_pass_on(&mount)?;
@@ -123,14 +117,18 @@ pub(super) fn call(cx: &mut Cx<'_, '_>, input: CallTool) -> Result<CallOut> {
     if let Some(waiting) = rows::waiting(cx.tx, &who, &own)? {
         return again(cx, waiting);
     }
-    let session = input.session.as_deref();
-    let act = act(&mount, &tool.name, arguments, taint::of_caller(cx, session)?);
+    if who.is_agent() && meter::paused(cx, &who.id)? {
+        // Everything is denied to who is paused. Surfaces count such refusals, and each one is no news.
+        return Err(Error::forbidden("you are paused until a person lets you go on").hint("stop here; a person lets you go on"));
+    }
+    let session = cx.session.clone();
+    let act = act(&mount, &tool.name, arguments, taint::of_caller(cx, session.as_deref())?);
     let asked = Asked { mount, tool, act, who, own, intent: said.intent.or(input.reasoning), proposal: said.proposal };
     if asked.mount.intent == Intent::Strict && asked.intent.as_deref().is_none_or(|intent| intent.trim().chars().count() < INTENT_CHARS_MIN) {
         let text = format!("this mount asks why you call: say it in {METADATA}.intent, in {INTENT_CHARS_MIN} characters or more");
         return asked.refuse(cx, &text, Some(format!("call again with {METADATA}: {{ \"intent\": \"…\" }} among the arguments")));
     }
-    asked.decide(cx, session)
+    asked.decide(cx, session.as_deref())
 }
 
 /// Refuses what has to be looked through before it may be passed on: there is no scanner, and what is declared so is closed.

@@ -3,7 +3,7 @@
 use deskmate_db::args;
 use serde_json::{Value, json};
 
-use super::call::{origin, served as served_tool};
+use super::call::{may_pass_on, origin, served as served_tool};
 use super::mount::{self, Mount};
 use super::rows::{self, CallRow, CallState, select_call};
 use super::{CALL_JOB, DENIED, ENDED, PASSED, taint};
@@ -110,6 +110,7 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Handed>> {
 /// The mount of a call, if the tool is served there, and still is what people saw when they approved the call.
 fn same_tool(cx: &mut Cx<'_, '_>, row: &CallRow, request: &Request) -> Result<Mount> {
     let mount = mount::find(cx, &row.mount)?;
+    may_pass_on(&mount)?;
     let tool = served_tool(cx, &mount, &row.tool)?;
     if Bound::read(request)?.schema.is_some_and(|then| then != hex(&tool.digest)) {
         return Err(Error::conflict(format!("the tool {} of {} is not any more what it was when this was asked", row.tool, row.mount)));

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::call::{INTENT_CHARS_MIN, METADATA, act, shown_at};
+use super::call::{INTENT_CHARS_MIN, METADATA, act, may_pass_on, shown_at};
 use super::mount::{self, Intent, Mount};
 use super::rows::{self, CallRow, CallState, select_call};
 use super::tool::{self, ToolState};
@@ -48,7 +48,8 @@ pub(super) fn list_tools(cx: &mut Cx<'_, '_>, input: ListTools) -> Result<ToolsO
     };
     let who = Requester::of(&cx.actor);
     let mut tools = Vec::new();
-    for mount in mounts {
+    // Names, descriptions and schemas come from the server as well.
+    for mount in mounts.into_iter().filter(|mount| may_pass_on(mount).is_ok()) {
         for tool in tool::of_mount(cx.tx, &mount.name)? {
             if tool.state == ToolState::Known && !mount.hides(&tool.name) && !never(cx, &mount, &tool.name, &who)? {
                 tools.push(ToolOut { mount: mount.name.clone(), name: tool.name, definition: asking_why(&mount, tool.definition) });

@@ -54,9 +54,18 @@ pub fn of_agent(cx: &mut Cx<'_, '_>, agent: &str) -> Result<Vec<String>> {
     rows.iter().map(|row| Ok(row.get(0)?)).collect()
 }
 
+/// What goes with anything that the caller asks for besides calls: what its run has read, or else its connection, however long ago,
+/// and all that was read under its credential within a day.
+pub fn of_asking(cx: &mut Cx<'_, '_>) -> Result<Vec<String>> {
+    let own = of_caller(cx, None)?;
+    with_read(cx, own)
+}
+
 /// What a caller says of where its inputs came from, with what the desk knows it has read.
 pub fn with_read(cx: &mut Cx<'_, '_>, mut said: Vec<String>) -> Result<Vec<String>> {
-    for origin in of_caller(cx, None)? {
+    let session = cx.session.clone();
+    let connection = session.map_or(Ok(Vec::new()), |session| of_caller(cx, Some(&session)))?;
+    for origin in of_caller(cx, None)?.into_iter().chain(connection) {
         if !said.contains(&origin) {
             said.push(origin);
         }

@@ -19,7 +19,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::routing::{get, post};
-use deskmate_core::limits::INPUT_BYTES_MAX;
+use deskmate_core::limits::{HOOK_BYTES_MAX, INPUT_BYTES_MAX};
 
 use crate::activity::{self, Standing};
 use crate::app::App;
@@ -51,7 +51,7 @@ pub(crate) fn routers(app: App, allowed: Allowed, standing: Standing, mcp: Route
         .route("/api/openapi.json", get(openapi::serve))
         .route("/api/stream", get(stream::serve))
         .route("/api/{operation}", get(rest::call_get).post(rest::call_post))
-        .route("/hook", post(hook::serve).layer(DefaultBodyLimit::max(hook::BYTES_MAX)))
+        .route("/hook", post(hook::serve).layer(DefaultBodyLimit::max(HOOK_BYTES_MAX)))
         .nest("/api/coworker", coworker::routes())
         .merge(pages::routes());
     let programs = coworker::routes().nest("/api/coworker", coworker::routes());

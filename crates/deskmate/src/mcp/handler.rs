@@ -109,6 +109,12 @@ impl Server {
         Self { endpoint, caller, followed: Followed::default(), lasting, session, roots: roots::Known::default() }
     }
 
+    /// The desk for the calls of this connection.
+    pub(super) fn app(&self) -> Cow<'_, App> {
+        let app = &self.endpoint.app;
+        self.session.as_ref().map_or(Cow::Borrowed(app), |session| Cow::Owned(app.in_session(Arc::clone(session))))
+    }
+
     /// Whether the caller is anybody to this desk. Following waits quietly, so a bad credential must show at the start.
     async fn check_caller(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let credential = self.caller.credential(context);
@@ -203,7 +209,7 @@ impl ServerHandler for Server {
             return passage::call_tool(self, request, &context).await;
         }
         let credential = self.caller.credential(&context);
-        let mut app = Cow::Borrowed(&self.endpoint.app);
+        let mut app = self.app();
         // Where a run's own client starts is the desk's choice, and says nothing of what it is for.
         if self.endpoint.tools.works_on_files(&request.name) && !Runs::are_of(&credential) {
             match roots::reach(self, &request, &context).await {

@@ -11,9 +11,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Json, Router};
 use deskmate_core::Error;
+use deskmate_core::limits::MCP_BODY_BYTES_MAX;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::json;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::caller::Caller;
@@ -21,9 +24,6 @@ use super::handler::Server;
 use super::malformed::is_malformed_call;
 use super::mount::{Mount, Shelf};
 use crate::app::App;
-
-/// The largest body of a request.
-const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// From where requests may come. A request without an `Origin` comes from no browser and passes.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ impl Allowed {
             .with_allowed_hosts(self.hosts.clone())
             .with_allowed_origins(self.origins.clone())
             .enforce_origin_validation()
-            .with_max_request_body_bytes(BODY_BYTES_MAX)
+            .with_max_request_body_bytes(MCP_BODY_BYTES_MAX)
             .with_cancellation_token(stop)
     }
 }
@@ -87,11 +87,16 @@ impl Http {
         if parts.method != Method::POST {
             return respond(service.handle(Request::from_parts(parts, body)).await);
         }
-        let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {
-            return (StatusCode::PAYLOAD_TOO_LARGE, format!("Payload Too Large: request body exceeds {BODY_BYTES_MAX} bytes")).into_response();
+        let Ok(body) = to_bytes(body, MCP_BODY_BYTES_MAX).await else {
+            return (StatusCode::PAYLOAD_TOO_LARGE, format!("Payload Too Large: request body exceeds {MCP_BODY_BYTES_MAX} bytes")).into_response();
         };
         let malformed = is_malformed_call(&body).then(|| (super::caller::of_parts(&parts), body.clone()));
-        let response = respond(service.handle(Request::from_parts(parts, Body::from(body))).await);
+        let is_json = parts.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        let mut response = respond(service.handle(Request::from_parts(parts, Body::from(body.clone()))).await);
+        // rmcp says the same of a body that it cannot read as of one of another kind, and in words alone.
+        if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            response = unreadable(&body);
+        }
         // What a page of another site sends is refused before it is read, and is nobody's call.
         if let Some((credential, body)) = malformed.filter(|_| response.status() != StatusCode::FORBIDDEN) {
             self.shelf.app().malformed(&credential, &body, false);
@@ -110,6 +115,23 @@ impl Http {
         services.insert(mount.clone(), service.clone());
         service
     }
+}
+
+/// What is answered to a body that is no message of MCP: the words of JSON-RPC, under the id that it has.
+fn unreadable(body: &[u8]) -> Response {
+    let (code, message) = match serde_json::from_slice::<IgnoredAny>(body) {
+        Ok(_) => (-32600, "this is not one request, notification or answer of JSON-RPC 2.0, or it is nested too deeply"),
+        Err(_) => (-32700, "this is not JSON"),
+    };
+    let id = serde_json::from_slice::<Named>(body).ok().and_then(|named| named.id).filter(|id| id.is_string() || id.is_i64() || id.is_u64());
+    let said = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } });
+    (StatusCode::BAD_REQUEST, Json(said)).into_response()
+}
+
+/// The id of what is otherwise no message.
+#[derive(Deserialize)]
+struct Named {
+    id: Option<Value>,
 }
 
 fn not_found(error: &Error) -> Response {

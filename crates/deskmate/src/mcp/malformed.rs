@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use deskmate_core::call::Credential;
+use deskmate_core::limits::MCP_LINE_BYTES_MAX;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -16,7 +17,6 @@ use tokio::io::{AsyncRead, ReadBuf};
 use super::caller::Caller;
 use super::handler::Server;
 use crate::app::App;
-use crate::socket::LINE_BYTES_MAX;
 
 const CALL: &str = "tools/call";
 /// A buffer that grew beyond this for one long line is given back.
@@ -107,7 +107,7 @@ impl Server {
 impl<R> Watched<R> {
     fn take(&mut self, bytes: &[u8]) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.is_too_long |= self.line.len() + part.len() > LINE_BYTES_MAX;
+            self.is_too_long |= self.line.len() + part.len() > MCP_LINE_BYTES_MAX;
             if !self.is_too_long {
                 self.line.extend_from_slice(part);
             }
@@ -136,7 +136,33 @@ impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_are_a_malformed_call_only_if_they_name_one(bytes in prop::collection::vec(any::<u8>(), 0..300), text in "[\\[\\]{}\":,a-z/ 0-9]{0,80}") {
+            for text in [bytes.as_slice(), text.as_bytes()] {
+                let (malformed, names) = (is_malformed_call(text), names_call(text));
+                prop_assert!(!malformed || names, "{}", String::from_utf8_lossy(text));
+            }
+        }
+
+        #[test]
+        fn a_whole_call_passes_and_no_part_of_one_does(name in "(?s).{0,40}", id in any::<i64>(), value in "(?s).{0,40}", cut in any::<prop::sample::Index>()) {
+            let call = json!({ "method": CALL, "jsonrpc": "2.0", "id": id, "params": { "name": name, "arguments": { &value: [value] } } });
+            let text = call.to_string();
+            prop_assert!(names_call(text.as_bytes()) && !is_malformed_call(text.as_bytes()), "{text}");
+            prop_assert!(is_malformed_call(json!([call]).to_string().as_bytes()), "in a batch");
+            let at = text.find(CALL).map_or(0, |at| at + CALL.len());
+            let cut = at + cut.index(text.len() - at);
+            prop_assert!(is_malformed_call(&text.as_bytes()[..cut]), "cut at {cut}: {text}");
+        }
+    }
 
     #[test]
     fn calls_that_cannot_be_read_are_known_as_such() {

@@ -24,6 +24,7 @@ use super::mount::Servers;
 use super::resources::fault;
 use super::standin::{self, refused, respond};
 use super::tasks::ASK_AGAIN_MS;
+use crate::app::App;
 use crate::front::{Client, Sink};
 use crate::gateway::{Behind, By, within};
 
@@ -38,9 +39,9 @@ const OWN_BYTES_MAX: usize = 4 * 1024;
 /// In this part of a request's metadata a caller names the proposal that was approved.
 const PROPOSAL: &str = "deskmate/proposal_id";
 
-async fn ask(endpoint: &Endpoint, credential: Credential, operation: &str, input: Value) -> Result<Value, Error> {
+async fn ask(app: &App, credential: Credential, operation: &str, input: Value) -> Result<Value, Error> {
     let call = Call { credential, surface: Surface::Mcp, operation: operation.to_owned(), input };
-    let (Outcome::Done(value) | Outcome::NotYet(value)) = endpoint.app.call(call).await?.outcome;
+    let (Outcome::Done(value) | Outcome::NotYet(value)) = app.call(call).await?.outcome;
     Ok(value)
 }
 
@@ -57,7 +58,7 @@ pub(super) async fn tools(endpoint: &Endpoint, credential: Credential) -> Result
         _ => json!({}),
     };
     // Whoever does not say who they are sees what is there for everybody.
-    let listed = match ask(endpoint, credential, LIST, input).await {
+    let listed = match ask(&endpoint.app, credential, LIST, input).await {
         Err(error) if error.code == Code::Unauthenticated => Value::Null,
         listed => listed?,
     };
@@ -108,7 +109,7 @@ async fn find(server: &Server, name: &str) -> Result<(String, String), ErrorData
 pub(super) async fn call_tool(server: &Server, request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
     let credential = server.caller.credential(context);
     if request.name == RESULT {
-        let answer = ask(&server.endpoint, credential, RESULT, Value::Object(request.arguments.unwrap_or_default())).await;
+        let answer = ask(&server.endpoint.app, credential, RESULT, Value::Object(request.arguments.unwrap_or_default())).await;
         return answer.map_or_else(|error| Ok(refused(&error)), respond);
     }
     let (mount, tool) = find(server, &request.name).await?;
@@ -133,16 +134,13 @@ pub(super) async fn call_tool(server: &Server, request: CallToolRequestParams, c
         if let Some(proposal) = proposal {
             fields.insert("proposal_id".to_owned(), json!(proposal));
         }
-        if let Some(session) = &server.session {
-            fields.insert("session".to_owned(), json!(session.as_ref()));
-        }
         // Whoever can follow a task need not be held, and whoever can show a page shows it first.
         if tasks || shows {
             fields.insert("timeout_seconds".to_owned(), json!(0));
         }
     }
     let by = By { state: None, answers: None, ..by };
-    let mut answer = within(by, ask(&server.endpoint, credential.clone(), CALL, input)).await;
+    let mut answer = within(by, ask(&server.app(), credential.clone(), CALL, input)).await;
     if shows
         && let Ok(held) = &answer
         && held.get("state") == Some(&json!("held"))
@@ -152,7 +150,7 @@ pub(super) async fn call_tool(server: &Server, request: CallToolRequestParams, c
             client.finish().await;
             return Ok(asked);
         }
-        answer = ask(&server.endpoint, credential, RESULT, json!({ "call_id": text("call_id") })).await;
+        answer = ask(&server.endpoint.app, credential, RESULT, json!({ "call_id": text("call_id") })).await;
     }
     client.finish().await;
     let answer = match answer {

@@ -2,6 +2,7 @@
 //! asked once for each connection, and again when it says that they changed; one of the newer era with each call, since nothing
 //! there says so.
 
+use std::path::Component;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -130,19 +131,49 @@ async fn folders(roots: Option<Value>) -> Result<Arc<[String]>, Error> {
 fn folder(uri: &str) -> Option<String> {
     let address = Url::parse(uri).ok().filter(|address| address.scheme() == "file")?;
     let path = address.to_file_path().ok()?;
-    path.is_absolute().then(|| path.to_str().map(str::to_owned)).flatten()
+    // A slash that is written as `%2f` hides a step upwards from the parser of addresses.
+    let leads_up = path.components().any(|part| part == Component::ParentDir);
+    (path.is_absolute() && !leads_up).then(|| path.to_str().map(str::to_owned)).flatten()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn whatever_a_client_names_is_a_whole_path_or_nothing(text in "(?s).{0,80}", parts in prop::collection::vec("(\\.\\.?|%2e%2e|%2e%2e%2f|\\.\\.%2f|[a-z%\\\\:?#/ ]{0,8})", 0..8)) {
+            for uri in [text.clone(), format!("file://{text}"), format!("file:///{text}"), format!("file:///{}", parts.join("/"))] {
+                if let Some(path) = folder(&uri) {
+                    let path = Path::new(&path);
+                    prop_assert!(path.is_absolute() && !path.components().any(|part| part == Component::ParentDir), "{uri}: {}", path.display());
+                }
+            }
+        }
+
+        #[test]
+        fn a_folder_comes_back_as_it_was_named(names in prop::collection::vec("[^/\0]{1,12}", 1..5)) {
+            prop_assume!(names.iter().all(|name| name != "." && name != ".."));
+            let path = format!("/{}", names.join("/"));
+            let uri = Url::from_file_path(&path).unwrap();
+            let found = folder(uri.as_str());
+            // What looks like a drive comes back with a slash behind it: the same folder.
+            prop_assert_eq!(found.as_deref().map(Path::new), Some(Path::new(&path)), "{}", uri);
+        }
+    }
 
     #[test]
     fn roots_are_folders_of_this_machine() {
         assert_eq!(folder("file:///home/me/notes").as_deref(), Some("/home/me/notes"));
         assert_eq!(folder("file:///home/me/a%20b/").as_deref(), Some("/home/me/a b/"));
         assert_eq!(folder("file:///home/me/x/../../you").as_deref(), Some("/home/you"), "as it leads, not as it is written");
-        for other in ["https://example.org/home", "file://elsewhere/home", "home/me", "", "file:///a%00b"] {
+        for other in ["file:///home/me/%2e%2e%2fyou", "https://example.org/home", "file://elsewhere/home", "home/me", "", "file:///a%00b"] {
             assert!(folder(other).is_none_or(|path| path.contains('\0')), "{other}");
         }
     }

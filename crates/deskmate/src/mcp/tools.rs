@@ -14,13 +14,14 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::{Instant, interval_at};
 
 use super::held;
 use super::mount::{Mount, Servers};
 use super::suggest;
 use super::tasks;
-use crate::app::App;
+use crate::app::{App, Heard};
 use crate::hook::{Client, permission, question};
 
 /// How often a waiting call says that it is still there. Clients give up after 30 s of silence or more.
@@ -198,37 +199,46 @@ fn object(schema: &Value) -> Arc<JsonObject> {
 
 /// A call that may hold: it says that it is still there, and ends at once when the client no longer wants it.
 async fn patiently(app: &App, call: Call, context: &RequestContext<RoleServer>) -> Result<Result<Answer, Error>, ErrorData> {
+    let (heard, far) = listening(context);
     tokio::select! {
-        answer = app.call(call) => Ok(answer),
+        answer = app.call_heard(call, heard.as_ref()) => Ok(answer),
         () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
-        () = still_waiting(context) => Err(ErrorData::internal_error("the client is gone", None)),
+        () = still_waiting(context, far) => Err(ErrorData::internal_error("the client is gone", None)),
     }
 }
 
 /// A call that does something and may then hold: it says that it is still there, and goes on whoever listens.
 async fn audibly(app: &App, call: Call, context: &RequestContext<RoleServer>) -> Result<Answer, Error> {
-    let call = app.call(call);
+    let (heard, far) = listening(context);
+    let call = app.call_heard(call, heard.as_ref());
     tokio::pin!(call);
     tokio::select! {
         answer = &mut call => answer,
-        () = still_waiting(context) => call.await,
+        () = still_waiting(context, far) => call.await,
     }
 }
 
+/// Where a held call says how far that has come for which it waits, if its client wants to know, and where that is read.
+fn listening(context: &RequestContext<RoleServer>) -> (Option<Heard>, watch::Receiver<Option<String>>) {
+    let (heard, far) = watch::channel(None);
+    (context.meta.get_progress_token().map(|_| heard), far)
+}
+
 /// Tells the client every few seconds that a call is still waiting, if it wants to know. Ends only when the client is gone.
-async fn still_waiting(context: &RequestContext<RoleServer>) {
+async fn still_waiting(context: &RequestContext<RoleServer>, far: watch::Receiver<Option<String>>) {
     match context.meta.get_progress_token() {
-        Some(token) => tell_progress(context.peer.clone(), token).await,
+        Some(token) => tell_progress(context.peer.clone(), token, &far).await,
         None => std::future::pending().await,
     }
 }
 
-async fn tell_progress(peer: Peer<RoleServer>, token: ProgressToken) {
+async fn tell_progress(peer: Peer<RoleServer>, token: ProgressToken, far: &watch::Receiver<Option<String>>) {
     let started = Instant::now();
     let mut tick = interval_at(started + PROGRESS_EVERY, PROGRESS_EVERY);
     loop {
         tick.tick().await;
-        let note = ProgressNotificationParam::new(token.clone(), started.elapsed().as_secs_f64()).with_message("still waiting");
+        let said = far.borrow().clone().unwrap_or_else(|| "still waiting".to_owned());
+        let note = ProgressNotificationParam::new(token.clone(), started.elapsed().as_secs_f64()).with_message(said);
         if peer.notify_progress(note).await.is_err() {
             return;
         }

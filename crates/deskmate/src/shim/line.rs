@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The longest line that is taken, here as on the other side of the socket.
-pub(super) use crate::socket::LINE_BYTES_MAX;
+pub(super) use deskmate_core::limits::MCP_LINE_BYTES_MAX as LINE_BYTES_MAX;
 
 /// How deep a line may nest.
 pub(super) const DEPTH_MAX: usize = 100;

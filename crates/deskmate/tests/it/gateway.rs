@@ -186,6 +186,13 @@ fn what_may_pass_is_handed_on_and_marked_when_it_comes_back() {
     assert_eq!(desk.run(&["audit", "verify", "--json"]).status.code(), Some(0));
 }
 
+/// Gives the child's secret another value.
+fn rotate(desk: &Desk, value: &str) {
+    let mut rotate = desk.command(&["secret", "rotate", "notes", "--passphrase-stdin", "--json"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    std::io::Write::write_all(&mut rotate.stdin.take().unwrap(), format!("correct horse\n{value}\n").as_bytes()).unwrap();
+    assert!(rotate.wait().unwrap().success());
+}
+
 #[test]
 fn a_secret_reaches_the_server_and_nobody_else() {
     let (desk, folder, token) = desk();
@@ -197,13 +204,74 @@ fn a_secret_reaches_the_server_and_nobody_else() {
     // Another value is used at the next call, and what is called so stays.
     let given = || std::fs::read_to_string(folder.path().join("notes.key")).unwrap();
     let before = given();
-    let mut rotate = desk.command(&["secret", "rotate", "notes", "--passphrase-stdin", "--json"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    std::io::Write::write_all(&mut rotate.stdin.take().unwrap(), b"correct horse\nkey-fedcba9876543210\n").unwrap();
-    assert!(rotate.wait().unwrap().success());
+    rotate(&desk, "key-fedcba9876543210");
     let answer = agent.tool("key", json!({}));
     assert_eq!(first(&answer), "the key is [redacted:known]", "{answer}");
     assert_ne!(given(), before, "the server has the new one");
     assert!(!files_hold(desk.path(), "key-fedcba9876543210"));
+}
+
+/// A server over HTTP that writes down the digest of the header with which it is called.
+const FAR: &str = r#"
+import hashlib, json, sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *_): pass
+    def answer(self, code, body=b""):
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def do_GET(self): self.answer(405)
+    do_DELETE = do_GET
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "id" not in message: return self.answer(202)
+        method = message["method"]
+        if method == "tools/call":
+            with open(sys.argv[1], "w") as file: file.write(hashlib.sha256(self.headers.get("Authorization", "").encode()).hexdigest())
+        results = {
+            "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "far", "version": "1"}},
+            "tools/list": {"tools": [{"name": "read", "description": "reads", "inputSchema": {"type": "object"}}]},
+            "tools/call": {"content": [{"type": "text", "text": "it is read"}]},
+        }
+        found = {"result": results[method]} if method in results else {"error": {"code": -32601, "message": "there is no such method"}}
+        self.answer(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], **found}).encode())
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"#;
+
+/// A program that ends with the test.
+struct Ends(std::process::Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[test]
+fn a_secret_reaches_a_server_over_http_as_its_header() {
+    let (desk, folder, token) = desk();
+    let seen = path(&folder, "seen");
+    let mut far = Ends(std::process::Command::new("python3").args(["-c", FAR, &seen]).stdout(Stdio::piped()).spawn().unwrap());
+    let mut port = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(far.0.stdout.take().unwrap()), &mut port).unwrap();
+    let url = format!("http://127.0.0.1:{}/mcp", port.trim());
+    let header = "Authorization=Bearer secret:notes";
+    person(&desk, &["gateway", "add", "far", "--passphrase-stdin", "--json", "--url", &url, "--header", header, "--verb=read=note.read"]);
+    let mut agent = client(&desk, &token, "far", "2025-11-25");
+    let digest = |text: &str| hex(&Sha256::digest(text));
+    assert_eq!(first(&agent.tool("read", json!({}))), "it is read");
+    assert_eq!(std::fs::read_to_string(&seen).unwrap(), digest("Bearer key-0123456789abcdef"));
+    rotate(&desk, "key-fedcba9876543210");
+    assert_eq!(first(&agent.tool("read", json!({}))), "it is read");
+    assert_eq!(std::fs::read_to_string(&seen).unwrap(), digest("Bearer key-fedcba9876543210"), "the next call has the new one");
+    assert!(!files_hold(desk.path(), "key-0123456789abcdef") && !files_hold(desk.path(), "key-fedcba9876543210"));
 }
 
 #[test]

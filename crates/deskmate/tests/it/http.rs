@@ -155,6 +155,47 @@ fn foreign_hosts_and_origins_large_bodies_and_unknown_toolsets_are_refused() {
 }
 
 #[test]
+fn malformed_json_rpc_is_refused_and_the_endpoint_goes_on() {
+    let desk = Desk::new();
+    let url = desk.up();
+    let nested = |levels: usize| {
+        let arguments = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{{\"name\":\"get_tasks\",\"arguments\":{arguments}}}}}")
+    };
+    let lists = || {
+        let listed = legacy_post(&url, "/mcp/bridge", "tools/list", &json!({}));
+        assert!(listed.status == 200 && listed.json().pointer("/result/tools/0/name").is_some(), "{}", listed.body);
+    };
+    for (body, code, id) in [
+        (String::new(), -32700, Value::Null),
+        ("nonsense".to_owned(), -32700, Value::Null),
+        ("{".to_owned(), -32700, Value::Null),
+        (nested(500).replace("}}", "}"), -32700, Value::Null),
+        ("[]".to_owned(), -32600, Value::Null),
+        ("null".to_owned(), -32600, Value::Null),
+        ("{}".to_owned(), -32600, Value::Null),
+        (r#"[{"jsonrpc":"2.0","id":7,"method":"tools/list"}]"#.to_owned(), -32600, Value::Null),
+        (r#"{"jsonrpc":"1.0","id":7,"method":"tools/list"}"#.to_owned(), -32600, json!(7)),
+        (r#"{"jsonrpc":"2.0","id":{},"method":1}"#.to_owned(), -32600, Value::Null),
+        (nested(500), -32600, json!(7)),
+    ] {
+        let answer = post(&url, "/mcp/bridge?agent=code", &[], &body);
+        assert_eq!(answer.status, 400, "{body:.80}: {}", answer.body);
+        let said = answer.json();
+        assert_eq!((said.pointer("/error/code"), said.get("id")), (Some(&json!(code)), Some(&id)), "{body:.80}: {said}");
+        lists();
+    }
+    // What is well formed and too deep for an operation is refused by the operation.
+    for levels in [11, 90] {
+        let answer = post(&url, "/mcp/bridge?agent=code", &[], &nested(levels));
+        assert_eq!(answer.json().pointer("/result/_meta/deskmate~1error/code"), Some(&json!("invalid")), "{levels}: {}", answer.body);
+        lists();
+    }
+    let other = post(&url, "/mcp/bridge", &[("Content-Type", "text/plain")], "{}");
+    assert_eq!(other.status, 415, "{}", other.body);
+}
+
+#[test]
 fn read_only_narrows() {
     let desk = Desk::new();
     let url = desk.up();

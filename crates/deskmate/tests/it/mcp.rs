@@ -99,6 +99,26 @@ fn deep_and_odd_input_is_answered_and_the_connection_stays() {
 }
 
 #[test]
+fn hostile_text_passes_through_the_stream_and_comes_back_as_it_was() {
+    let desk = Desk::new();
+    let mut client = Client::start(&desk, &["--toolset", "bridge", "--agent", "code"]);
+    client.initialize("2025-11-25");
+    let mut sent = Vec::new();
+    for text in testkit::HOSTILE {
+        let answer = client.tool("send_message", json!({ "to": "code", "content": text }));
+        if text.is_empty() || text.contains('\0') {
+            assert_eq!(answer.pointer("/_meta/deskmate~1error/code"), Some(&json!("invalid")), "{text:?}: {answer}");
+        } else {
+            assert_eq!(answer.get("isError"), Some(&json!(false)), "{text:?}: {answer}");
+            sent.push(json!(text));
+        }
+    }
+    let read = client.tool("read_messages", json!({}));
+    let read: Vec<_> = read["structuredContent"]["messages"].as_array().expect("messages").iter().map(|message| message["content"].clone()).collect();
+    assert_eq!(read, sent);
+}
+
+#[test]
 fn oversized_lines_are_refused_by_their_id() {
     let desk = Desk::new();
     let mut client = Client::start(&desk, &["--toolset", "bridge", "--agent", "code"]);

@@ -302,7 +302,12 @@ both! {
         assert_eq!(told(desk, &owner, "call.denied").len(), 2);
         assert_code(&desk.refused(&agent, "gateway_call", json!({ "mount": "mail", "tool": "debug" })), Code::NotFound);
         desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
-        assert_eq!(call(desk, &agent, "read_mail", json!({ "id": 1 }))["state"], json!("denied"));
+        for proposal in [Value::Null, json!("none")] {
+            let refused = desk.refused(&agent, "gateway_call", json!({ "mount": "mail", "tool": "read_mail", "arguments": { "id": 1 }, "proposal_id": proposal }));
+            assert_code(&refused, Code::Forbidden);
+            assert!(refused.message.contains("paused"), "{refused:?}");
+        }
+        assert_eq!((told(desk, &owner, "call.denied").len(), told(desk, &owner, "call.mismatched").len()), (2, 0), "who is paused cannot fill the record");
     }
 
     fn people_see_what_each_tool_would_get_and_why_each_call_got_its_answer(desk: &TestDesk) {
@@ -400,6 +405,24 @@ both! {
         assert!(answer["state"] == "failed" && text(&answer, "message").contains("not any more what it was"), "{answer}");
     }
 
+    fn what_has_to_be_looked_through_is_neither_shown_nor_done(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let held = call(desk, &agent, "send_email", json!({ "to": "a@example.org" }));
+        let listed = |mount: Value| {
+            let listed = desk.call(&agent, "gateway_list_tools", mount).unwrap();
+            listed["tools"].as_array().unwrap().iter().filter(|tool| tool["mount"] == "mail").count()
+        };
+        assert!(listed(json!({})) > 0);
+        desk.call(&owner, "desk_show_presence", json!({ "passphrase": "correct horse" })).unwrap();
+        desk.call(&owner, "desk_policy_apply", json!({ "document": MOUNTS.replace("hide: [debug]", "hide: [debug], scan: require") })).unwrap();
+        assert_eq!((listed(json!({})), listed(json!({ "mount": "mail" }))), (0, 0), "what a tool is called and says of itself comes from the server, too");
+        // What was approved is not handed on any more: what it brings could not be looked through.
+        desk.call(&owner, "desk_request_approve", json!({ "request": held["request_id"] })).unwrap();
+        assert!(begin(desk, &text(&held, "call_id")).is_none());
+        let answer = desk.call(&agent, "gateway_result", json!({ "call_id": held["call_id"] })).unwrap();
+        assert!(answer["state"] == "failed" && text(&answer, "message").contains("looked through"), "{answer}");
+    }
+
     fn what_people_know_of_tools_is_rebuilt_from_the_record(desk: &TestDesk) {
         let (owner, _) = people(desk);
         let mut tools = offered();
@@ -467,22 +490,34 @@ both! {
         desk.call(&owner, "desk_policy_apply", json!({ "document": tainted })).unwrap();
         assert_eq!(call(desk, &agent, "read_mail", json!({ "id": 1 }))["state"], json!("passed"));
         assert_eq!(call(desk, &agent, "read_mail", json!({ "id": 2 }))["state"], json!("held"));
-        let input = |session: &str| json!({ "mount": "mail", "tool": "read_mail", "arguments": { "id": 3 }, "session": session });
-        assert_code(&desk.call_on(Surface::Rest, &agent, "gateway_call", input("x")).unwrap_err(), Code::Invalid);
-        assert_eq!(desk.call_on(Surface::Mcp, &agent, "gateway_call", input("fresh")).unwrap()["state"], json!("passed"), "a session of its own has read nothing");
+        let input = || json!({ "mount": "mail", "tool": "read_mail", "arguments": { "id": 3 } });
+        for surface in [Surface::Rest, Surface::Mcp] {
+            let said = json!({ "mount": "mail", "tool": "read_mail", "arguments": { "id": 3 }, "session": "x" });
+            assert_code(&desk.call_on(surface, &agent, "gateway_call", said).unwrap_err(), Code::Invalid);
+        }
+        assert_eq!(desk.call_in("fresh", &agent, "gateway_call", input()).unwrap()["state"], json!("passed"), "a session of its own has read nothing");
         // It keeps what it has read as long as it may last; what nobody's session read is over after a day.
         desk.world.pass(Duration::from_hours(49));
         desk.act(|cx| gateway::taint::prune(cx, 100)).unwrap();
+        // So it is with whatever else is asked for over the same connection.
+        let proposed = |session: &str, target: &str| {
+            let proposal = json!({ "domain": "sales", "action": "update", "target": target, "proposed_change": { "a": 1 }, "confidence": 0.9, "reasoning": "they asked" });
+            desk.call_in(session, &agent, "cowork_propose", proposal).unwrap();
+            let events = told(desk, &owner, "request.created");
+            events.iter().map(|event| &event["payload"]["act"]).find(|act| act["target"] == target).unwrap()["taint"].clone()
+        };
+        assert_eq!(proposed("fresh", "over it"), json!(["mount:mail"]));
+        assert_ne!(proposed("another", "over another"), json!(["mount:mail"]));
         assert_eq!(call(desk, &agent, "read_mail", json!({ "id": 9 }))["state"], json!("passed"), "a day has passed");
-        let again = desk.call_on(Surface::Mcp, &agent, "gateway_call", input("fresh")).unwrap();
+        let again = desk.call_in("fresh", &agent, "gateway_call", input()).unwrap();
         assert_eq!(again["state"], json!("held"), "the session goes on: {again}");
         // What a held call brings may be asked for from anywhere.
         desk.call(&owner, "desk_show_presence", json!({ "passphrase": "correct horse" })).unwrap();
-        assert_eq!(desk.call_on(Surface::Mcp, &agent, "gateway_call", input("later")).unwrap()["state"], json!("held"), "the same call waits");
+        assert_eq!(desk.call_in("later", &agent, "gateway_call", input()).unwrap()["state"], json!("held"), "the same call waits");
         desk.call(&owner, "desk_request_approve", json!({ "request": again["request_id"] })).unwrap();
         begin(desk, &text(&again, "call_id")).unwrap();
-        let other = json!({ "mount": "mail", "tool": "read_mail", "arguments": { "id": 5 }, "session": "third" });
-        assert_eq!(desk.call_on(Surface::Mcp, &agent, "gateway_call", other).unwrap()["state"], json!("held"));
+        let other = json!({ "mount": "mail", "tool": "read_mail", "arguments": { "id": 5 } });
+        assert_eq!(desk.call_in("third", &agent, "gateway_call", other).unwrap()["state"], json!("held"));
         let listed = desk.call(&owner, "desk_taint_list", json!({})).unwrap();
         assert_eq!(listed["items"].as_array().unwrap().len(), 3, "{listed}");
         assert_code(&desk.refused(&agent, "desk_taint_clear", json!({ "agent": "code", "reason": "x" })), Code::Forbidden);
@@ -688,7 +723,7 @@ both! {
             desk.call(&agent, "cowork_propose", input).unwrap()
         };
         let first = propose(1);
-        assert_eq!((&first["volume_remaining"], &first["volume_cap"]), (&json!(2), &json!(3)), "{first}");
+        assert_eq!((&first["volume_remaining"], &first["volume_cap"]), (&json!(1), &json!(3)), "{first}");
         propose(2);
         assert_eq!(propose(3)["volume_cap_error"], json!(true), "and proposals are still capped");
         // What people see parts them, and rules count all acts.
@@ -700,7 +735,7 @@ both! {
         assert_eq!((counters.calls_minute, counters.calls_hour, counters.calls_day, counters.calls_hour_all, counters.calls_day_all), (62, 62, 62, 62, 62));
         desk.world.pass(std::time::Duration::from_secs(3_601));
         assert_eq!(call(desk, &agent, "read_mail", json!({ "id": "later" }))["state"], json!("passed"));
-        assert_eq!(propose(4)["volume_remaining"], json!(2));
+        assert_eq!(propose(4)["volume_remaining"], json!(1));
     }
 
     fn a_page_of_the_calls_of_one_agent_to_one_mount_is_full(desk: &TestDesk) {

@@ -73,9 +73,23 @@ fn files_and_functions_stay_small() {
 }
 
 #[test]
+fn the_scripts_of_pages_stay_few() {
+    let lines: usize = files("crates/deskmate/src/http/pages/assets", &[".js"]).iter().map(|path| read(path).lines().count()).sum();
+    assert!((1_000..1_900).contains(&lines), "{lines} lines: what a page can say by itself is written in Rust (docs/ARCHITECTURE.md tells the figure)");
+}
+
+#[test]
 fn every_module_says_what_it_is() {
     let silent: Vec<_> = files("crates", &[".rs"]).iter().filter(|path| !read(path).trim_start().starts_with("//!")).map(|path| shown(path)).collect();
     assert!(silent.is_empty(), "these open without a comment: {silent:#?}");
+}
+
+#[test]
+fn what_the_libraries_offer_is_described() {
+    for name in ["deskmate-core", "deskmate-db"] {
+        let text = read(&root().join("crates").join(name).join("src/lib.rs"));
+        assert!(text.contains("#![warn(missing_docs)]"), "{name} asks for no descriptions of what it offers");
+    }
 }
 
 #[test]
@@ -101,6 +115,47 @@ fn only_the_store_names_an_engine_and_the_core_does_no_input_or_output() {
             assert!(waits && banned == "async fn" || !shipped(&text).contains(banned), "{} uses {banned}", shown(&path));
         }
     }
+}
+
+#[test]
+fn the_rules_and_the_store_depend_on_no_system() {
+    let of_a_system = ["cap-std", "landlock", "libc", "nix", "rustix", "seccompiler", "winapi", "windows"];
+    for name in ["deskmate-core", "deskmate-db"] {
+        let manifest = read(&root().join("crates").join(name).join("Cargo.toml"));
+        // What only one system has is asked for there alone, and has another answer beside it.
+        let everywhere = manifest.split("\n[target.").next().unwrap_or_default();
+        for banned in of_a_system {
+            assert!(!everywhere.lines().any(|line| line.starts_with(banned)), "{name} depends on {banned} on every system");
+        }
+        for path in files(&format!("crates/{name}/src"), &[".rs"]) {
+            let text = read(&path);
+            assert!(!shipped(&text).contains("std::os::"), "{} names a system", shown(&path));
+            for system in ["unix", "windows", "target_os = \"linux\"", "target_os = \"macos\""] {
+                let (asked, other) = (format!("#[cfg({system})]"), format!("#[cfg(not({system}))]"));
+                assert_eq!(text.matches(&asked).count(), text.matches(&other).count(), "{}: {asked} without another answer", shown(&path));
+            }
+        }
+    }
+}
+
+#[test]
+fn scripts_that_the_documents_name_are_there_and_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut wrong = BTreeSet::new();
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    for path in files("docs", &[".md"]).into_iter().chain(["README.md", "CONTRIBUTING.md"].map(|name| root().join(name))) {
+        for (at, _) in read(&path).match_indices("scripts/") {
+            let text = read(&path);
+            let name: String = text[at + "scripts/".len()..].chars().take_while(|letter| is_name(*letter)).collect();
+            let runs =
+                |name: &str| std::fs::metadata(root().join("scripts").join(name)).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+            if !name.is_empty() && !runs(&name) {
+                wrong.insert(format!("{}: scripts/{name}", shown(&path)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(read(&root().join("docs/performance.md")).contains("`scripts/bench`"), "one command measures everything");
 }
 
 /// Every statement of the core, found as a text that begins with an SQL verb.

@@ -48,6 +48,13 @@ fn reply(tool: &str, id: &Value) -> (String, bool) {
     }
 }
 
+/// What a server of the newer era says about itself.
+fn discovered(id: &Value) -> String {
+    let about = json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} }, "serverInfo": { "name": "web", "version": "1" },
+        "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
+    json_answer(&json!({ "jsonrpc": "2.0", "id": id, "result": about }))
+}
+
 /// Starts a server; counts its connections.
 async fn server(reply: Reply) -> (Spec, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -62,11 +69,7 @@ async fn server(reply: Reply) -> (Spec, Arc<AtomicUsize>) {
                 while let Some(message) = request(&mut stream).await {
                     let id = message["id"].clone();
                     let (answer, stays) = match message["method"].as_str().unwrap_or_default() {
-                        "server/discover" => {
-                            let about = json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} }, "serverInfo": { "name": "web", "version": "1" },
-                                "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
-                            (json_answer(&json!({ "jsonrpc": "2.0", "id": id, "result": about })), true)
-                        }
+                        "server/discover" => (discovered(&id), true),
                         "tools/call" => reply(message["params"]["name"].as_str().unwrap_or_default(), &id),
                         _ => (status("202 Accepted"), true),
                     };
@@ -159,4 +162,50 @@ async fn what_is_not_there_was_never_sent_anything() {
     let far = Spec::new("web", Transport::Http { url: "http://192.0.2.1/mcp".into(), headers: [].into() });
     let Err(error) = Pool::new().get(&far, "code").await else { panic!("plain HTTP to another machine") };
     assert!(error.was_never_sent(), "{error}");
+}
+
+/// A server whose calls are never answered: it tells what was asked of it, and when the reader of an answer went away.
+async fn waiting_server() -> (Spec, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let tell = tell.clone();
+            tokio::spawn(async move {
+                let (mut stream, mut is_called) = (BufReader::new(stream), false);
+                while let Some(message) = request(&mut stream).await {
+                    let method = message["method"].as_str().unwrap_or_default().to_owned();
+                    let answer = match method.as_str() {
+                        "server/discover" => discovered(&message["id"]),
+                        "tools/call" => "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n: hello\n\n".to_owned(),
+                        _ => status("202 Accepted"),
+                    };
+                    is_called |= method == "tools/call";
+                    drop(tell.send(method));
+                    stream.get_mut().write_all(answer.as_bytes()).await.unwrap();
+                }
+                if is_called {
+                    drop(tell.send("gone".to_owned()));
+                }
+            });
+        }
+    });
+    (Spec::new("web", Transport::Http { url, headers: [("x-key".to_owned(), "k".to_owned())].into() }), told)
+}
+
+#[tokio::test]
+async fn a_call_that_its_caller_takes_back_is_no_longer_read() {
+    let (spec, mut told) = waiting_server().await;
+    let upstream = Pool::new().get(&spec, "code").await.unwrap();
+    let context = CallContext::default();
+    let (cancel, called) = (context.cancel.clone(), Arc::clone(&upstream));
+    let under_way = tokio::spawn(async move { called.call_tool_once(call("waits"), &context).await });
+    let mut next = async || tokio::time::timeout(std::time::Duration::from_secs(10), told.recv()).await.expect("the server is told").unwrap();
+    while next().await != "tools/call" {}
+    cancel.cancel();
+    let error = under_way.await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Cancelled { sent: true, .. }) && error.is_ambiguous(), "{error:?}");
+    // Servers of the newer era know by the end of the stream that nobody waits.
+    while next().await != "gone" {}
 }

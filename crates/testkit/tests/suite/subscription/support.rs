@@ -130,6 +130,7 @@ pub fn decision(risk: &str) -> Decision {
         redact: Vec::new(),
         hides: Vec::new(),
         waived_by: None,
+        counters: None,
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::case;
+use super::super::event::Event;
 use super::super::shell::{self, Page, Place};
 use super::super::ui::{self, Tone, badge, block, empty, filter, more, part, plain, said, spaced, tabs, time};
 use super::super::visit::{Fault, Visit};
@@ -58,9 +59,9 @@ struct Called {
 }
 
 pub(super) async fn serve(visit: Visit, Query(sought): Query<Sought>) -> Result<Response, Fault> {
-    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let given = |text: &String| (!text.is_empty()).then(|| text.clone());
     let input =
-        json!({ "state": text(&sought.state), "mount": text(&sought.mount), "agent": text(&sought.agent), "cursor": text(&sought.cursor), "limit": 50 });
+        json!({ "state": given(&sought.state), "mount": given(&sought.mount), "agent": given(&sought.agent), "cursor": given(&sought.cursor), "limit": 50 });
     let found: Calls = visit.ask("gateway_list_calls", input).await?;
     let Mounts { mounts } = visit.ask("desk_mount_list", json!({})).await?;
     let mut servers: Vec<(&str, &str)> =
@@ -69,6 +70,7 @@ pub(super) async fn serve(visit: Visit, Query(sought): Query<Sought>) -> Result<
     if !servers.iter().any(|(name, _)| *name == sought.mount) {
         servers.push((&sought.mount, &sought.mount));
     }
+    let others = if sought.cursor.is_empty() { others(&visit, &sought).await? } else { Vec::new() };
     let body = html! {
         h1.unseen { "Calls" }
         (tabs(&TABS, "/gateway/calls"))
@@ -78,8 +80,71 @@ pub(super) async fn serve(visit: Visit, Query(sought): Query<Sought>) -> Result<
             ol.rows.mounts id="calls" { @for call in &found.items { (called(call)) } }
             @if let Some(cursor) = &found.next_cursor { (more(&ui::address("/gateway/calls", &[("state", &sought.state), ("mount", &sought.mount), ("agent", &sought.agent), ("cursor", cursor)]))) }
         }
+        @if !others.is_empty() {
+            section.card aria-label="Refused, and read" {
+                h2 { "Refused, and read" }
+                p.meta { "What never became a call, with the reason, and what was read besides calls. Of many refusals within a minute only the number is kept." }
+                ol.rows.mounts id="others" { @for event in &others { (other(event)) } }
+            }
+        }
     };
-    shell::show(&visit, Page { title: "Calls", place: Place::Gateway, topics: "call request", body }).await
+    shell::show(&visit, Page { title: "Calls", place: Place::Gateway, topics: "call mount request", body }).await
+}
+
+#[derive(Deserialize)]
+struct Events {
+    events: Vec<Event>,
+}
+
+/// How many of them are looked through, and shown.
+const OTHERS_SOUGHT: usize = 200;
+const OTHERS_SHOWN: usize = 20;
+
+/// What was refused before anything was decided about it, and what was read of servers: neither is a call.
+async fn others(visit: &Visit, sought: &Sought) -> Result<Vec<Event>, Fault> {
+    let mut found = Vec::new();
+    for kind in ["call.refused", "mount.read"] {
+        let Events { events } = visit.ask("desk_record_list", json!({ "kind": kind, "limit": OTHERS_SOUGHT })).await?;
+        found.extend(events.into_iter().filter(|event| {
+            let is_passage =
+                event.kind == "mount.read" || text(event.facts.get("operation")).starts_with("gateway_") || text(event.facts.get("operation")) == "tools_call";
+            let by = if event.kind == "mount.read" { event.actor.as_str() } else { event.subject.trim_start_matches("caller:") };
+            is_passage && (sought.mount.is_empty() || mount(event) == sought.mount) && (sought.agent.is_empty() || by == sought.agent)
+        }));
+    }
+    found.sort_by_key(|event| std::cmp::Reverse(event.seq));
+    found.truncate(OTHERS_SHOWN);
+    Ok(found)
+}
+
+fn text(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+fn of(event: &Event, field: &str) -> String {
+    text(event.payload.as_ref().and_then(|payload| payload.get(field))).to_owned()
+}
+
+fn mount(event: &Event) -> String {
+    if event.kind == "mount.read" { event.subject.trim_start_matches("mount:").to_owned() } else { of(event, "mount") }
+}
+
+fn other(event: &Event) -> Markup {
+    let is_read = event.kind == "mount.read";
+    let named = [of(event, "tool"), of(event, "name"), text(event.facts.get("kind")).to_owned()].into_iter().find(|name| !name.is_empty());
+    let by = if is_read { event.actor.clone() } else { event.subject.trim_start_matches("caller:").to_owned() };
+    html! {
+        li id={ "event-" (event.seq) } {
+            div.pad {
+                p.row {
+                    strong { (said(&mount(event))) ": " (said(&named.unwrap_or_default())) }
+                    (badge(Tone::of_state(if is_read { "done" } else { "denied" }), if is_read { "read" } else { "refused" }))
+                }
+                @if !is_read { p { (said(&of(event, "why"))) } }
+                p.meta { (said(&by)) " · " (time(&event.at)) " · " a href={ "/record/" (event.seq) } { "Its entry in the record" } }
+            }
+        }
+    }
 }
 
 #[derive(Deserialize)]
