@@ -14,6 +14,14 @@ pub const NOTE_BYTES_MAX: usize = 16 * 1024;
 pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
 /// A document of policies, mappings and settings.
 pub const POLICY_BYTES_MAX: usize = 960 * 1024;
+/// A line of MCP over standard streams or the local socket: what is longer is dropped, and the stream goes on.
+pub const MCP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The body of a request to MCP over HTTP.
+pub const MCP_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Callers on the local socket at a time.
+pub const SOCKET_CALLERS_MAX: usize = 512;
+/// What a hook may tell over HTTP: the answer of a tool is among it, and dropped.
+pub const HOOK_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Rows of another server that one call brings in.
 pub const IMPORT_ROWS_MAX: usize = 500;
 /// How deep the input may nest.

@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::decide::OverrideType;
 use super::words::{self, check_domain, check_share};
 use crate::call::Cx;
 use crate::limits::{BULK_MAX, NAME_CHARS_MAX, PAGE_MAX, REASONING_BYTES_MAX};
@@ -74,8 +73,11 @@ pub(super) struct BulkReject {
     filter_min_confidence: Option<f64>,
     /// Only proposals of agents with at least this score in the domain.
     filter_min_trust_score: Option<f64>,
-    /// What was wrong.
-    override_type: OverrideType,
+    /// What was wrong: `agent_wrong`: the agent erred; `human_preference`: a person wants it otherwise; `missing_context`: the agent could
+    /// not know; `policy_change`: the rules changed, it costs no trust; `edge_case`: it was unusual; or what the domain's setting
+    /// `feedback.reason_types` names in their place.
+    #[schemars(extend("examples" = ["agent_wrong", "human_preference", "missing_context", "policy_change", "edge_case"]))]
+    override_type: String,
     /// How bad it was; `medium` if not given.
     severity: Option<Severity>,
     /// Why, for the agents to learn from. A domain's `feedback.override_requires_reason` says whether it may be left out.
@@ -353,8 +355,7 @@ pub(super) fn reject(cx: &mut Cx<'_, '_>, input: BulkReject) -> Result<Batch> {
         min_trust: input.filter_min_trust_score,
     };
     let how = How { verb: "reject", expected: input.expected_set.as_deref(), all_or_nothing: input.all_or_nothing, preview: input.preview };
-    let kind = Some(input.override_type.name().to_owned());
-    let correction = Correction { reason: Some(input.description), kind, severity: input.severity, action: None };
+    let correction = Correction { reason: Some(input.description), kind: Some(input.override_type), severity: input.severity, action: None };
     let (batch, settled) = run(cx, &filter, &how, |cx, request, further| {
         let seen = request.digest_hex();
         request::reject_with(cx, &request.id, Some(&seen), correction.clone(), further)

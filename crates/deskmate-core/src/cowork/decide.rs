@@ -133,35 +133,6 @@ fn check_ignored(agent: Option<&str>, domain: Option<&str>) -> Result<()> {
     words::check_optional("domain", domain, crate::limits::NAME_CHARS_MAX)
 }
 
-/// What was wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum OverrideType {
-    /// The agent erred.
-    AgentWrong,
-    /// A person wants it otherwise.
-    HumanPreference,
-    /// The agent could not know.
-    MissingContext,
-    /// The rules changed; it costs no trust.
-    PolicyChange,
-    /// It was unusual.
-    EdgeCase,
-}
-
-impl OverrideType {
-    /// The stable name.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::AgentWrong => "agent_wrong",
-            Self::HumanPreference => "human_preference",
-            Self::MissingContext => "missing_context",
-            Self::PolicyChange => "policy_change",
-            Self::EdgeCase => "edge_case",
-        }
-    }
-}
-
 /// Correct an agent: say no to a proposal, or to what it did. For people: agents are refused. With `proposal_id` the
 /// agent and the domain are those of the proposal. Saying it twice counts once.
 #[derive(Deserialize, JsonSchema)]
@@ -173,8 +144,11 @@ pub(super) struct Override {
     domain: Option<String>,
     /// What the agent did or wanted to do.
     action_description: String,
-    /// What was wrong.
-    override_type: OverrideType,
+    /// What was wrong: `agent_wrong`: the agent erred; `human_preference`: a person wants it otherwise; `missing_context`: the agent could
+    /// not know; `policy_change`: the rules changed, it costs no trust; `edge_case`: it was unusual; or what the domain's setting
+    /// `feedback.reason_types` names in their place.
+    #[schemars(extend("examples" = ["agent_wrong", "human_preference", "missing_context", "policy_change", "edge_case"]))]
+    override_type: String,
     /// How bad it was; `medium` if not given.
     severity: Option<Severity>,
     /// Why, for the agent to learn from.
@@ -194,7 +168,7 @@ pub(super) struct OverrideOut {
     override_id: Option<String>,
     /// What was wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
-    override_type: Option<OverrideType>,
+    override_type: Option<String>,
     /// The proposal that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     proposal_id: Option<String>,
@@ -250,11 +224,11 @@ fn override_proposal(cx: &mut Cx<'_, '_>, found: &Request, input: &Override, sev
     request::check_decider(cx, found)?;
     let (agent, domain) = (found.requester.clone(), found.domain.clone());
     let before = trust::look(cx, &agent.id, &domain, agent.verified)?;
-    let kind = input.override_type;
+    let kind = &input.override_type;
     if let Some(row) = correction::of_request(cx, &found.id)? {
         return Ok(OverrideOut {
             override_id: Some(row.id),
-            override_type: Some(kind).filter(|kind| kind.name() == row.kind),
+            override_type: Some(kind).filter(|kind| **kind == row.kind).cloned(),
             proposal_id: Some(found.id.clone()),
             agent_id: Some(agent.id),
             domain: Some(domain),
@@ -267,7 +241,8 @@ fn override_proposal(cx: &mut Cx<'_, '_>, found: &Request, input: &Override, sev
             ..OverrideOut::default()
         });
     }
-    let correction = Correction { reason: why(input), kind: Some(kind.name().to_owned()), severity: Some(severity), action: what(input) };
+    policy::current(cx)?.settings(&domain).feedback.check_type("override_type", kind)?;
+    let correction = Correction { reason: why(input), kind: Some(kind.clone()), severity: Some(severity), action: what(input) };
     match found.state_at(cx.now()) {
         State::Pending => drop(request::reject(cx, &found.id, None, correction)?),
         State::Approved if super::propose::has_unused_grant(cx, &found.id)? => {
@@ -286,7 +261,7 @@ fn override_proposal(cx: &mut Cx<'_, '_>, found: &Request, input: &Override, sev
     }
     let row = correction::of_request(cx, &found.id)?;
     let impact = row.as_ref().map(|row| Points(row.impact).to_f64());
-    let out = told(cx, &agent, &domain, &before, input.override_type)?;
+    let out = told(cx, &agent, &domain, &before, kind)?;
     Ok(OverrideOut { override_id: row.map(|row| row.id), proposal_id: Some(found.id.clone()), trust_impact: impact, ..out })
 }
 
@@ -300,7 +275,7 @@ fn override_agent(cx: &mut Cx<'_, '_>, input: &Override, severity: Severity) -> 
     let before = trust::look(cx, &agent.id, domain, agent.verified)?;
     let of = Of { agent: &agent.id, domain, verified: agent.verified, request: None, confidence: None };
     let (id, impact) = correct(cx, of, input, severity)?;
-    let out = told(cx, &agent, domain, &before, input.override_type)?;
+    let out = told(cx, &agent, domain, &before, &input.override_type)?;
     Ok(OverrideOut { override_id: Some(id), trust_impact: Some(impact.to_f64()), ..out })
 }
 
@@ -311,10 +286,8 @@ fn correct(cx: &mut Cx<'_, '_>, of: Of<'_>, input: &Override, severity: Severity
     if feedback.override_requires_reason {
         check_said("description", &input.description, REASONING_BYTES_MAX)?;
     }
-    let kind = input.override_type.name();
-    if !feedback.reason_types.iter().any(|allowed| allowed == kind) {
-        return Err(Error::invalid("override_type", format!("must be one of {}", feedback.reason_types.join(", "))));
-    }
+    let kind = &input.override_type;
+    feedback.check_type("override_type", kind)?;
     let change = trust::overridden(cx, of, kind, severity)?;
     request::ask_for_promotion(cx, of, &change)?;
     let (description, action) = (Some(input.description.as_str()), what(input));
@@ -322,11 +295,11 @@ fn correct(cx: &mut Cx<'_, '_>, of: Of<'_>, input: &Override, severity: Severity
     Ok((id, change.impact))
 }
 
-fn told(cx: &mut Cx<'_, '_>, agent: &Requester, domain: &str, before: &trust::Trust, kind: OverrideType) -> Result<OverrideOut> {
+fn told(cx: &mut Cx<'_, '_>, agent: &Requester, domain: &str, before: &trust::Trust, kind: &str) -> Result<OverrideOut> {
     let after = trust::look(cx, &agent.id, domain, agent.verified)?;
     let demoted = after.state().demoted && !before.state().demoted;
     Ok(OverrideOut {
-        override_type: Some(kind),
+        override_type: Some(kind.to_owned()),
         agent_id: Some(agent.id.clone()),
         domain: Some(domain.to_owned()),
         previous_trust: Some(before.score.to_f64()),

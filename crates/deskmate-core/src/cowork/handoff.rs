@@ -198,10 +198,12 @@ fn may_hand_off(cx: &mut Cx<'_, '_>, act: &Act) -> Result<Decision> {
     if decision.mode != Mode::Deny {
         return Ok(decision);
     }
+    if gauge.is_some_and(|gauge| gauge.paused) {
+        // Surfaces count such refusals, and each one is no news.
+        let why = "you are paused, and nothing of yours reaches people until a person ends that";
+        return Err(Error::forbidden(why).hint("stop here; a person lets you go on"));
+    }
     let error = match decision.hard_stops().next() {
-        _ if gauge.is_some_and(|gauge| gauge.paused) => {
-            Error::forbidden("you are paused, and nothing of yours reaches people until a person ends that").hint("stop here; a person lets you go on")
-        }
         Some(hit) => Error::forbidden(hit.reason.clone()).hint(hit.alternative.clone().unwrap_or_else(|| "a person has to come by themselves".to_owned())),
         None => Error::forbidden("this cannot be handed over now"),
     };

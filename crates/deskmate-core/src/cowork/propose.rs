@@ -164,7 +164,7 @@ pub(super) struct Proposed {
     /// Whether a mapping names you and this domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     mapping_found: Option<bool>,
-    /// How many further proposals fit into this hour.
+    /// How many further proposals of yours fit in this domain: into its hour, your hour in all domains, and your day, whichever is nearest.
     #[serde(skip_serializing_if = "Option::is_none")]
     volume_remaining: Option<i64>,
     /// How many proposals an hour holds.

@@ -74,7 +74,7 @@ pub fn hold(cx: &mut Cx<'_, '_>, target: &Target, held: Vec<Change>) -> Result<O
     if held.is_empty() {
         return Ok(None);
     }
-    let act = Act { taint: taint::of_caller(cx, None)?, ..act_of(target, &held) };
+    let act = Act { taint: taint::of_asking(cx)?, ..act_of(target, &held) };
     let shown = Value::Object(held.iter().map(|change| (change.field.clone(), change.from.clone())).collect());
     let fields: Vec<String> = held.into_iter().map(|change| change.field).collect();
     let named = fields.join(", ");

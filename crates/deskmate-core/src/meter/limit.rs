@@ -30,7 +30,7 @@ pub enum Taken {
 /// Room that was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// How many further acts fit into the window, in this domain.
+    /// How many further acts fit, in this domain: into its window, the agent's for all domains, and the day, whichever is nearest.
     pub remaining: i64,
     /// How many the window holds.
     pub cap: i64,
@@ -186,9 +186,13 @@ pub fn take_from(cx: &mut Cx<'_, '_>, gauge: Gauge, authority: &AuthoritySetting
     if let Some(full) = full(cx, &gauge, authority, cost)? {
         return Ok(Taken::Full(full));
     }
-    let used = add(cx, gauge, cost)?;
+    let calls_day = gauge.meters.calls_day() + 1;
+    let (used_all, used) = add(cx, gauge, cost)?;
     let cap = i64::from(authority.volume_cap);
-    Ok(Taken::Room(Room { remaining: cap - used, cap }))
+    let of_all = authority.volume_cap_per_agent.map(|cap| i64::from(cap) - used_all);
+    let of_day = authority.calls_per_day.map(|cap| i64::from(cap) - calls_day);
+    let remaining = [of_all, of_day].into_iter().flatten().fold(cap - used, i64::min);
+    Ok(Taken::Room(Room { remaining, cap }))
 }
 
 /// Counts one act more, whatever the limits: for acts that no cap bounds, where a rule looks at how many there were. It is counted
@@ -197,8 +201,8 @@ pub fn count(cx: &mut Cx<'_, '_>, gauge: Gauge, cost: i64) -> Result<()> {
     add(cx, Gauge { call: true, ..gauge }, cost.max(0)).map(drop)
 }
 
-/// Writes one act more down. Answers how many are in the window of its domain now.
-fn add(cx: &mut Cx<'_, '_>, gauge: Gauge, cost: i64) -> Result<i64> {
+/// Writes one act more down. Answers how many are in the windows now: of all domains, and of its own.
+fn add(cx: &mut Cx<'_, '_>, gauge: Gauge, cost: i64) -> Result<(i64, i64)> {
     let Gauge { agent, call, meters, time, .. } = gauge;
     let Meters { all, one, calls, calls_one } = meters;
     let (mut all, mut one) = if call { (calls, calls_one) } else { (all, one) };
@@ -215,7 +219,7 @@ fn add(cx: &mut Cx<'_, '_>, gauge: Gauge, cost: i64) -> Result<i64> {
             cx.tx.execute(KEEP_RUN.as_str(), &values)?;
         }
     }
-    Ok(one.used())
+    Ok((all.used(), one.used()))
 }
 
 /// Adds to what an agent spent on this day, beyond what it took room for. What is spent is spent: no limit holds it up.
@@ -432,7 +436,9 @@ pub fn millionths(units: f64) -> i64 {
     (units * 1e6).round() as i64
 }
 
+/// A cost in units, of its millionths.
 #[expect(clippy::cast_precision_loss, reason = "only for reading")]
-pub(crate) fn units(millionths: i64) -> f64 {
+#[must_use]
+pub fn units(millionths: i64) -> f64 {
     millionths as f64 / 1e6
 }

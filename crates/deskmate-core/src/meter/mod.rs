@@ -15,10 +15,9 @@ mod window;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub(crate) use limit::units;
-pub use limit::{Full, Gauge, Room, Taken, Why, charge, count, counters, gauge, gauge_of, millionths, paused, prune_idle, take, take_from};
+pub use limit::{Full, Gauge, Room, Taken, Why, charge, count, counters, gauge, gauge_of, millionths, paused, prune_idle, take, take_from, units};
 pub use pause::PauseProjection;
-pub use probe::{asked, denied};
+pub use probe::{Denial, asked, denied};
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[pause::SET, pause::LIFTED];

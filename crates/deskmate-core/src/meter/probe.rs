@@ -20,9 +20,18 @@ const TIMES_MAX: i64 = 1_000;
 /// Marks the time of a question among those of attempts.
 const QUESTION: char = '?';
 
+/// What came of counting an attempt that was denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// Whether the record is told of it: not where everything is denied to the agent, because it is paused or put off.
+    pub is_news: bool,
+    /// From this attempt on the agent is put off.
+    pub hold: Option<Full>,
+}
+
 /// Counts an attempt that was denied. Many in a short time put the agent's further attempts off, each time for longer;
 /// the answer says so. It uses up nothing else.
-pub fn denied(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Option<Full>> {
+pub fn denied(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Denial> {
     let limit = limit(cx, domain)?;
     let meters = meters(cx, agent, domain)?;
     let now = cx.now();
@@ -34,11 +43,11 @@ pub fn denied(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Option<F
     if super::paused(cx, agent)? || all.held_until > time.at {
         // Everything is denied to who is paused or put off, so it says nothing about probing.
         write(cx, agent, &all)?;
-        return Ok(None);
+        return Ok(Denial { is_news: false, hold: None });
     }
     let mut seen = seen(cx, agent, time.at)?;
     let count = add(&mut seen.times, time.at, limit);
-    let held = if count >= limit {
+    let hold = if count >= limit {
         let hold = HOLD_MIN.saturating_mul(1 << seen.level.clamp(0, 20)).min(HOLD_MAX);
         all.held_until = all.held_until.max(time.at + hold);
         seen.level += 1;
@@ -49,7 +58,7 @@ pub fn denied(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Option<F
     seen.last_at = time.at;
     keep(cx, agent, &seen)?;
     write(cx, agent, &all)?;
-    Ok(held)
+    Ok(Denial { is_news: true, hold })
 }
 
 /// Counts a question about an act that would be denied. Answers whether there were so many in a short time that it counts

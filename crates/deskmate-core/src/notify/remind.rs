@@ -91,6 +91,7 @@ pub fn remind_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
                     .fact("state", State::Pending.name())
                     .fact("requester_kind", request.requester.kind.name())
                     .fact("requester", request.requester.id.as_str())
+                    .fact("asked_by", request.asked_by.clone())
                     .fact("domain", request.domain.as_str())
                     .fact("risk", request.risk.as_str())
                     .fact("rank", request.priority.rank())

@@ -60,7 +60,7 @@ pub(super) struct News {
     pub(super) item: Item,
     /// To whom a request was given.
     pub(super) assignee: Option<String>,
-    /// The person who asks, if a person does.
+    /// The person who asks, if a person does, also in an agent's name.
     pub(super) requester: Option<String>,
     /// People who are told by name: those to whom it goes now, or who were passed over.
     pub(super) told: Vec<String>,
@@ -103,7 +103,7 @@ pub(super) fn classify(event: &EventRow) -> Option<News> {
         title: None,
         link: None,
     };
-    let requester = fact("requester").filter(|_| fact("requester_kind") == Some("person")).map(str::to_owned);
+    let requester = fact("asked_by").or_else(|| fact("requester").filter(|_| fact("requester_kind") == Some("person"))).map(str::to_owned);
     let named = ["told", "passed_over"].into_iter().filter_map(|name| event.facts.get(name)?.as_array()).flatten();
     let told = named.filter_map(Value::as_str).map(str::to_owned).collect();
     Some(News { urgent, item, assignee: fact("assignee").map(str::to_owned), requester, told })

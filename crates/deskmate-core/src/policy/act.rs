@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Criterion;
 use crate::trust::Points;
@@ -91,9 +91,12 @@ pub struct Standing {
     pub attached: Option<std::sync::Arc<super::Attached>>,
 }
 
+/// What the variables of conditions begin with that are [`Counters`]; the counter's name follows.
+pub(crate) const COUNTERS: &str = "counters.";
+
 /// What an agent used up and has waiting; only what the rulebook asks for is filled in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Counters {
     /// Acts in this domain in the last minute, hour and on this day (UTC).
     pub calls_minute: i64,
@@ -129,6 +132,15 @@ pub struct StillIn {
 }
 
 impl Counters {
+    /// As the record tells of them, by their names: those of the last minute only where they were counted.
+    pub(crate) fn told(&self, minute: bool) -> Value {
+        let mut told = json!(self);
+        if let Some(told) = told.as_object_mut().filter(|_| !minute) {
+            told.remove("calls_minute");
+        }
+        told
+    }
+
     /// Without the use of an act that was already taken, so that its execution does not count it twice. What it has left
     /// since is not taken off: that would be another act's use.
     #[must_use]
@@ -257,6 +269,9 @@ pub struct Decision {
     /// The person's word that stands in for trust, if there is one: the request with which it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived_by: Option<String>,
+    /// What the agent had used up, where a rule may ask for it: for the record, which tells of it beside the answer.
+    #[serde(skip)]
+    pub counters: Option<Value>,
 }
 
 impl Decision {

@@ -9,7 +9,7 @@ use regex::Regex;
 use super::condition::regex;
 use super::model::{Match, Policy, Rule};
 use super::rulebook::{Compiled, Ready, Rulebook};
-use super::{Effect, Hit, PolicyRef};
+use super::{COUNTERS, Effect, Hit, PolicyRef};
 
 /// Policies that hold for one agent, ready to decide with.
 #[derive(Debug)]
@@ -62,6 +62,11 @@ impl Attached {
     /// Whether any of their conditions asks for a variable.
     pub fn asks_for(&self, variable: &str) -> bool {
         self.asked.contains(variable)
+    }
+
+    /// Whether any of their conditions asks what an agent used up.
+    pub fn asks_for_counters(&self) -> bool {
+        self.asked.iter().any(|variable| variable.starts_with(COUNTERS))
     }
 
     /// The acts that a rule of theirs that fired is about.

@@ -168,6 +168,7 @@ impl<'a> Run<'a> {
             redact: Vec::new(),
             hides: Vec::new(),
             waived_by: self.standing.waived_by.clone(),
+            counters: None,
         };
         if !self.hidden.is_empty() {
             decision.hide(self.act, &self.hidden.concat());

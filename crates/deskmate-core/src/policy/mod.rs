@@ -36,6 +36,7 @@ mod yaml;
 use crate::call::Op;
 use crate::record::Kind;
 
+pub(crate) use act::COUNTERS;
 pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing, StillIn};
 pub(crate) use ask::doings_of;
 pub use attached::Attached;

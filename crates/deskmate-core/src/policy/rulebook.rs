@@ -13,7 +13,7 @@ use super::condition::{Condition, environment, regex};
 use super::index::{Matches, Patterns};
 use super::model::{DEFAULT_POLICY, FieldRule, GLOBAL_POLICY, GeneralRule, Mapping, Parts, Policy, PolicyMode, Rule};
 use super::store::Content;
-use super::{Problem, Settings, rules};
+use super::{COUNTERS, Problem, Settings, rules};
 use crate::hook::{self, HOOK_POLICY};
 use crate::{Result, digest};
 
@@ -261,6 +261,11 @@ impl Rulebook {
     /// Whether any condition asks for a variable, such as `counters.calls_minute`; what nobody asks for need not be read.
     pub fn asks_for(&self, variable: &str) -> bool {
         self.asked.contains(variable)
+    }
+
+    /// Whether any condition asks what an agent used up.
+    pub fn asks_for_counters(&self) -> bool {
+        self.asked.iter().any(|variable| variable.starts_with(COUNTERS))
     }
 
     pub(super) fn in_domain(&self, domain: &str) -> &InDomain {

@@ -11,6 +11,7 @@ use crate::gateway::{self, Mount};
 use crate::limits::NAME_CHARS_MAX;
 use crate::redact::{Kind, Redactor};
 use crate::workspace::{self, Root};
+use crate::{Error, Result};
 use Allowed::{Count, Fields, Flag, Kinds, MaybeCount, MaybeNumber, Mounts, Number, Roots, Texts, Word};
 
 /// All settings as they hold in one domain.
@@ -173,7 +174,7 @@ impl Default for AuthoritySettings {
 pub struct FeedbackSettings {
     /// Whether an override needs a reason in words.
     pub override_requires_reason: bool,
-    /// The types that an override may have.
+    /// The types that an override may have. One that names none is a `human_preference`, or the first of these where that is not among them.
     pub reason_types: Vec<String>,
     /// The base impact of a type that has no number of its own.
     pub override_trust_impact: f64,
@@ -185,6 +186,22 @@ impl Default for FeedbackSettings {
     fn default() -> Self {
         let reason_types = ["agent_wrong", "human_preference", "missing_context", "policy_change", "edge_case"].map(str::to_owned).to_vec();
         Self { override_requires_reason: true, reason_types, override_trust_impact: -0.05, approval_trust_impact: 0.02 }
+    }
+}
+
+impl FeedbackSettings {
+    /// The type of an override that names none.
+    pub fn usual_type(&self) -> &str {
+        let usual = "human_preference";
+        self.reason_types.iter().find(|kind| *kind == usual).or(self.reason_types.first()).map_or(usual, String::as_str)
+    }
+
+    /// Whether an override may have a type. What a person says without naming one always may.
+    pub fn check_type(&self, field: &str, kind: &str) -> Result<()> {
+        if kind == self.usual_type() || self.reason_types.iter().any(|allowed| allowed == kind) {
+            return Ok(());
+        }
+        Err(Error::invalid(field, format!("must be one of {}", self.reason_types.join(", "))))
     }
 }
 

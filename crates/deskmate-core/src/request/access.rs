@@ -90,6 +90,9 @@ pub(super) fn counts(cx: &mut Cx<'_, '_>, person: &str, request: &Request) -> Re
 /// Refuses whoever must not decide a request: every deciding operation calls it first.
 pub fn check_decider(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
     check_person(cx, &request.domain, Some(request))?;
+    if request.asked_by.as_ref() == Some(&cx.actor.id) {
+        return Err(Error::forbidden("you ask for it: somebody else decides").hint(WAYS));
+    }
     if asked_themselves(request, &cx.actor.id)? {
         return Err(Error::forbidden("this is your own request: somebody else decides it").hint(WAYS));
     }
@@ -100,8 +103,11 @@ pub fn check_decider(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()> {
 }
 
 /// Whether a person asked for it and so must not decide it. What a program asked for with their token they decide like
-/// anybody else's, unless a rule wants a second person for what they do.
+/// anybody else's, unless a rule wants a second person for what they do, or it was asked for in an agent's name.
 fn asked_themselves(request: &Request, person: &str) -> Result<bool> {
+    if request.asked_by.as_deref() == Some(person) {
+        return Ok(true);
+    }
     if request.requester.kind != ActorKind::Person || request.requester.id != person {
         return Ok(false);
     }

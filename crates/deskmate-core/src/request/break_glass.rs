@@ -134,7 +134,7 @@ fn passed_over(cx: &mut Cx<'_, '_>, request: &Request, decision: &Decision) -> R
     let mut passed: Vec<String> = Vec::new();
     for id in everybody {
         let decides = find_person(cx, &id)?.is_some_and(|person| person.decides_in(&request.domain));
-        let is_other = id != cx.actor.id && id != request.requester.id && !voted.contains(&id) && !passed.contains(&id);
+        let is_other = id != cx.actor.id && !request.is_asked_by(&id) && !voted.contains(&id) && !passed.contains(&id);
         if decides && is_other && passed.len() < PEOPLE_TOLD_MAX {
             passed.push(id);
         }

@@ -223,7 +223,7 @@ pub(super) fn settle(cx: &Cx<'_, '_>, known: &mut Known, reason: Option<String>)
 pub struct Correction {
     /// Why, in words.
     pub reason: Option<String>,
-    /// The type of override; `human_preference` if not given.
+    /// The type of override; the usual one of the domain if not given.
     pub kind: Option<String>,
     /// How bad it was; `medium` if not given.
     pub severity: Option<crate::trust::Severity>,
@@ -285,10 +285,8 @@ fn checked(cx: &mut Cx<'_, '_>, request: &Request, correction: Correction) -> Re
     if let Some(reason) = &reason {
         check_text("reason", reason, CONTENT_BYTES_MAX)?;
     }
-    let kind = correction.kind.unwrap_or_else(|| "human_preference".to_owned());
-    if !feedback.reason_types.contains(&kind) {
-        return Err(Error::invalid("type", format!("must be one of {}", feedback.reason_types.join(", "))));
-    }
+    let kind = correction.kind.unwrap_or_else(|| feedback.usual_type().to_owned());
+    feedback.check_type("type", &kind)?;
     let severity = Some(correction.severity.unwrap_or(crate::trust::Severity::Medium));
     Ok(Correction { reason, kind: Some(kind), severity, action: correction.action })
 }

@@ -21,6 +21,7 @@ pub(super) const SUPERSEDED: Kind = Kind { name: "request.superseded", says: "A 
 pub(super) const ASKED: Kind = Kind { name: "request.asked", says: "A person asked the requester something before deciding." };
 pub(super) const ANSWERED: Kind = Kind { name: "request.answered", says: "The requester answered a question; the request waits for people again." };
 pub(super) const DELEGATED: Kind = Kind { name: "request.delegated", says: "A request was given to a person." };
+pub(super) const RETURNED: Kind = Kind { name: "request.returned", says: "A request that was given to somebody is nobody's in particular any more." };
 pub(super) const SNOOZED: Kind = Kind { name: "request.snoozed", says: "A request was put off, or taken up again." };
 pub(super) const ESCALATED: Kind =
     Kind { name: "request.escalated", says: "A request waited too long; its priority rose and it went to the owners, or to whom policy names." };
@@ -38,7 +39,7 @@ pub(super) const STANDING: Kind = Kind { name: "standing_approval.given", says: 
 pub(super) const STANDING_ENDED: Kind = Kind { name: "standing_approval.revoked", says: "A person ended a standing approval." };
 
 /// The facts that every event of a request carries.
-pub(super) const ROW: [&str; 31] = [
+pub(super) const ROW: [&str; 32] = [
     "request",
     "request_kind",
     "state",
@@ -70,6 +71,7 @@ pub(super) const ROW: [&str; 31] = [
     "digest",
     "texts",
     "kept",
+    "asked_by",
 ];
 
 /// What the record told of a row's texts, for where they are gone.
@@ -98,7 +100,7 @@ pub(super) fn facts(request: &Request, told: &ToldTexts) -> Result<Map<String, V
         Kept::Gone => told.kept.clone(),
         kept => kept.digest(),
     };
-    let values: [Value; 31] = [
+    let values: [Value; 32] = [
         Value::from(request.id.as_str()),
         Value::from(request.kind.name()),
         Value::from(request.state.name()),
@@ -130,6 +132,7 @@ pub(super) fn facts(request: &Request, told: &ToldTexts) -> Result<Map<String, V
         Value::from(request.digest_hex()),
         Value::from(texts),
         Value::from(kept),
+        Value::from(request.asked_by.clone()),
     ];
     Ok(ROW.into_iter().map(str::to_owned).zip(values).filter(|(_, value)| !value.is_null()).collect())
 }

@@ -29,8 +29,10 @@ pub struct Judged {
     pub counts: bool,
 }
 
+/// How often an agent acted in the last minute: what takes reads of its own.
+const MINUTE: &str = "counters.calls_minute";
 /// How often an agent acted, as rules ask for it.
-const RATES: [&str; 5] = ["counters.calls_minute", "counters.calls_hour", "counters.calls_day", "counters.calls_hour_all", "counters.calls_day_all"];
+const RATES: [&str; 5] = [MINUTE, "counters.calls_hour", "counters.calls_day", "counters.calls_hour_all", "counters.calls_day_all"];
 
 impl Judged {
     /// Why everything is denied to the agent, if it is: too much was lately, or a person paused it. What it tries meanwhile is no news.
@@ -98,8 +100,13 @@ pub(super) fn weigh_as(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_p
         return Ok(Judged { decision: of_person(decision, who), trust: None, gauge: None, counts: false });
     }
     let (standing, counters, trust, gauge) = stand(cx, act, who, &rulebook, over_a_persons_edit, uses)?;
-    let decision = policy::decide(&rulebook, act, &standing, &counters, now);
-    let counts = RATES.iter().any(|rate| rulebook.asks_for(rate) || standing.attached.as_ref().is_some_and(|attached| attached.asks_for(rate)));
+    let mut decision = policy::decide(&rulebook, act, &standing, &counters, now);
+    let own = standing.attached.as_deref();
+    let asks_for = |variable: &str| rulebook.asks_for(variable) || own.is_some_and(|own| own.asks_for(variable));
+    if rulebook.asks_for_counters() || own.is_some_and(Attached::asks_for_counters) {
+        decision.counters = Some(counters.told(asks_for(MINUTE)));
+    }
+    let counts = RATES.iter().any(|rate| asks_for(rate));
     Ok(Judged { decision, trust: Some(trust), gauge: Some(gauge), counts })
 }
 
@@ -133,7 +140,7 @@ fn stand(
     let mut gauge = meter::gauge_of(cx, &who.id, &act.domain, act.call)?;
     let attached = own_policies(cx, act, who, rulebook)?;
     let asks_for = |variable: &str| rulebook.asks_for(variable) || attached.as_ref().is_some_and(|attached| attached.asks_for(variable));
-    if asks_for("counters.calls_minute") {
+    if asks_for(MINUTE) {
         gauge.count_minute(cx)?;
     }
     let mut counters = gauge.counters;
@@ -322,5 +329,6 @@ pub fn for_people(cx: &mut Cx<'_, '_>, domain: &str, risk: &str, why: &str) -> R
         redact: Vec::new(),
         hides: Vec::new(),
         waived_by: None,
+        counters: None,
     })
 }

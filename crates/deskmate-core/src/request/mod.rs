@@ -65,7 +65,7 @@ pub use projection::RequestProjection;
 pub use standing::waived_by;
 pub use submit::{DeniedAct, cancel, denied, find, questioned, submit, supersede, withdraw};
 pub(crate) use submit::{find_whole, load, refused};
-pub use talk::{answer, ask, delegate, snooze};
+pub use talk::{answer, ask, delegate, snooze, take_back};
 pub(crate) use view::{NoteOut, notes_of};
 
 /// What this capability tells the record.
@@ -81,6 +81,7 @@ pub const EVENTS: &[Kind] = &[
     events::ASKED,
     events::ANSWERED,
     events::DELEGATED,
+    events::RETURNED,
     events::SNOOZED,
     events::ESCALATED,
     events::UNDONE,

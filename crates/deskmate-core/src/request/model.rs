@@ -264,6 +264,8 @@ pub struct New {
     pub kind: RequestKind,
     /// Who asks; whoever calls, if not given. Only the desk's own code names another: a promotion is the agent's.
     pub requester: Option<Requester>,
+    /// The id of the person who asks for it in the requester's name.
+    pub asked_by: Option<String>,
     /// The exact act.
     pub act: Act,
     /// What policy answered. `act` is approved at once, `deny` cannot become a request.
@@ -300,6 +302,7 @@ impl New {
             id: None,
             kind,
             requester: None,
+            asked_by: None,
             act,
             decision,
             title: title.into(),
@@ -328,6 +331,8 @@ pub struct Request {
     pub state: State,
     /// Who asks.
     pub requester: Requester,
+    /// The person who asked for it in the requester's name.
+    pub asked_by: Option<String>,
     /// The scope of work.
     pub domain: String,
     /// How urgent it is.
@@ -427,6 +432,11 @@ impl Request {
     pub(super) fn made_at(place: i64) -> (i64, i64) {
         let next = (place.div_euclid(PLACES) + 1) * PLACES;
         (next - place, next)
+    }
+
+    /// Whether a person asks for it, for themself or in an agent's name.
+    pub(super) fn is_asked_by(&self, person: &str) -> bool {
+        self.asked_by.as_deref() == Some(person) || (self.requester.kind == ActorKind::Person && self.requester.id == person)
     }
 
     /// The digest as it is shown and compared.

@@ -118,7 +118,8 @@ pub(super) struct Reject {
     expected_digest: Option<String>,
     /// Why, for the requester.
     reason: Option<String>,
-    /// What was wrong: `agent_wrong`, `human_preference`, `missing_context`, `policy_change` or `edge_case`; `human_preference` if not given.
+    /// What was wrong: `agent_wrong`, `human_preference`, `missing_context`, `policy_change` or `edge_case`, or what the domain knows in
+    /// their place: the request's `reason_types`. Its `usual_reason_type` if not given.
     #[serde(rename = "type")]
     kind: Option<String>,
     /// How bad it was; `medium` if not given.
@@ -148,7 +149,7 @@ pub(super) fn ask(cx: &mut Cx<'_, '_>, input: Ask) -> Result<Changed> {
     Ok(changed(cx, &request))
 }
 
-/// Give a request to another person who may decide it.
+/// Give a request to another person who may decide it, or take it back from whom it was given to.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Delegate {
@@ -156,14 +157,19 @@ pub(super) struct Delegate {
     request: String,
     /// The `digest` of what you saw; if the request was changed meanwhile, the answer is a conflict.
     expected_digest: Option<String>,
-    /// The person's name or id.
-    to: String,
+    /// The person's name or id; without it the request is nobody's in particular any more.
+    to: Option<String>,
     /// A word to them.
     note: Option<String>,
 }
 
 pub(super) fn delegate(cx: &mut Cx<'_, '_>, input: Delegate) -> Result<Changed> {
-    let request = talk::delegate(cx, &input.request, input.expected_digest.as_deref(), &input.to, input.note)?;
+    let (request, seen) = (input.request.as_str(), input.expected_digest.as_deref());
+    let request = match input.to {
+        Some(to) => talk::delegate(cx, request, seen, &to, input.note)?,
+        None if input.note.is_some() => return Err(Error::invalid("note", "is for whom a request is given to; say who that is with `to`")),
+        None => talk::take_back(cx, request, seen)?,
+    };
     Ok(changed(cx, &request))
 }
 

@@ -17,7 +17,7 @@ macro_rules! select_request {
         concat!(
             "select id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, expires_at, \
              escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, rulebook, \
-             digest, title, act, decision, packet, reason, kept, sealed, sealed_key from request ",
+             digest, title, act, decision, packet, reason, kept, sealed, sealed_key, asked_by from request ",
             $rest
         )
     };
@@ -30,14 +30,14 @@ macro_rules! select_request_short {
         concat!(
             "select id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, expires_at, \
              escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, rulebook, \
-             digest, title, null, null, null, null, null, null, null, place from request ",
+             digest, title, null, null, null, null, null, null, null, asked_by, place from request ",
             $($rest),+
         )
     };
 }
 pub(super) use select_request_short;
 /// Where the place stands in such a row.
-pub(super) const SHORT_PLACE: usize = 37;
+pub(super) const SHORT_PLACE: usize = 38;
 
 /// What a walk looks at before it reads whole rows.
 macro_rules! select_request_key {
@@ -61,6 +61,7 @@ impl Request {
             kind: RequestKind::from_name(&row.get::<String>(1)?)?,
             state: State::from_name(&row.get::<String>(2)?)?,
             requester: Requester { kind: ActorKind::from_name(&row.get::<String>(3)?), id: row.get(4)?, verified: row.get(5)? },
+            asked_by: row.get(37)?,
             domain: row.get(6)?,
             priority: Priority::from_rank(row.get(7)?),
             mode: row.get(8)?,
@@ -125,8 +126,8 @@ pub(super) fn insert(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
     tx.execute(
         "insert into request (id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, \
          expires_at, escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, \
-         rulebook, digest, title, act, decision, packet, reason, place, kept, sealed, sealed_key) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-         $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38)",
+         rulebook, digest, title, act, decision, packet, reason, place, kept, sealed, sealed_key, asked_by) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+         $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39)",
         args![
             request.id,
             request.kind.name(),
@@ -165,7 +166,8 @@ pub(super) fn insert(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
             request.place(),
             kept,
             sealed,
-            sealed_key
+            sealed_key,
+            request.asked_by
         ],
     )?;
     Ok(())

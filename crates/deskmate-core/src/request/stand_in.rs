@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::{check_fresh, find_person};
 use super::model::Request;
-use crate::call::{ActorKind, Cx, Page, PageIn};
+use crate::call::{Cx, Page, PageIn};
 use crate::limits::STAND_IN;
 use crate::policy::{self, Decision};
 use crate::record::{Event, Kind};
@@ -173,8 +173,9 @@ impl Seats {
         let mut stand_ins = Vec::new();
         for seat in &named {
             // Whoever asked does not decide, and nobody does it in their place.
-            let asked = request.requester.kind == ActorKind::Person && request.requester.id == *seat;
-            if !asked && let Some(stand_in) = of(cx, seat)? {
+            if !request.is_asked_by(seat)
+                && let Some(stand_in) = of(cx, seat)?
+            {
                 stand_ins.push((stand_in, seat.clone()));
             }
         }

@@ -91,6 +91,7 @@ fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> 
         kind: new.kind,
         state: if passes { State::Approved } else { State::Pending },
         requester,
+        asked_by: new.asked_by.clone(),
         domain: new.act.domain.clone(),
         priority: new.priority,
         mode: new.decision.mode.name().to_owned(),
@@ -132,7 +133,7 @@ fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request, taken_out: &F
         };
         event = trust::proposed(cx, &trust, event)?;
     }
-    cx.emit(event.payload(json!({
+    cx.emit(with_counters(event, &new.decision).payload(json!({
         "title": new.title,
         "act": shown_act(&new.act, &new.decision),
         "packet": shown_packet(&new.packet, new.act.field.as_deref(), &new.decision),
@@ -141,11 +142,23 @@ fn tell_created(cx: &mut Cx<'_, '_>, new: &New, request: &Request, taken_out: &F
     })))
 }
 
-/// Tells the record of an act that was denied, and counts it.
-pub fn denied(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act, decision: &Decision) -> Result<Option<meter::Full>> {
-    cx.emit(against(DENIED, who, act, decision))?;
+/// With what the agent had used up, where the answer may rest on it: a replay needs it.
+fn with_counters(event: Event, decision: &Decision) -> Event {
+    match &decision.counters {
+        Some(counters) => event.fact("counters", counters.clone()),
+        None => event,
+    }
+}
+
+/// Tells the record of an act that was denied, and counts it. What an agent tries while it is stopped is only counted: that everything is
+/// denied to it was told once, and nobody fills the disk with attempts.
+pub fn denied(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act, decision: &Decision) -> Result<()> {
     cx.decided(Mode::Deny);
-    if who.is_agent() { meter::denied(cx, &who.id, &act.domain) } else { Ok(None) }
+    if who.is_agent() && !meter::denied(cx, &who.id, &act.domain)?.is_news {
+        cx.only_counted = true;
+        return Ok(());
+    }
+    cx.emit(against(DENIED, who, act, decision))
 }
 
 /// An act that was denied by an error: who would have done it, and what was decided.
@@ -167,7 +180,7 @@ pub(crate) fn refused(cx: &Cx<'_, '_>, who: Requester, act: &Act, decision: Deci
 impl DeniedAct {
     /// Tells the record of it, and counts it.
     pub(crate) fn tell(&self, tx: &mut Tx<'_>, desk: &Desk) -> Result<()> {
-        denied(&mut desk.cx(tx, self.actor.clone(), self.surface), &self.who, &self.act, &self.decision).map(drop)
+        denied(&mut desk.cx(tx, self.actor.clone(), self.surface), &self.who, &self.act, &self.decision)
     }
 }
 
@@ -175,7 +188,7 @@ impl DeniedAct {
 /// an attempt like any other.
 pub fn questioned(cx: &mut Cx<'_, '_>, who: &Requester, act: &Act, decision: &Decision) -> Result<()> {
     if meter::asked(cx, &who.id, &act.domain)? {
-        return denied(cx, who, act, decision).map(drop);
+        return denied(cx, who, act, decision);
     }
     cx.emit(against(QUESTIONED, who, act, decision))
 }
@@ -185,7 +198,7 @@ fn against(kind: Kind, who: &Requester, act: &Act, decision: &Decision) -> Event
     let rules: Vec<Value> =
         decision.hard_stops().map(|hit| json!({ "rule": hit.rule_id, "policy": hit.policy, "version": hit.version, "severity": hit.severity })).collect();
     let sources: Vec<&str> = decision.reasons.iter().filter(|reason| reason.mode == Mode::Deny).map(|reason| reason.source.as_str()).collect();
-    Event::new(kind, format!("agent:{}", who.id))
+    with_counters(Event::new(kind, format!("agent:{}", who.id)), decision)
         .fact("requester_kind", who.kind.name())
         .fact("requester", who.id.as_str())
         .fact("domain", act.domain.as_str())
@@ -216,7 +229,11 @@ pub(super) fn as_seen(cx: &mut Cx<'_, '_>, request: Request) -> Result<Request> 
 /// Whether the caller sees exactly what a request would do: whoever asked for it, and whoever decides about it.
 fn sees_whole(cx: &mut Cx<'_, '_>, request: &Request) -> Result<bool> {
     let me = cx.actor.id.clone();
-    Ok(!cx.actor.is_person() || is_own(cx, request) || request.assignee.as_ref() == Some(&me) || may_decide_in(cx, &me, &request.domain)?)
+    Ok(!cx.actor.is_person()
+        || is_own(cx, request)
+        || request.is_asked_by(&me)
+        || request.assignee.as_ref() == Some(&me)
+        || may_decide_in(cx, &me, &request.domain)?)
 }
 
 /// A request by its id, whoever asks for it: the caller sees to who may.
@@ -240,10 +257,12 @@ pub(super) fn missing(id: &str) -> Error {
     Error::not_found(format!("there is no request {id} for you"))
 }
 
-/// The requester takes its request back.
+/// The requester takes its request back, or the person who asked in its name.
 pub fn cancel(cx: &mut Cx<'_, '_>, id: &str, reason: Option<String>) -> Result<Request> {
     let known = known(cx, id)?;
-    if !is_own(cx, &known.request) {
+    // Nor does a person who asks in an agent's name decide about it.
+    let asks = cx.actor.is_person() && known.request.is_asked_by(&cx.actor.id);
+    if !asks && !is_own(cx, &known.request) {
         return Err(Error::forbidden("only the requester takes a request back").hint("a person rejects it, or takes an approval back with desk_request_undo"));
     }
     take_back(cx, known, reason)

@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::access::{check_decider, find_person};
 use super::decide::{check_seen, undecided};
-use super::events::{ANSWERED, ASKED, DELEGATED, SNOOZED};
+use super::events::{ANSWERED, ASKED, DELEGATED, RETURNED, SNOOZED};
 use super::model::{Request, State};
 use super::rows;
 use super::stand_in;
 use super::submit::is_own;
-use crate::call::{ActorKind, Cx};
+use crate::call::Cx;
 use crate::limits::NOTE_BYTES_MAX;
 use crate::record::Event;
 use crate::{Error, Result, check_text};
@@ -65,7 +65,7 @@ pub fn delegate(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>, to
     check_seen(&known.request, expected_digest)?;
     let person = find_person(cx, to)?.filter(|person| person.decides_in(&known.request.domain));
     let person = person.ok_or_else(|| Error::invalid("to", format!("nobody of this name decides in {}", known.request.domain)))?;
-    if known.request.requester.kind == ActorKind::Person && known.request.requester.id == person.id {
+    if known.request.is_asked_by(&person.id) {
         return Err(Error::invalid("to", "asked for it, so somebody else decides"));
     }
     if let Some(note) = &note {
@@ -76,6 +76,18 @@ pub fn delegate(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>, to
     known.request.assignee = Some(person.id);
     let told = |event: Event| if let Some(stand_in) = stand_in { event.fact("told", [stand_in].as_slice()) } else { event };
     known.step(cx, DELEGATED, State::Pending, |event| told(event).payload(json!({ "note": note })))?;
+    Ok(known.request)
+}
+
+/// A person takes a request back from whom it was given to: whoever may decide it sees it as theirs again.
+pub fn take_back(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>) -> Result<Request> {
+    let mut known = undecided(cx, id)?;
+    check_decider(cx, &known.request)?;
+    check_seen(&known.request, expected_digest)?;
+    if known.request.assignee.take().is_none() {
+        return Err(Error::conflict("this request was given to nobody").hint("say with `to` whom it is for"));
+    }
+    known.step(cx, RETURNED, State::Pending, |event| event)?;
     Ok(known.request)
 }
 

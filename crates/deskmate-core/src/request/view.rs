@@ -14,7 +14,7 @@ use super::rows::{self, select_request};
 use super::{grant, model};
 use crate::call::Cx;
 use crate::limits::{CHANGES_SHOWN_MAX, SIMILAR_LOOKED_MAX, SIMILAR_SHOWN_MAX};
-use crate::policy::{Act, Hit, PolicyRef, Reason};
+use crate::policy::{self, Act, Hit, PolicyRef, Reason};
 use crate::{Result, format_time, trust};
 
 /// For whom a pending request waits.
@@ -62,6 +62,9 @@ pub(super) struct RequestOut {
     requester_kind: String,
     /// Who asks.
     requester: String,
+    /// The person who asked for it in the requester's name, by id; they do not decide it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_by: Option<String>,
     /// Whether a credential proved who asks; of a person, whether they asked themselves, and not a program with their token.
     verified: bool,
     /// The scope of work.
@@ -114,6 +117,7 @@ impl RequestOut {
             title: request.title.clone(),
             requester_kind: request.requester.kind.name().to_owned(),
             requester: request.requester.id.clone(),
+            asked_by: request.asked_by.clone(),
             verified: request.requester.verified,
             domain: request.domain.clone(),
             priority: request.priority,
@@ -177,6 +181,10 @@ pub(super) struct Details {
     similar: Vec<SimilarOut>,
     /// Who may decide, if policy names them.
     approvers: Vec<String>,
+    /// The types that a rejection may have.
+    reason_types: Vec<String>,
+    /// That of a rejection that names none.
+    usual_reason_type: String,
     /// How many people approved in this round.
     approvals: i64,
     /// How it was decided, if somebody decided alone what needed others.
@@ -309,6 +317,8 @@ pub(super) fn details(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Details>
     let arguments = shown.as_ref().and_then(|shown| shown.get("arguments"));
     let (changes, changes_cut) =
         arguments.map_or_else(Default::default, |arguments| differences(packet.old.as_ref(), arguments, request.kind == RequestKind::Proposal));
+    let rulebook = policy::current(cx)?;
+    let feedback = &rulebook.settings(&request.domain).feedback;
     let votes = rows::votes(cx.tx, &request.id)?;
     let approvals = votes.iter().filter(|vote| vote.round == request.round && vote.vote == "approve").count();
     let (hits, policies, reasons, approvers) =
@@ -330,6 +340,8 @@ pub(super) fn details(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Details>
         reasons,
         trust: trust_of(cx, request)?,
         approvers,
+        reason_types: feedback.reason_types.clone(),
+        usual_reason_type: feedback.usual_type().to_owned(),
         approvals: i64::try_from(approvals).unwrap_or(i64::MAX),
         break_glass: break_glass::of(cx, request)?,
         may_break_glass: break_glass::is_possible(cx, request)?,

@@ -57,6 +57,8 @@ pub(super) enum PolicyCommand {
         policy: Option<String>,
     },
     /// Replay a draft over the record and show which past answers would differ
+    ///
+    /// What an agent had used up is that of then, where a rule asked for it then; the last line says of how many acts it is not known.
     Simulate {
         /// The file; deskmate.yaml in the data directory if not given
         file: Option<PathBuf>,
@@ -259,6 +261,12 @@ fn simulate(global: &Global, mut input: Value, one_page: bool) -> Result<(), Fai
     say(&text)?;
     if number("erased") > 0 {
         say(&format!("{} could not be replayed, because what was proposed was erased", number("erased")))?;
+    }
+    if number("without_counters") > 0 {
+        say(&format!(
+            "{} were replayed as if nothing had been used up: the draft asks how much was, and no rule asked for it then",
+            number("without_counters")
+        ))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use deskmate_core::call::{Cx, Surface};
-use deskmate_core::meter::{self, Full, Room, Taken, Why};
+use deskmate_core::meter::{self, Denial, Full, Room, Taken, Why};
 use deskmate_core::policy::Settings;
 use deskmate_core::policy::settings::AuthoritySettings;
 use deskmate_core::{Code, Result};
@@ -132,8 +132,8 @@ both! {
     fn one_cap_covers_all_domains(desk: &TestDesk) {
         // Guard: the meter of all domains; a new name gives no fresh room (part of W13).
         let caps = caps(|caps| caps.volume_cap_per_agent = Some(3));
-        for domain in ["a", "b", "c"] {
-            assert!(matches!(take(desk, "code", domain, &caps), Taken::Room(_)));
+        for (domain, remaining) in [("a", 2), ("b", 1), ("c", 0)] {
+            assert_eq!(take(desk, "code", domain, &caps), Taken::Room(Room { remaining, cap: 50 }), "what is left is what all domains leave");
         }
         let refused = full(take(desk, "code", "d", &caps));
         assert_eq!((refused.why, refused.cap, refused.used), (Why::Agent, 3, 3));
@@ -144,9 +144,9 @@ both! {
     fn a_day_has_its_budget_of_calls_and_cost(desk: &TestDesk) {
         // Guard: the day's counters in the meter of all domains.
         let calls = caps(|caps| caps.calls_per_day = Some(4));
-        for _ in 0..4 {
+        for remaining in (0..4).rev() {
             desk.world.pass(HOUR);
-            take(desk, "code", DOMAIN, &calls);
+            assert_eq!(take(desk, "code", DOMAIN, &calls), Taken::Room(Room { remaining, cap: 50 }), "what is left is what the day leaves");
         }
         desk.world.pass(HOUR);
         let refused = full(take(desk, "code", "other", &calls));
@@ -242,7 +242,7 @@ both! {
 
     fn w15_denied_attempts_count_and_slow_the_prober_down(desk: &TestDesk) {
         // Guard: `denied` and `held_until`. Without them probing would be free and unlimited.
-        let deny = |desk: &TestDesk| desk.act(|cx| meter::denied(cx, "prober", DOMAIN)).unwrap();
+        let deny = |desk: &TestDesk| desk.act(|cx| meter::denied(cx, "prober", DOMAIN)).unwrap().hold;
         for _ in 0..9 {
             assert_eq!(deny(desk), None);
         }
@@ -284,7 +284,7 @@ both! {
         // Guard: times older than ten minutes do not count.
         for _ in 0..10 {
             for _ in 0..9 {
-                assert_eq!(desk.act(|cx| meter::denied(cx, "clumsy", DOMAIN)).unwrap(), None);
+                assert_eq!(desk.act(|cx| meter::denied(cx, "clumsy", DOMAIN)).unwrap(), Denial { is_news: true, hold: None });
             }
             desk.world.pass(Duration::from_mins(10));
         }
@@ -295,11 +295,35 @@ both! {
         let owner = desk.claim();
         desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
         for _ in 0..30 {
-            assert_eq!(desk.act(|cx| meter::denied(cx, "code", DOMAIN)).unwrap(), None);
+            assert_eq!(desk.act(|cx| meter::denied(cx, "code", DOMAIN)).unwrap(), Denial { is_news: false, hold: None });
         }
         desk.call(&owner, "desk_resume", json!({ "agent": "code" })).unwrap();
         let gauge = desk.act(|cx| meter::gauge(cx, "code", DOMAIN)).unwrap();
         assert_eq!((gauge.held, gauge.counters.denied_day), (None, 30));
+    }
+
+    fn what_a_paused_agent_tries_is_counted_and_fills_nothing(desk: &TestDesk) {
+        // Guard: `is_news` in `request::denied`, and the plain refusal of handoffs.
+        let owner = desk.claim();
+        let code = desk.register(&owner, "code");
+        let propose = json!({ "domain": DOMAIN, "action": "update", "target": "deal/7", "proposed_change": "{\"a\":1}", "confidence": 0.9, "reasoning": "r", "idempotency_key": "once" });
+        let handoff = json!({ "domain": DOMAIN, "reason": "r", "confidence": 0.5, "attempted_actions": "[]", "context": "c" });
+        let approval = json!({ "agentId": "code", "action": "deploy", "description": "d", "approvers": ["Owner"] });
+        desk.call(&owner, "desk_pause", json!({ "agent": "code" })).unwrap();
+        let events = || desk.act(|cx| Ok(cx.tx.optional("select count(*) from event", args![])?.map(|row| row.get::<i64>(0)).transpose()?)).unwrap();
+        let before = events();
+        for _ in 0..20 {
+            let denied = desk.call(&code, "cowork_propose", propose.clone()).unwrap();
+            assert!(denied["mode"] == "deny" && denied.to_string().contains("paused"), "{denied}");
+            assert_code(&desk.refused(&code, "cowork_handoff", handoff.clone()), Code::Forbidden);
+            let denied = desk.call(&code, "agents_request_approval", approval.clone()).unwrap();
+            assert!(denied.to_string().contains("paused"), "{denied}");
+        }
+        assert_eq!(events(), before, "nothing of it is told");
+        assert_eq!(desk.act(|cx| meter::gauge(cx, "code", DOMAIN)).unwrap().counters.denied_day, 40);
+        desk.call(&owner, "desk_resume", json!({ "agent": "code" })).unwrap();
+        let made = desk.call(&code, "cowork_propose", propose).unwrap();
+        assert!(made["proposal_id"].is_string(), "an answer that only counted is not kept under its key: {made}");
     }
 
     fn w26_many_clients_never_exceed_a_cap_together(desk: &TestDesk) {
@@ -439,7 +463,8 @@ proptest! {
             match taken {
                 Taken::Room(room) => {
                     prop_assert!(fits);
-                    prop_assert_eq!(room.remaining, i64::from(cap) - used - 1);
+                    let of_all = per_agent.map_or(i64::MAX, |cap| i64::from(cap) - all - 1);
+                    prop_assert_eq!(room.remaining, of_all.min(i64::from(cap) - used - 1));
                     model.passed.push((now, domain));
                 }
                 Taken::Full(full) => {

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use deskmate_core::Code;
 use deskmate_core::policy::{Act, Decision, Document, Mode, Parts, Rulebook, Settings, run_cases};
 use deskmate_core::request::{self, New, RequestKind, Requester};
+use deskmate_core::{Code, World};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
 
@@ -123,6 +123,33 @@ both! {
         assert_eq!((&same["looked_at"], &same["same"], &same["differing"]), (&json!(3), &json!(3), &json!([])), "{same}");
         let stricter = simulate(desk, &owner, json!({ "document": "rules: [{ field: amount, constraint: high_risk }]" }));
         assert_eq!((&stricter["stricter"], &stricter["same"]), (&json!(1), &json!(2)), "{stricter}");
+    }
+
+    fn a_replay_knows_what_was_used_up(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        let rate = |counter: &str, most: u32| format!("rules: [{{ name: rate, when: counters.{counter} >= {most}, effect: deny, message: slowly }}]");
+        // Before any rule asks for it, what is used up is not told.
+        assert_eq!(propose(desk, &sales, "before", &json!({ "amount": 0 }))["mode"], "escalate");
+        let before = simulate(desk, &owner, json!({ "document": rate("calls_hour", 2) }));
+        assert_eq!((&before["looked_at"], &before["same"], &before["without_counters"]), (&json!(1), &json!(1), &json!(1)), "{before}");
+        desk.world.pass(std::time::Duration::from_secs(1));
+        desk.call(&owner, "desk_policy_apply", json!({ "document": rate("calls_hour", 2) })).unwrap();
+        let since = deskmate_core::format_time(desk.world.now());
+        let modes: Vec<Value> = [1, 2, 3].map(|amount| propose(desk, &sales, "crm", &json!({ "amount": amount }))["policy_error"].clone()).to_vec();
+        assert_eq!(modes, [Value::Null, Value::Null, json!(true)]);
+        let replay = |document: Option<String>| simulate(desk, &owner, json!({ "document": document, "since": since }));
+        let same = replay(None);
+        assert_eq!((&same["looked_at"], &same["same"], &same["differing"], &same["without_counters"]), (&json!(3), &json!(3), &json!([]), &json!(0)), "{same}");
+        let stricter = replay(Some(rate("calls_hour", 1)));
+        assert_eq!((&stricter["stricter"], &stricter["same"], &stricter["looser"]), (&json!(1), &json!(2), &json!(0)), "{stricter}");
+        let seen = desk.call(&owner, "desk_request_get", json!({ "request": stricter["differing"][0]["request"] })).unwrap();
+        assert_eq!(seen["act"]["arguments"], json!({ "amount": 2 }), "the second one");
+        let looser = replay(Some(rate("calls_hour", 3)));
+        assert_eq!((&looser["stricter"], &looser["looser"]), (&json!(0), &json!(1)), "{looser}");
+        // What nobody asked for then is not known, whatever else is.
+        let minute = replay(Some(rate("calls_minute", 1)));
+        assert_eq!((&minute["without_counters"], &minute["stricter"], &minute["looser"]), (&json!(3), &json!(0), &json!(1)), "{minute}");
     }
 
     fn a_replay_comes_in_pages_and_can_be_narrowed(desk: &TestDesk) {

@@ -337,10 +337,14 @@ both! {
     }
 
     fn settings_of_trust_have_their_effect(desk: &TestDesk) {
-        // Guard: `Rates::of` for what nobody is known of, what demotes and what promotes; for the whole desk and for one domain.
+        // Guard: `Rates::of` for what nobody is known of, what demotes and what promotes, what answers and days do; for the whole desk and
+        // for one domain.
         let owner = desk.claim();
-        let settings = "trust: { default_level: 0.2, auto_demote_after: 2, auto_promote_after: 4, auto_promote_accuracy: 0.75 }\n\
-                        domains: { own: { trust: { default_level: 0.1, auto_demote_after: 1, auto_promote_accuracy: 1.0 } } }\n";
+        let settings = "trust: { default_level: 0.2, auto_demote_after: 2, auto_promote_after: 4, auto_promote_accuracy: 0.75, decay_per_day: 0.005 }\n\
+                        feedback: { approval_trust_impact: 0.03, override_trust_impact: -0.06 }\n\
+                        domains:\n  own:\n    \
+                        trust: { default_level: 0.1, auto_demote_after: 1, auto_promote_accuracy: 1.0, decay_per_day: 0.02 }\n    \
+                        feedback: { approval_trust_impact: 0.01, override_trust_impact: -0.07 }\n";
         let apply = |text: &str| desk.call(&owner, "desk_policy_apply", json!({ "document": text })).unwrap();
         apply(settings);
         let of = |domain: &'static str, request: String, approved: bool| {
@@ -360,6 +364,22 @@ both! {
             assert_eq!(first.demoted, demotes == 1, "{domain}");
             let second = of(domain, format!("{domain}5"), false).unwrap();
             assert_eq!(second.demoted, demotes == 2, "{domain}: once in each streak");
+        }
+        // What an approval adds, what a type of one's own costs, and what a day takes; where one correction demotes, that as well.
+        for (domain, after_approval, after_override, after_two_days) in [("others", 0.53, 0.47, 0.46), ("own", 0.51, 0.34, 0.3)] {
+            let (approved, overridden) = desk
+                .act(move |cx| {
+                    let of = |request| Of { agent: "sales", domain, verified: true, request, confidence: None };
+                    let known = Known { score: Points::of(0.5), proposals: 0, approved: 0, overridden: 0, streak: 0, updated_at: cx.now() };
+                    let _ = trust::imported(cx, of(None), &known)?;
+                    let (first, second) = (format!("{domain}-first"), format!("{domain}-second"));
+                    Ok((trust::approved(cx, of(Some(&first)))?.new, trust::overridden(cx, of(Some(&second)), "too_late", Severity::Medium)?.new))
+                })
+                .unwrap();
+            assert_eq!((approved, overridden), (Points::of(after_approval), Points::of(after_override)), "{domain}");
+            desk.world.pass(DAY * 2);
+            let faded = desk.act(move |cx| Ok(trust::look(cx, "sales", domain, true)?.score)).unwrap();
+            assert_eq!(faded, Points::of(after_two_days), "{domain}");
         }
         assert_replays(desk);
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::super::draft::refused;
-use super::super::{Act, Counters, Decision, Mode, Rulebook, Standing, current, decide};
+use super::super::{Act, COUNTERS, Counters, Decision, Mode, Rulebook, Standing, current, decide};
 use super::apply::read;
 use crate::call::Cx;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
@@ -18,7 +18,8 @@ use crate::trust::{self, Points};
 use crate::{Error, Result, agents, parse_time};
 
 /// Replay a draft over what agents asked for, proposals, held calls, plans and approvals, and over what they were denied, as the record tells
-/// it, and show which answers would differ. Policies that are attached to an agent hold as they are now. The act, the score, a person's word that stood in for it and the moment are those of then. Counters of then are not kept, so a limit that held then holds.
+/// it, and show which answers would differ. Policies that are attached to an agent hold as they are now. The act, the score, a person's word that stood in for it and the moment are those of then, and so is what the agent had used up,
+/// where a rule asked for that then; `without_counters` says of how many it is not known. A limit that held then holds.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Simulate {
@@ -49,6 +50,8 @@ pub(super) struct Simulated {
     looser: usize,
     /// How many could not be replayed, because what was proposed was erased.
     erased: usize,
+    /// How many were replayed as if nothing had been used up: the draft asks for what was, and no rule asked for it then.
+    without_counters: usize,
     /// Those that differ, newest first.
     differing: Vec<Differing>,
     /// Give this as `cursor` for the next page. Absent at the end.
@@ -101,7 +104,7 @@ pub(super) fn simulate(cx: &mut Cx<'_, '_>, input: Simulate) -> Result<Simulated
     let rulebook = draft_of(cx, input.document.as_deref())?;
     let since = input.since.as_deref().map(|text| parse_time("since", text)).transpose()?.unwrap_or(i64::MIN);
     let (events, next) = page(cx, input.limit, input.cursor.as_deref())?;
-    let mut out = Simulated { looked_at: 0, same: 0, stricter: 0, looser: 0, erased: 0, differing: Vec::new(), next_cursor: next };
+    let mut out = Simulated { looked_at: 0, same: 0, stricter: 0, looser: 0, erased: 0, without_counters: 0, differing: Vec::new(), next_cursor: next };
     for event in events {
         let at = parse_time("at", &event.at)?;
         if at < since {
@@ -119,7 +122,9 @@ pub(super) fn simulate(cx: &mut Cx<'_, '_>, input: Simulate) -> Result<Simulated
             continue;
         };
         let standing = standing(cx, &past, &rulebook)?;
-        let mut now = decide(&rulebook, &past.act, &standing, &Counters::default(), at);
+        let (counters, is_known) = counters(&event, &standing, &rulebook);
+        out.without_counters += usize::from(!is_known);
+        let mut now = decide(&rulebook, &past.act, &standing, &counters, at);
         let limits = past.decision.iter().flat_map(|decision| &decision.reasons).filter(|reason| reason.source == "limit");
         if let Some(limit) = limits.map(|reason| reason.mode).min() {
             now.mode = now.mode.min(limit);
@@ -222,6 +227,16 @@ fn standing(cx: &mut Cx<'_, '_>, past: &Past, rulebook: &Rulebook) -> Result<Sta
     })
 }
 
+/// What the agent had used up then, and whether that is known of everything that is asked for.
+fn counters(event: &EventRow, standing: &Standing, rulebook: &Rulebook) -> (Counters, bool) {
+    let kept = event.facts.get("counters");
+    let asked = |variable: &str| rulebook.asks_for(variable) || standing.attached.as_ref().is_some_and(|attached| attached.asks_for(variable));
+    let names = json!(Counters::default());
+    let is_known =
+        names.as_object().into_iter().flat_map(Map::keys).all(|name| kept.and_then(|kept| kept.get(name)).is_some() || !asked(&format!("{COUNTERS}{name}")));
+    (kept.and_then(|kept| serde_json::from_value(kept.clone()).ok()).unwrap_or_default(), is_known)
+}
+
 /// A past act that a policy would have caught.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct CaughtAct {
@@ -275,7 +290,7 @@ pub(crate) fn would_catch(cx: &mut Cx<'_, '_>, policy: &super::super::Policy, li
         };
         let standing = standing(cx, &past, &rulebook)?;
         let at = parse_time("at", &event.at)?;
-        let decision = super::super::decide_under(&rulebook, &policy.id, &past.act, &standing, &Counters::default(), at);
+        let decision = super::super::decide_under(&rulebook, &policy.id, &past.act, &standing, &counters(&event, &standing, &rulebook).0, at);
         let own: Vec<&super::super::Hit> = decision.hits.iter().filter(|hit| hit.policy == policy.id).collect();
         let Some(now) = own
             .iter()

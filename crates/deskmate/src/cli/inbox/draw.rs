@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Clear, List, ListItem, ListState, Padding, Paragraph, Wrap};
 use serde_json::Value;
 
-use super::screen::{Doing, SEVERITIES, Screen, TYPES};
+use super::screen::{Doing, SEVERITIES, Screen, USUAL_SEVERITY, choices};
 use super::text::{Tone, details, distance, part};
 
 const KEYS: &str = " a approve  e edit  r reject  ? ask  d give away  z put off  u undo  v view  / search  h help  q quit";
@@ -114,7 +114,6 @@ fn styled(tone: Tone, text: String) -> Vec<Line<'static>> {
 }
 
 fn footer(screen: &Screen) -> Paragraph<'static> {
-    let choices = |names: &[&str]| names.iter().enumerate().map(|(index, name)| format!("{} {name}", index + 1)).collect::<Vec<_>>().join("  ");
     let text = match &screen.doing {
         Doing::Looking | Doing::Help => match &screen.said {
             Some((said, true)) => return Paragraph::new(format!(" {said}")).style(Style::new().fg(Color::Red)),
@@ -123,8 +122,8 @@ fn footer(screen: &Screen) -> Paragraph<'static> {
         },
         Doing::Approving => " Approve exactly this? y yes, any other key no".to_owned(),
         Doing::Writing { what, text } => format!(" {}: {text}▏", what.prompt()),
-        Doing::ChoosingType { .. } => format!(" What was wrong? {}  Enter = {}", choices(&TYPES), TYPES[1]),
-        Doing::ChoosingSeverity { .. } => format!(" How bad? {}  Enter = {}", choices(&SEVERITIES), SEVERITIES[1]),
+        Doing::ChoosingType { types, usual, .. } => format!(" What was wrong? {}", choices(types, usual)),
+        Doing::ChoosingSeverity { .. } => format!(" How bad? {}", choices(&SEVERITIES, USUAL_SEVERITY)),
         Doing::Presence { text, .. } => format!(" This needs you again. Passphrase: {}▏", "•".repeat(text.chars().count())),
     };
     Paragraph::new(text).style(Style::new().add_modifier(Modifier::BOLD))

@@ -154,12 +154,12 @@ enum InboxCommand {
         /// What you want to know
         question: String,
     },
-    /// Give a request to another person
+    /// Give a request to another person, or take it back from them
     Delegate {
         /// The request's id, or its last characters
         request: String,
-        /// The person's name
-        to: String,
+        /// The person's name; without it, the request is nobody's in particular any more
+        to: Option<String>,
         /// A word to them
         #[arg(long)]
         note: Option<String>,

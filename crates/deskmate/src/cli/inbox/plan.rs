@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::Failure;
 use super::super::client::Client;
-use super::text::{Line, Tone, each, part};
+use super::text::{Line, Tone, each, part, shown};
 use crate::visible::visible;
 
 /// Steps that are shown of a plan.
@@ -68,6 +68,9 @@ fn one(plan: &str, step: &Value, lines: &mut Vec<Line>) {
             lines.push((Tone::Warning, format!("   {word}: {text}")));
         }
     }
+    if let Some(given) = step.get("given") {
+        given_to(given, lines);
+    }
     let Some(diff) = step.get("diff").and_then(Value::as_str) else { return };
     let is_program = action == "run";
     for (at, line) in diff.lines().enumerate() {
@@ -84,4 +87,17 @@ fn one(plan: &str, step: &Value, lines: &mut Vec<Line>) {
         let (shown, number) = (diff.len(), part(step, "number"));
         lines.push((Tone::Warning, format!("   The first {shown} of {bytes} bytes: all of it is on the page /workspace/plans/{plan}/steps/{number}.")));
     }
+}
+
+/// What a program is given: whoever approves its code approves that too.
+fn given_to(given: &Value, lines: &mut Vec<Line>) {
+    let told = lines.len();
+    for (field, may) in [("read", "may read"), ("write", "may read and change")] {
+        lines.extend(each(given, field).map(|folder| (Tone::Warning, format!("   {may}: {}", shown(folder)))));
+    }
+    if lines.len() == told {
+        lines.push((Tone::Plain, "   is given no folder".to_owned()));
+    }
+    let seconds = part(given, "timeout_seconds");
+    lines.push((Tone::Plain, format!("   may take {seconds} second{}", if seconds == "1" { "" } else { "s" })));
 }

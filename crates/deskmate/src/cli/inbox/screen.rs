@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use super::View;
 use super::text::{moment, part};
 
-/// The types of a rejection, in the order of their keys.
-pub(super) const TYPES: [&str; 5] = ["agent_wrong", "human_preference", "missing_context", "policy_change", "edge_case"];
-/// How bad it was, in the order of the keys.
+/// How bad it was, in the order of the keys, and what Enter stands for.
 pub(super) const SEVERITIES: [&str; 4] = ["low", "medium", "high", "critical"];
+pub(super) const USUAL_SEVERITY: &str = "medium";
+
+const NOT_HERE: &str = "Its details are not here yet; try again.";
 
 /// What the person is doing.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,10 +24,10 @@ pub(super) enum Doing {
     Approving,
     /// Writing something.
     Writing { what: Writing, text: String },
-    /// Choosing what was wrong, after the reason.
-    ChoosingType { reason: String },
+    /// Choosing what was wrong, after the reason, among what the request's domain knows.
+    ChoosingType { reason: String, types: Vec<String>, usual: String },
     /// Choosing how bad it was.
-    ChoosingSeverity { reason: String, kind: &'static str },
+    ChoosingSeverity { reason: String, kind: String },
     /// Giving the passphrase again, and then doing this.
     Presence { text: String, then: Box<Order> },
 }
@@ -148,14 +149,14 @@ impl Screen {
                 _ => self.say("Nothing was approved."),
             },
             Doing::Writing { what, text } => self.write(what, text, key, now),
-            Doing::ChoosingType { reason } => match chosen(key, &TYPES, 1) {
+            Doing::ChoosingType { reason, types, usual } => match chosen(key, &types, &usual) {
                 Some(kind) => {
-                    self.doing = Doing::ChoosingSeverity { reason, kind };
+                    self.doing = Doing::ChoosingSeverity { reason, kind: kind.to_owned() };
                     None
                 }
                 None => self.say("Nothing was rejected."),
             },
-            Doing::ChoosingSeverity { reason, kind } => match chosen(key, &SEVERITIES, 1) {
+            Doing::ChoosingSeverity { reason, kind } => match chosen(key, &SEVERITIES, USUAL_SEVERITY) {
                 Some(severity) => self.order("desk_request_reject", json!({ "reason": reason, "type": kind, "severity": severity }), "Rejected"),
                 None => self.say("Nothing was rejected."),
             },
@@ -221,7 +222,10 @@ impl Screen {
                 }
                 Writing::Instructions => self.approve(Some(text)),
                 Writing::Reason => {
-                    self.doing = Doing::ChoosingType { reason: text };
+                    let Some(shown) = self.shown() else { return self.say(NOT_HERE) };
+                    let types =
+                        shown.get("reason_types").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+                    self.doing = Doing::ChoosingType { reason: text, types, usual: part(shown, "usual_reason_type") };
                     None
                 }
                 Writing::Question => self.order("desk_request_ask", json!({ "question": text }), "Asked"),
@@ -237,12 +241,14 @@ impl Screen {
         }
     }
 
+    /// The details of the request under the cursor, once they are here.
+    fn shown(&self) -> Option<&Value> {
+        self.details.as_ref().filter(|shown| Some(part(shown, "request")) == self.current_id())
+    }
+
     /// What is approved is what was shown: its digest goes along.
     fn approve(&mut self, reason: Option<String>) -> Option<Order> {
-        let shown = self.details.as_ref().filter(|shown| Some(part(shown, "request")) == self.current_id());
-        let Some(digest) = shown.map(|shown| part(shown, "digest")) else {
-            return self.say("Its details are not here yet; try again.");
-        };
+        let Some(digest) = self.shown().map(|shown| part(shown, "digest")) else { return self.say(NOT_HERE) };
         let mut input = json!({ "expected_digest": digest });
         if let (Some(input), Some(reason)) = (input.as_object_mut(), reason) {
             input.insert("reason".to_owned(), Value::String(reason));
@@ -287,13 +293,20 @@ fn edit(text: &mut String, key: KeyEvent) -> Typed {
     Typed::On
 }
 
-/// The choice that a digit or Enter stands for.
-fn chosen(key: KeyEvent, choices: &[&'static str], usual: usize) -> Option<&'static str> {
+/// The choice that a key stands for: 1 to 9, then letters, and Enter for what is usual.
+fn chosen<'a>(key: KeyEvent, choices: &'a [impl AsRef<str>], usual: &'a str) -> Option<&'a str> {
     match key.code {
-        KeyCode::Enter => choices.get(usual).copied(),
-        KeyCode::Char(c) => choices.get(usize::try_from(c.to_digit(10)?.checked_sub(1)?).ok()?).copied(),
+        KeyCode::Enter => Some(usual),
+        KeyCode::Char(c) => choices.get(usize::try_from(c.to_digit(36)?.checked_sub(1)?).ok()?).map(AsRef::as_ref),
         _ => None,
     }
+}
+
+/// The choices with their keys, as [`chosen`] takes them.
+pub(super) fn choices(names: &[impl AsRef<str>], usual: &str) -> String {
+    let keys = (1..36).filter_map(|digit| char::from_digit(digit, 36));
+    let keyed = keys.zip(names).map(|(key, name)| format!("{key} {}", name.as_ref()));
+    keyed.chain([format!("Enter = {usual}")]).collect::<Vec<_>>().join("  ")
 }
 
 #[cfg(test)]
@@ -303,7 +316,8 @@ mod tests {
     fn screen() -> Screen {
         let mut screen = Screen::new(View::Inbox, None);
         screen.take(vec![json!({ "request": "r1", "title": "one" }), json!({ "request": "r2", "title": "two" })], false);
-        screen.show(Some(json!({ "request": "r1", "digest": "d1" })));
+        let types = ["agent_wrong", "human_preference", "missing_context"];
+        screen.show(Some(json!({ "request": "r1", "digest": "d1", "reason_types": types, "usual_reason_type": "human_preference" })));
         screen
     }
 
@@ -352,8 +366,17 @@ mod tests {
         let order = call(keys(&mut screen, "rtoo much\n14"));
         assert_eq!(order, ("desk_request_reject", json!({ "request": "r1", "reason": "too much", "type": "agent_wrong", "severity": "critical" })));
         let order = call(keys(&mut screen, "rno\n\n\n"));
-        assert_eq!(order.1["type"], "human_preference");
+        assert_eq!(order.1["type"], "human_preference", "what the request says is usual");
         assert_eq!(order.1["severity"], "medium");
+        // A domain has types of its own, and may have many.
+        let own: Vec<String> = (1..=12).map(|number| format!("own{number}")).collect();
+        screen.show(Some(json!({ "request": "r1", "digest": "d1", "reason_types": own, "usual_reason_type": "own1" })));
+        assert_eq!(call(keys(&mut screen, "rno\n2\n")).1["type"], "own2");
+        assert_eq!(call(keys(&mut screen, "rno\nc\n")).1["type"], "own12");
+        assert_eq!(call(keys(&mut screen, "rno\n\n\n")).1["type"], "own1");
+        assert!(choices(&own, "own1").ends_with("9 own9  a own10  b own11  c own12  Enter = own1"));
+        assert_eq!(keys(&mut screen, "jrno\n"), None, "the second one's details are not shown yet");
+        assert_eq!((screen.said.take(), &screen.doing), (Some((NOT_HERE.to_owned(), false)), &Doing::Looking));
         assert_eq!(keys(&mut screen, "rno\u{1b}q"), Some(Order::Quit), "escape leaves the line, and then q is a key again");
     }
 

@@ -134,7 +134,7 @@ pub(super) fn each<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'
     value.get(field).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     visible(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 

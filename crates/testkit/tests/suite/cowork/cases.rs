@@ -5,7 +5,7 @@ use deskmate_core::Code;
 use serde_json::json;
 use testkit::{Caller, assert_code, both};
 
-use super::{SALES, approve, in_force, is, no, ok, propose, proposed, text};
+use super::{SALES, approve, in_force, is, kept_nowhere, no, ok, propose, proposed, text};
 
 const MODES: [&str; 3] = ["act", "suggest", "escalate"];
 
@@ -76,7 +76,9 @@ both! {
         assert_eq!((&beyond["hard_stop"], &beyond["violations"][0]["severity"]), (&json!(true), &json!("hard_stop")), "{beyond}");
         assert_eq!(validate(&crm, "crm.deals", "deal_stage", json!("qualified"))["hard_stop"], false);
         assert_eq!(validate(&crm, "crm.deals", "deal_stage", json!("invalid_stage"))["hard_stop"], true);
-        assert_eq!(validate(&crm, "crm.deals", "contact_name", json!("x"))["valid"], true);
+        for value in [json!("x"), json!(7), json!(true), json!([1]), json!({ "first": "x" }), json!(null)] {
+            assert_eq!(validate(&crm, "crm.deals", "contact_name", value)["valid"], true, "any JSON is taken");
+        }
         assert_eq!(validate(&crm, "support.tickets", "escalation_reason", json!("short"))["hard_stop"], true);
     }
 
@@ -94,7 +96,28 @@ both! {
             value
         };
         input["agent_id"] = json!("by-argument");
-        assert_eq!(unnamed(input)["verified"], false);
+        assert_eq!(unnamed(input.clone())["verified"], false);
+        // Whatever token goes along, nothing is proved by it; a blank one is none.
+        let owner = desk.claim();
+        let foreign = format!("sk-cowork-{}", "5e".repeat(24));
+        let tokens = ["any-token-at-all", "", "  ", foreign.as_str()];
+        for token in tokens {
+            input["agent_token"] = json!(token);
+            assert_eq!(unnamed(input.clone())["verified"], false, "{token:?}");
+            assert_eq!(ok(desk, &Caller::Agent("by-argument"), "propose", input.clone())["verified"], false, "{token:?}");
+        }
+        kept_nowhere(desk, "any-token-at-all");
+        kept_nowhere(desk, &foreign);
+        // What has the form of a desk's own token is one or is refused, and whoever gave nothing stays nobody.
+        input["agent_token"] = json!("dma_wrong");
+        assert_code(&no(desk, &Caller::Agent("by-argument"), "propose", input.clone()), Code::Unauthenticated);
+        input["agent_token"] = json!("any-token-at-all");
+        assert_code(&no(desk, &Caller::Nobody, "propose", input.clone()), Code::Unauthenticated);
+        desk.register(&owner, "registered");
+        for token in tokens {
+            input["agent_token"] = json!(token);
+            assert_code(&no(desk, &Caller::Agent("by-argument"), "propose", input.clone()), Code::Unauthenticated);
+        }
     }
 
     fn case_34_to_41_in_closed_mode_tokens_are_checked(desk: &TestDesk) {

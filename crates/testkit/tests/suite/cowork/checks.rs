@@ -74,6 +74,17 @@ both! {
         assert_eq!(propose(desk, &SALES, "crm", json!({ "name": "x" }))["volume_remaining"], 49);
     }
 
+    fn what_remains_is_what_the_nearest_limit_leaves(desk: &TestDesk) {
+        in_force(desk, "authority: { volume_cap: 5, volume_cap_per_agent: 3 }");
+        let left = |domain: &str| propose(desk, &SALES, domain, json!({ "name": "x" }))["volume_remaining"].clone();
+        assert_eq!([left("crm"), left("tickets"), left("crm")], [2, 1, 0]);
+        assert_eq!(propose(desk, &SALES, "other", json!({ "name": "x" }))["volume_cap_error"], true);
+        in_force(desk, "authority: { volume_cap: 5, volume_cap_per_agent: 50, calls_per_day: 5 }");
+        assert_eq!([left("other"), left("crm")], [1, 0]);
+        in_force(desk, "authority: { volume_cap: 5, volume_cap_per_agent: 50, calls_per_day: 100 }");
+        assert_eq!(left("tickets"), 3);
+    }
+
     fn clients_at_once_never_exceed_the_cap_together(desk: &TestDesk) {
         in_force(desk, "authority: { volume_cap: 10 }");
         let barrier = Barrier::new(4);

@@ -117,6 +117,15 @@ pub fn is(value: &Value, expected: f64) -> bool {
     value.as_f64().is_some_and(|value| (value - expected).abs() < 1e-9)
 }
 
+/// A text is in no row, the events' included.
+pub fn kept_nowhere(desk: &TestDesk, text: &str) {
+    for (table, _) in deskmate_core::TABLES {
+        let sql: &'static str = Box::leak(format!("select * from {table}").into_boxed_str());
+        let rows = desk.desk.db.read_blocking(move |tx| tx.query(sql, &[])).expect("the table can be read");
+        assert!(!format!("{rows:?}").contains(text), "{table} holds {text}");
+    }
+}
+
 /// The whole record stands.
 pub fn sound(desk: &TestDesk) {
     let report = desk.verify();

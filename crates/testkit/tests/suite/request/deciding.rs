@@ -88,6 +88,49 @@ both! {
         sound(desk);
     }
 
+    fn a_domain_may_know_types_of_its_own(desk: &TestDesk) {
+        let owner = desk.claim();
+        let made = pending(desk);
+        let seen = get(desk, &owner, &made.id);
+        assert_eq!(seen["reason_types"], json!(["agent_wrong", "human_preference", "missing_context", "policy_change", "edge_case"]));
+        assert_eq!(seen["usual_reason_type"], "human_preference");
+        let own = "domains: { crm.deals: { feedback: { reason_types: [too_late, too_much], override_trust_impact: -0.07 } } }";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": own })).unwrap();
+        let seen = get(desk, &owner, &made.id);
+        assert_eq!((&seen["reason_types"], &seen["usual_reason_type"]), (&json!(["too_late", "too_much"]), &json!("too_late")));
+        let refused = error_of(desk, &owner, "desk_request_reject", json!({ "request": made.id, "reason": "no", "type": "human_preference" }));
+        assert!(refused.message.contains("too_late, too_much"), "{refused}");
+        // A plain no is one of the first type; each has the impact that the domain gives them.
+        reject(desk, &owner, &made.id).unwrap();
+        assert!((score(desk) - 0.23).abs() < 1e-9, "{}", score(desk));
+        let other = pending(desk);
+        let input = json!({ "request": other.id, "reason": "no", "type": "too_much", "severity": "low" });
+        desk.call(&owner, "desk_request_reject", input).unwrap();
+        assert!((score(desk) - 0.195).abs() < 1e-9, "{}", score(desk));
+        let told = desk.call(&owner, "desk_record_list", json!({ "kind": "request.rejected" })).unwrap();
+        assert_eq!((&told["events"][0]["facts"]["type"], &told["events"][1]["facts"]["type"]), (&json!("too_much"), &json!("too_late")));
+        // Existing clients' tools take them as well, of a proposal, of what was done, and of many.
+        let of_proposal = json!({ "proposal_id": pending(desk).id, "action_description": "a", "override_type": "too_late", "severity": "low", "description": "d" });
+        let corrected = desk.call(&owner, "cowork_override", of_proposal).unwrap();
+        assert_eq!(corrected["override_type"], "too_late", "{corrected}");
+        let mut done = json!({ "agent_id": "code", "domain": "crm.deals", "action_description": "a", "override_type": "too_much", "severity": "low", "description": "d" });
+        assert_eq!(desk.call(&owner, "cowork_override", done.clone()).unwrap()["override_type"], "too_much");
+        done["override_type"] = json!("agent_wrong");
+        assert_eq!(error_of(desk, &owner, "cowork_override", done).field.as_deref(), Some("override_type"));
+        pending(desk);
+        let bulk = desk.call(&owner, "cowork_bulk_reject", json!({ "override_type": "too_late", "description": "d" })).unwrap();
+        assert_eq!((&bulk["rejected"], &bulk["error_count"]), (&json!(1), &json!(0)), "{bulk}");
+        sound(desk);
+    }
+
+    fn a_domain_without_types_still_takes_a_plain_no(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.call(&owner, "desk_policy_apply", json!({ "document": "feedback: { reason_types: [] }" })).unwrap();
+        let made = pending(desk);
+        reject(desk, &owner, &made.id).unwrap();
+        assert!((score(desk) - 0.29).abs() < 1e-9);
+    }
+
     fn what_was_shown_is_what_is_rejected_asked_about_and_given_away(desk: &TestDesk) {
         let owner = desk.claim();
         let other = invite(desk, &owner, "Ann", "owner", &[]);
@@ -257,6 +300,12 @@ both! {
         let mine = |person: &Caller| desk.call(person, "desk_request_list", json!({ "mine": true })).unwrap()["requests"].as_array().unwrap().len();
         assert_eq!((mine(&ann), mine(&owner)), (1, 0));
         assert_eq!(kinds(desk, &owner, 1), ["request.delegated"]);
+        sound(desk);
+        assert_eq!(error_of(desk, &owner, "desk_request_delegate", json!({ "request": made.id, "note": "for whom?" })).field.as_deref(), Some("note"));
+        desk.call(&owner, "desk_request_delegate", json!({ "request": made.id })).unwrap();
+        assert_eq!((mine(&ann), kinds(desk, &owner, 1)), (0, vec!["request.returned".to_owned()]), "and is taken back");
+        assert_eq!(find(desk, &made.id).assignee, None);
+        assert_code(&error_of(desk, &owner, "desk_request_delegate", json!({ "request": made.id })), Code::Conflict);
         approve(desk, &ann, &made.id).unwrap();
         sound(desk);
     }

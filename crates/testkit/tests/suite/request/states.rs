@@ -68,7 +68,7 @@ both! {
         assert_code(&code(made), Code::Forbidden);
         as_agent(desk, "code", |cx| {
             let new = proposal();
-            request::denied(cx, &request::Requester::of(&cx.actor.clone()), &new.act, &decision(Mode::Deny)).map(drop)
+            request::denied(cx, &request::Requester::of(&cx.actor.clone()), &new.act, &decision(Mode::Deny))
         }).unwrap();
         assert!(kinds(desk, &owner, 3).contains(&"act.denied".to_owned()));
     }

@@ -51,6 +51,7 @@ pub fn decision(mode: Mode) -> Decision {
         redact: Vec::new(),
         hides: Vec::new(),
         waived_by: None,
+        counters: None,
     }
 }
 
