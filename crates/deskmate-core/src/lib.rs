@@ -6,6 +6,8 @@
 //! `policy`, `program`, `record`, `request`, `secret`, `trust`, `workspace`. What they share is in `call`;
 //! `redact` takes secrets and personal data out of what others wrote.
 
+#![warn(missing_docs)]
+
 pub mod agents;
 pub mod backlog;
 pub mod bridge;

@@ -6,6 +6,8 @@
 //!
 //! SQL is written once, in the dialect that both engines share, with `$n` parameters.
 
+#![warn(missing_docs)]
+
 mod ask;
 mod copy;
 mod db;

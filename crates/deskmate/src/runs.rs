@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use deskmate_core::call::Credential;
 use deskmate_core::{Code, Error, Result};
@@ -28,10 +28,11 @@ impl Default for Runs {
     }
 }
 
-/// What one run has used of its calls.
+/// What one run has used of its calls, and whether one of them was refused because a budget is used up.
 pub(crate) struct Meter {
     calls: AtomicI64,
     most: i64,
+    used_up: OnceLock<String>,
 }
 
 impl Meter {
@@ -40,9 +41,14 @@ impl Meter {
         self.calls.load(Ordering::Relaxed).min(self.most)
     }
 
-    /// Whether a call was refused because there were too many.
-    pub(crate) fn is_used_up(&self) -> bool {
-        self.calls.load(Ordering::Relaxed) > self.most
+    /// Which budget is used up, as the call was told that was refused for it.
+    pub(crate) fn used_up(&self) -> Option<&str> {
+        self.used_up.get().map(String::as_str)
+    }
+
+    fn end(&self, used_up: &Error) {
+        // What was used up first ended it.
+        drop(self.used_up.set(used_up.message.clone()));
     }
 }
 
@@ -67,7 +73,8 @@ impl Runs {
 
     /// Begins to count what is called with a token.
     pub(crate) fn begin(&self, token: &str, calls: i64, most: u32) -> Counted {
-        let (hash, meter) = (Sha256::digest(token.as_bytes()).into(), Arc::new(Meter { calls: AtomicI64::new(calls), most: i64::from(most) }));
+        let (hash, meter) =
+            (Sha256::digest(token.as_bytes()).into(), Arc::new(Meter { calls: AtomicI64::new(calls), most: i64::from(most), used_up: OnceLock::new() }));
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, Arc::clone(&meter));
         Counted { runs: self.clone(), hash, meter }
     }
@@ -80,15 +87,29 @@ impl Runs {
     /// Counts a call, if it is of a run's program. One that runs elsewhere, or no more, is refused: nobody would count it.
     pub(crate) fn count(&self, credential: &Credential) -> Result<()> {
         let Some(secret) = secret_of(credential) else { return Ok(()) };
-        let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
-        let meter = self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned();
-        let Some(meter) = meter else {
+        let Some(meter) = self.meter(secret) else {
             return Err(Error::new(Code::Unauthenticated, "this run has ended, or is under way on another server"));
         };
         if meter.calls.fetch_add(1, Ordering::Relaxed) >= meter.most {
-            return Err(Error::forbidden(format!("this run's budget of {} calls is used up", meter.most)));
+            let used_up = Error::used_up(format!("its budget of {} calls is used up", meter.most));
+            meter.end(&used_up);
+            return Err(used_up);
         }
         Ok(())
+    }
+
+    /// Notes that a call was refused because a budget of its run is used up: that ends the run.
+    pub(crate) fn refused(&self, credential: &Credential, error: &Error) {
+        if error.used_up
+            && let Some(meter) = secret_of(credential).and_then(|secret| self.meter(secret))
+        {
+            meter.end(error);
+        }
+    }
+
+    fn meter(&self, secret: &str) -> Option<Arc<Meter>> {
+        let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned()
     }
 }
 
@@ -122,9 +143,11 @@ mod tests {
         assert!(Runs::are_of(&secret("dmr_x")) && !Runs::are_of(&secret("dma_dmr_x")) && !Runs::are_of(&Credential::Nobody));
         assert_eq!(runs.count(&secret("dmr_x")).unwrap_err().code, Code::Unauthenticated);
         let counted = runs.begin("dmr_x", 1, 2);
-        assert!(runs.count(&secret("dmr_x")).is_ok() && !counted.meter.is_used_up());
+        assert!(runs.count(&secret("dmr_x")).is_ok() && counted.meter.used_up().is_none());
         assert_eq!(runs.count(&secret(" dmr_x")).unwrap_err().code, Code::Forbidden);
-        assert!(counted.meter.is_used_up() && counted.meter.calls() == 2);
+        assert_eq!((counted.meter.used_up(), counted.meter.calls()), (Some("its budget of 2 calls is used up"), 2));
+        runs.refused(&secret("dmr_x"), &Error::used_up("its budget for cost is used up"));
+        assert_eq!(counted.meter.used_up(), Some("its budget of 2 calls is used up"), "what was used up first ended it");
         drop(counted);
         assert_eq!(runs.count(&secret("dmr_x")).unwrap_err().code, Code::Unauthenticated);
     }

@@ -123,6 +123,11 @@ pub(super) fn ask(cx: &mut Cx<'_, '_>, input: RequestApproval) -> Result<Asked> 
     check_text("environment", &environment, NAME_CHARS_MAX)?;
     let subject = subject(cx, &input.agent_id)?;
     let approvers = approvers(cx, &input.approvers, &domain)?;
+    // Also where a program asks with a person's token: whoever asks is none of those who decide.
+    let asked_by = cx.actor.is_person().then(|| cx.actor.id.clone());
+    if approvers.iter().any(|person| asked_by.as_ref() == Some(&person.id)) {
+        return Err(Error::invalid("approvers", "you ask for it: somebody else decides").hint("name others of those who decide here"));
+    }
     let verified = cx.actor.verified || subject.task.is_some();
     let who = Requester { kind: ActorKind::Agent, id: subject.agent.clone(), verified };
     let act = Act {
@@ -152,7 +157,7 @@ pub(super) fn ask(cx: &mut Cx<'_, '_>, input: RequestApproval) -> Result<Asked> 
         [only] => Some(only.id.clone()),
         _ => None,
     };
-    let made = request::submit(cx, New { requester: Some(who), packet, assignee: only, ..New::new(RequestKind::Approval, title, act, decision) })?;
+    let made = request::submit(cx, New { requester: Some(who), asked_by, packet, assignee: only, ..New::new(RequestKind::Approval, title, act, decision) })?;
     let approval = shown(cx, &made)?;
     let message = format!("{} of {} people have to approve this until {}", made.quorum, approvers.len(), approval.expires_at);
     Ok(Asked { approval_id: Some(made.id), message, warning, approval: Some(approval) })
@@ -220,17 +225,36 @@ pub(super) fn settle(decision: &mut Decision, act: &Act, approvers: &[Approver])
         let more = Error::invalid("approvers", format!("policy asks for {} people, and {people} are named", decision.needs.quorum));
         return Err(more.hint("name more approvers"));
     }
+    decision.needs.approvers = ids;
+    Ok(settle_quorum(decision, people, "is named"))
+}
+
+/// Puts how many people have to approve into a decision: as many as the risk wants, and never more than there are, which is said loudly. What a
+/// rule wants is not lowered.
+pub(super) fn settle_quorum(decision: &mut Decision, people: u32, who: &str) -> Option<String> {
     let wanted = if request::grade(&decision.risk) >= request::grade("high") { 2 } else { 1 };
-    let quorum = decision.needs.quorum.max(wanted).min(people);
-    let warning = (quorum < wanted).then(|| {
+    let enough = wanted.min(people.max(1));
+    decision.needs.quorum = decision.needs.quorum.max(enough);
+    (decision.needs.quorum < wanted).then(|| {
         format!(
-            "FEWER PEOPLE THAN THIS RISK WANTS: {wanted} should approve something of {} risk, and only {people} is named, so {quorum} is enough",
+            "FEWER PEOPLE THAN THIS RISK WANTS: {wanted} should approve something of {} risk, and only {people} {who}, so {enough} is enough",
             decision.risk
         )
-    });
-    decision.needs.quorum = quorum;
-    decision.needs.approvers = ids;
-    Ok(warning)
+    })
+}
+
+/// How many people may decide a request in a domain, besides a person who asks for it themself: those whom rules name, where they name some.
+pub(super) fn eligible(cx: &mut Cx<'_, '_>, domain: &str, decision: &Decision, who: &Requester) -> Result<u32> {
+    let mut people = 0_u32;
+    for row in cx.tx.query("select id, name, role, domains from person where state = 'active' order by id limit 1000", &[])? {
+        let (id, name, role, domains): (String, String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        let by_rules = &decision.needs.approvers;
+        let named = by_rules.is_empty() || by_rules.iter().any(|by| *by == id || *by == name);
+        let domains: Vec<String> = serde_json::from_str(&domains).unwrap_or_default();
+        let asks = who.kind == ActorKind::Person && !who.is_token() && who.id == id;
+        people += u32::from(named && !asks && request::role_decides(crate::call::Role::from_name(&role), &domains, domain));
+    }
+    Ok(people)
 }
 
 /// How much is at stake, by what the act does, in which domain and where; what somebody writes about it changes nothing. What is not told

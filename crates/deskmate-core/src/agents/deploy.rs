@@ -13,11 +13,11 @@ use super::place::{self, Environment, Place};
 use super::rows::{self, AgentRow};
 use super::run;
 use super::schedule::Schedule;
-use super::{DEPLOYED, PAUSED, RESUMED, STOPPED, WAITS, guard, node, test};
+use super::{DEPLOYED, PAUSED, RESUMED, STOPPED, WAITS, approval, guard, node, test};
 use crate::call::{Cx, Presence};
 use crate::gateway::taint;
 use crate::limits::{AGENT_OPEN_RUNS_MAX, NOTE_BYTES_MAX};
-use crate::policy::{Act, Hit, Mode};
+use crate::policy::{Act, Decision, Hit, Mode};
 use crate::request::{self, New, Packet, Request, RequestKind, Requester};
 use crate::{Error, Result, check_text, hex, meter};
 
@@ -72,6 +72,9 @@ pub(super) struct Deployed {
     deployed: bool,
     /// What happens next, in words.
     message: String,
+    /// Said loudly where fewer people decide than such a risk wants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
     /// The request that waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
@@ -79,6 +82,12 @@ pub(super) struct Deployed {
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
     agent: AgentOut,
+}
+
+impl Deployed {
+    fn not_yet(message: String, agent: AgentOut) -> Self {
+        Self { deployed: false, message, warning: None, request_id: None, run_id: None, agent }
+    }
 }
 
 fn act_of(row: &AgentRow, place: &Place, input: &DeployAgent, tested: bool, taint: Vec<String>) -> Act {
@@ -144,7 +153,7 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
         return Err(Error::conflict(format!("its deployment waits for people already, as request {}", open.id)));
     }
     let tested = test::passed(cx, &row)?;
-    let read = taint::of_caller(cx, None)?;
+    let read = taint::of_asking(cx)?;
     let (act, who) = (act_of(&row, &place, &input, tested, read), Requester::of(&cx.actor));
     let judged = request::weigh(cx, &act, &who, false)?;
     let mut decision = judged.decision;
@@ -159,15 +168,18 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
         let why = if why.is_empty() { decision.reasons.first().map(|reason| reason.text.clone()).unwrap_or_default() } else { why.join("; ") };
         request::denied(cx, &who, &act, &decision)?;
         let message = format!("{} is not deployed: policy forbids it. {why}", row.agent);
-        return Ok(Deployed { deployed: false, message, request_id: None, run_id: None, agent: AgentOut::of(&row, cx)? });
+        return Ok(Deployed::not_yet(message, AgentOut::of(&row, cx)?));
     }
     if decision.mode == Mode::Act && row.definition.approval_required && !cx.actor.is_person() {
         decision.mode = Mode::Suggest;
     }
     if decision.mode != Mode::Act {
-        let waits = ask(cx, &mut row, act, decision, input.rollback_plan)?;
-        let message = format!("{} is deployed when a person approves request {}", row.agent, waits.id);
-        return Ok(Deployed { deployed: false, message, request_id: Some(waits.id), run_id: None, agent: AgentOut::of(&row, cx)? });
+        let people = approval::eligible(cx, DOMAIN, &decision, &who)?;
+        let warning = approval::settle_quorum(&mut decision, people, "may decide it");
+        let waits = ask(cx, &mut row, act, decision, input.rollback_plan, warning.as_deref())?;
+        let by = if waits.quorum > 1 { format!("{} people approve", waits.quorum) } else { "a person approves".to_owned() };
+        let message = format!("{} is deployed when {by} request {}", row.agent, waits.id);
+        return Ok(Deployed { warning, request_id: Some(waits.id), ..Deployed::not_yet(message, AgentOut::of(&row, cx)?) });
     }
     let run_id = go_live(cx, &mut row, place, input.auto_start)?;
     cx.decided(Mode::Act);
@@ -178,10 +190,10 @@ pub(super) fn deploy(cx: &mut Cx<'_, '_>, input: DeployAgent) -> Result<Deployed
     if let Some(missing) = node::missing(cx, &row.place)? {
         message = format!("{message}. Its runs wait for {missing}");
     }
-    Ok(Deployed { deployed: true, message, request_id: None, run_id, agent: AgentOut::of(&row, cx)? })
+    Ok(Deployed { deployed: true, run_id, ..Deployed::not_yet(message, AgentOut::of(&row, cx)?) })
 }
 
-fn ask(cx: &mut Cx<'_, '_>, row: &mut AgentRow, act: Act, decision: crate::policy::Decision, plan: Option<String>) -> Result<Request> {
+fn ask(cx: &mut Cx<'_, '_>, row: &mut AgentRow, act: Act, decision: Decision, plan: Option<String>, warning: Option<&str>) -> Result<Request> {
     let Definition { task, schedule, .. } = &row.definition;
     let words = schedule.as_ref().map(|timing| Schedule::read(&timing.cron, &timing.time_zone)).transpose()?.map(|schedule| schedule.words());
     let policies: Vec<Shown> = row.definition.policies.iter().map(|held| Shown::of(held, false)).collect();
@@ -189,7 +201,7 @@ fn ask(cx: &mut Cx<'_, '_>, row: &mut AgentRow, act: Act, decision: crate::polic
     let packet = Packet {
         reasoning: Some(task.clone()),
         reversibility: Some(format!("{}It can be stopped at any time; what its runs have done by then stays done.", plan.unwrap_or_default())),
-        more: json!({ "schedule": words, "policies": policies }),
+        more: json!({ "schedule": words, "policies": policies, "warning": warning }),
         ..Packet::default()
     };
     let title = format!("Deploy the agent {}", row.agent);

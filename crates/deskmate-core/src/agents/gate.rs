@@ -69,7 +69,7 @@ pub(crate) fn pass(cx: &mut Cx<'_, '_>, op: &Op, input: &Value, key: Option<&str
     if !is_asked(op.toolset, op.name, op.effect_of(input)) {
         return Ok(Passage::Free(None));
     }
-    let act = Act { taint: taint::of_caller(cx, None)?, ..act_of(op.toolset, op.name, input) };
+    let act = Act { taint: taint::of_asking(cx)?, ..act_of(op.toolset, op.name, input) };
     let who = Requester::of(&cx.actor);
     let own = digest(&json!({ "tool": act.tool, "input": input, "key": key }))?.to_vec();
     let held = cx.tx.optional("select request from agent_hold where run = $1 and digest = $2", args![run, own])?;

@@ -68,7 +68,7 @@ pub use model::{Attachment, Budget, Definition, Need, RunState, Runner, Source, 
 pub use node::Server;
 pub use place::Environment;
 pub use prune::prune;
-pub(crate) use rows::is_taken;
+pub(crate) use rows::{is_made, is_taken};
 pub use runner::{Cli, Given, IfInterrupted, Language, Reach};
 pub(crate) use subject::{Subject, subject};
 pub use suggest::{Question, READING, question};

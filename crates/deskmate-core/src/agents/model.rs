@@ -179,8 +179,8 @@ pub struct Budget {
     /// Processes and threads that a program may have; 64 if not given, for clients of models 512.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// What the calls of steps may cost, in the units of mounts and proposals; of a client of a model the US dollars that the model may
-    /// cost, where the client keeps it.
+    /// What its calls at the desk may cost, in the units of mounts and proposals; of claude-code also the US dollars that its model may
+    /// cost, which it keeps itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }

@@ -151,6 +151,11 @@ pub(crate) fn is_taken(tx: &mut Tx<'_>, name: &str) -> Result<bool> {
     Ok(tx.optional("select id from agent_definition where agent = $1", args![name])?.is_some())
 }
 
+/// Whether an agent was made here and is not deleted.
+pub(crate) fn is_made(tx: &mut Tx<'_>, name: &str) -> Result<bool> {
+    Ok(tx.optional("select id from agent_definition where agent = $1 and deleted_at is null", args![name])?.is_some())
+}
+
 /// Writes down a new agent, with the text of its definition as [`sealed`] makes it.
 pub(super) fn insert(cx: &mut Cx<'_, '_>, row: &AgentRow, text: &str) -> Result<()> {
     cx.tx.execute(

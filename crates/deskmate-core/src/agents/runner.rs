@@ -96,12 +96,15 @@ const SETTINGS: &[&str] = &[".claude", ".codex", ".gemini", ".mcp.json"];
 
 /// Checks a runner that is a program.
 pub(super) fn check(runner: &Runner, budget: &Budget) -> Result<()> {
+    if budget.cost.is_some_and(|cost| !(cost > 0.0 && cost <= 10_000.0)) {
+        return Err(Error::invalid("budget", "cost must be more than 0 and at most 10000"));
+    }
     match runner {
         Runner::Steps { .. } => {
             if budget.disk_bytes.is_some() || budget.memory_bytes.is_some() || budget.processes.is_some() {
                 return Err(Error::invalid("budget", "disk_bytes, memory_bytes and processes are for runners that are programs"));
             }
-            return check_cost(budget);
+            return Ok(());
         }
         Runner::Command { command, test, files, given, .. } => {
             let Some(program) = command.first() else { return Err(Error::invalid("runner", "command must name a program")) };
@@ -111,13 +114,10 @@ pub(super) fn check(runner: &Runner, budget: &Budget) -> Result<()> {
             for word in command.iter().chain(test) {
                 check_text("runner", word, CONTENT_BYTES_MAX)?;
             }
-            if budget.cost.is_some() {
-                return Err(Error::invalid("budget", "cost is for steps, and for clients of models that keep it: nobody knows what a command costs"));
-            }
             check_files(files)?;
             check_given(given)?;
         }
-        Runner::Cli { client, prompt, program, model, files, given, .. } => {
+        Runner::Cli { prompt, program, model, files, given, .. } => {
             check_text("runner", prompt, CONTENT_BYTES_MAX)?;
             if prompt.trim().is_empty() {
                 return Err(Error::invalid("runner", "prompt must say what to do"));
@@ -130,10 +130,6 @@ pub(super) fn check(runner: &Runner, budget: &Budget) -> Result<()> {
             }
             if model.as_deref().is_some_and(|model| model.is_empty() || model.starts_with('-') || model.chars().count() > NAME_CHARS_MAX) {
                 return Err(Error::invalid("runner", "model must be the name of a model"));
-            }
-            check_cost(budget)?;
-            if budget.cost.is_some() && *client != Cli::ClaudeCode {
-                return Err(Error::invalid("budget", "of clients of models, cost can be kept by claude-code only"));
             }
             check_files(files)?;
             check_given(given)?;
@@ -153,13 +149,6 @@ pub(super) fn check(runner: &Runner, budget: &Budget) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn check_cost(budget: &Budget) -> Result<()> {
-    match budget.cost {
-        Some(cost) if !(cost > 0.0 && cost <= 10_000.0) => Err(Error::invalid("budget", "cost must be more than 0 and at most 10000")),
-        _ => Ok(()),
-    }
 }
 
 fn check_files(files: &BTreeMap<String, String>) -> Result<()> {

@@ -21,8 +21,10 @@ use crate::record::Event;
 use crate::request::{self, Requester};
 use crate::{Code, Error, Result, check_text, cowork, format_time, gateway, hex, meter, redact, workspace};
 
-/// How many intended acts a test decides; what comes after is counted only.
-const ACTS_MAX: usize = 200;
+/// How many of the intended acts are listed; all of them are decided.
+const ACTS_LISTED: usize = 200;
+/// How many acts a test decides, in the one transaction that it has; an agent that intends more does not pass.
+const ACTS_MAX: i64 = 10_000;
 /// How many past runs an estimate is made of.
 const RUNS_LOOKED_AT: i64 = 50;
 
@@ -134,7 +136,7 @@ pub(super) struct AgentTested {
     steps: Vec<Tried>,
     /// What it intends, the first of them.
     acts: Vec<Intended>,
-    /// Acts beyond those that were decided.
+    /// Acts beyond those that are listed; they were decided as well.
     more_acts: usize,
     /// Rules that forbid something that it intends.
     violations: Vec<String>,
@@ -211,7 +213,7 @@ pub(super) fn test(cx: &mut Cx<'_, '_>, input: TestAgent) -> Result<AgentTested>
     }
     let violations: Vec<String> = trial.violations.iter().map(|(said, _)| said.clone()).collect();
     let worst = trial.violations.iter().any(|(_, severity)| *severity == Severity::Critical.name());
-    let failed = trial.steps.iter().any(|tried| tried.state == "failed" && tried.error.is_some() && !tried.is_let_go(steps));
+    let failed = trial.used_up || trial.steps.iter().any(|tried| tried.state == "failed" && tried.error.is_some() && !tried.is_let_go(steps));
     let passed = !failed && !steps.is_empty() && if input.strict { violations.is_empty() } else { !worst };
     // An agent that tries what is forbidden asks where the bounds are, like with any other question.
     if let Some((act, decision)) = trial.denied.take().filter(|_| cx.actor.is_agent()) {
@@ -229,7 +231,7 @@ pub(super) fn test(cx: &mut Cx<'_, '_>, input: TestAgent) -> Result<AgentTested>
         run_id: None,
         steps: trial.steps,
         more_acts: trial.more,
-        held: trial.acts.iter().filter(|act| matches!(act.answer, Mode::Suggest | Mode::Escalate)).count(),
+        held: trial.held,
         acts: trial.acts,
         violations,
         not_done,
@@ -339,6 +341,9 @@ fn started_with(input: &TestAgent) -> Result<Value> {
 
 /// Runs a deployed agent once, as a trial.
 fn for_real(cx: &mut Cx<'_, '_>, row: &AgentRow, input: &TestAgent, given: Value) -> Result<AgentTested> {
+    if !input.strict {
+        return Err(Error::invalid("strict", "is for dry runs: what runs for real does what the desk lets it do"));
+    }
     if input.mock_data.keys().any(|name| name != "input") {
         return Err(Error::invalid("mockData", "stands in for steps only in a dry run; for a real one give `input` alone"));
     }
@@ -400,8 +405,14 @@ struct Trial<'t> {
     steps: Vec<Tried>,
     acts: Vec<Intended>,
     more: usize,
+    /// Acts that would wait for a person.
+    held: usize,
+    /// How many calls a run may make.
+    most: i64,
     calls: i64,
     cost: i64,
+    /// Whether it would call more often than it may: that ends a run, also where a step may fail.
+    used_up: bool,
     /// What is forbidden, with the severity of the rule.
     violations: Vec<(String, String)>,
     /// Operations whose answers nobody gave.
@@ -424,8 +435,11 @@ impl<'t> Trial<'t> {
             steps: Vec::new(),
             acts: Vec::new(),
             more: 0,
+            held: 0,
+            most: i64::from(row.definition.budget.calls),
             calls: 0,
             cost: 0,
+            used_up: false,
             violations: Vec::new(),
             unmocked: Vec::new(),
             denied: None,
@@ -447,7 +461,7 @@ impl<'t> Trial<'t> {
                 tried.state = "failed";
                 tried.error = Some(format!("{why}{missing}"));
                 self.scope.put_step(&step.id, json!({ "error": why }));
-                step.on_error == OnError::GoOn
+                step.on_error == OnError::GoOn && !self.used_up
             }
         };
         self.steps.push(tried);
@@ -476,7 +490,7 @@ impl<'t> Trial<'t> {
             let own = scope.with_numbered(item, index);
             match self.once(cx, step, &own, tried)? {
                 Ok(value) => came.push(value),
-                Err(why) if step.on_error == OnError::GoOn => came.push(json!({ "error": why })),
+                Err(why) if step.on_error == OnError::GoOn && !self.used_up => came.push(json!({ "error": why })),
                 Err(why) => return Ok(Err(why)),
             }
         }
@@ -492,6 +506,11 @@ impl<'t> Trial<'t> {
         if step::is_built_in(&step.does) {
             return Ok(step::compute(&step.does, &with, scope));
         }
+        if self.calls >= self.most.min(ACTS_MAX) {
+            self.used_up = true;
+            let budget = format!("its budget of {} calls is used up", self.most);
+            return Ok(Err(if self.most > ACTS_MAX { format!("a test decides {ACTS_MAX} acts, and this would be more") } else { budget }));
+        }
         self.calls += 1;
         if let Err(why) = self.intend(cx, step, Value::Object(with))? {
             return Ok(Err(why));
@@ -506,10 +525,6 @@ impl<'t> Trial<'t> {
 
     /// Decides an act that is intended, and keeps what was answered.
     fn intend(&mut self, cx: &mut Cx<'_, '_>, step: &Step, with: Value) -> Result<std::result::Result<(), String>> {
-        if self.acts.len() >= ACTS_MAX {
-            self.more += 1;
-            return Ok(Ok(()));
-        }
         let (act, decision, answer) = match foreseen(cx, &self.who, &step.does, &with) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(Ok(())),
@@ -523,13 +538,16 @@ impl<'t> Trial<'t> {
         }
         for hit in decision.hits.iter().filter(|hit| hit.effect == Effect::Deny) {
             let said = format!("{}: {} ({}): {}", step.id, hit.rule_id, hit.policy, hit.reason);
-            if !self.violations.iter().any(|(known, _)| *known == said) {
-                self.violations.push((said, hit.severity.clone()));
-            }
+            self.violates(said, &hit.severity);
         }
         if answer == Mode::Deny && !decision.hits.iter().any(|hit| hit.effect == Effect::Deny) {
             let why = decision.reasons.first().map(|reason| reason.text.clone()).unwrap_or_default();
-            self.violations.push((format!("{}: {why}", step.id), Severity::High.name().to_owned()));
+            self.violates(format!("{}: {why}", step.id), Severity::High.name());
+        }
+        self.held += usize::from(matches!(answer, Mode::Suggest | Mode::Escalate));
+        if self.acts.len() >= ACTS_LISTED {
+            self.more += 1;
+            return Ok(Ok(()));
         }
         self.acts.push(Intended {
             step: step.id.clone(),
@@ -541,6 +559,12 @@ impl<'t> Trial<'t> {
             rules: decision.hits.iter().map(|hit| format!("{}/{}: {}", hit.policy, hit.rule_id, hit.reason)).collect(),
         });
         Ok(Ok(()))
+    }
+
+    fn violates(&mut self, said: String, severity: &str) {
+        if !self.violations.iter().any(|(known, _)| *known == said) {
+            self.violations.push((said, severity.to_owned()));
+        }
     }
 }
 
@@ -628,15 +652,18 @@ fn not_done(scenario: &str, trial: &Trial<'_>) -> Result<Vec<String>> {
 fn told(agent: &str, out: &AgentTested, strict: bool) -> String {
     let verdict = if out.passed == Some(true) { "PASSED" } else { "FAILED" };
     let mode = if strict { "strict" } else { "not strict" };
-    let mut lines =
-        vec![format!("{agent}: {verdict} ({mode}). {} acts were decided, {} would wait for a person. Nothing had an effect.", out.acts.len(), out.held)];
+    let mut lines = vec![format!(
+        "{agent}: {verdict} ({mode}). {} acts were decided, {} would wait for a person. Nothing had an effect.",
+        out.acts.len() + out.more_acts,
+        out.held
+    )];
     lines.extend(out.steps.iter().map(|tried| match &tried.error {
         Some(why) => format!("{}: failed: {why}", tried.step),
         None => format!("{}: {} ({} times{})", tried.step, tried.state, tried.times, if tried.mocked { ", with mock data" } else { "" }),
     }));
     lines.extend(out.violations.iter().map(|violation| format!("Forbidden: {violation}")));
     if out.more_acts > 0 {
-        lines.push(format!("{} further acts were not decided.", out.more_acts));
+        lines.push(format!("{} of the acts are not listed.", out.more_acts));
     }
     lines.extend(out.not_done.iter().map(|missing| format!("The scenario speaks of it, and no step does it: {missing}")));
     if let Some(estimate) = &out.estimate {

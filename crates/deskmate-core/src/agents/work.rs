@@ -124,13 +124,12 @@ pub fn said(cx: &mut Cx<'_, '_>, run: &str, lines: &[(String, String)], calls: i
     Ok(())
 }
 
-/// Counts what an act of a run costs. Of steps, one that would cost more than is left of their budget is refused; what the model of
-/// a client costs, the client keeps itself.
+/// Counts what an act of a run costs. One that would cost more than is left of its budget is refused, and that ends the run; what the
+/// model of a client costs, the client keeps itself.
 pub(crate) fn spend(cx: &mut Cx<'_, '_>, cost: i64) -> Result<()> {
     let Some(id) = cx.actor.run.clone().filter(|_| cost > 0) else { return Ok(()) };
     let Some(run) = rows::run(cx.tx, &id)? else { return Ok(()) };
-    let definition = rows::by_id(cx.tx, &run.definition)?.map(|row| row.definition);
-    let most = definition.filter(|definition| !definition.runner.is_program()).and_then(|definition| definition.budget.cost);
+    let most = rows::by_id(cx.tx, &run.definition)?.and_then(|row| row.definition.budget.cost);
     if let Some(most) = most.filter(|most| run.cost.saturating_add(cost) > meter::millionths(*most)) {
         let spent = meter::units(run.cost);
         return Err(Error::used_up(format!("its budget of {most} for cost is used up: {spent} were spent, and this costs {}", meter::units(cost))));

@@ -34,7 +34,7 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
     };
     let root = executing.root.as_ref().map(|root| running.app.hands.root(root)).transpose()?.map(|root| root.in_bulk());
     let mut told = tokio::time::Instant::now();
-    let (mut stopped, mut done) = (false, 0_i64);
+    let (mut stopped, mut done) = (false, executing.ended);
     for (number, digest, state) in executing.parts {
         if state == "ended" {
             continue;

@@ -10,7 +10,7 @@ use deskmate_core::agents::{self, Begun, IfInterrupted, RunState, Runner};
 use deskmate_core::call::{Call, Credential, Cx, Outcome as Answered, Surface};
 use deskmate_core::job::{Outcome, Progress};
 use deskmate_core::limits::AGENT_ITEMS_MAX;
-use deskmate_core::{Code, Error, Result};
+use deskmate_core::{Code, Error, Result, redact};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -102,7 +102,8 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
         Ok(value) => (RunState::Done, Ok(value)),
         Err(Stop::Asked) => (RunState::Stopped, Err("somebody stopped it".to_owned())),
         Err(Stop::Interrupted) => (RunState::Ambiguous, Err(INTERRUPTED.to_owned())),
-        Err(Stop::Failed(why) | Stop::UsedUp(why)) => (RunState::Failed, Err(why)),
+        // The job tells why too: neither keeps what is secret or personal.
+        Err(Stop::Failed(why) | Stop::UsedUp(why)) => (RunState::Failed, Err(redact::text(&why).text)),
     };
     let (ended, failed, own) = (id.clone(), came.clone().err(), running.clone());
     desk.act(Surface::System, move |cx| {

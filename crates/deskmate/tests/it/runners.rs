@@ -134,6 +134,33 @@ fn it_has_the_environment_that_it_was_given_and_secrets_do_not_reach_the_log() {
     assert_eq!(seen["result"]["plain"], "x");
     let said = log(&mut code, &run);
     assert!(said.contains("it is [redacted") && !said.contains("opensesame") && !said.contains("dmr_"), "{said}");
+    // Nor do they reach what came of it, why it failed, or what else is kept of it.
+    let ends = [
+        "print(json.dumps({'said': os.environ['MAIL'], 'token': os.environ['DESKMATE_TOKEN']}))",
+        "open('result.json', 'w').write(json.dumps([os.environ['MAIL'], {os.environ['MAIL']: 1}]))",
+        "sys.exit('cannot log in with ' + os.environ['MAIL'] + ' as ' + os.environ['DESKMATE_TOKEN'])",
+    ];
+    for end in ends {
+        let mut runner = python(&format!("import json, os, sys\n{end}\n"));
+        runner["given"] = json!({ "environment": { "MAIL": "secret:mail" } });
+        let name = deployed(&desk, &mut code, json!({ "description": "Tell all", "runner": runner }));
+        let seen = ended(&mut code, &started(&desk, &name, Value::Null));
+        assert_eq!(seen["state"], if end.starts_with("sys.exit") { "failed" } else { "done" }, "{seen}");
+        assert!(seen.to_string().contains("[redacted:known]"), "{seen}");
+        let job = until("its job has ended", || {
+            let jobs = owner(&desk, "desk_job_list", &json!({ "kind": "agent.run", "limit": 1 }));
+            Some(owner(&desk, "desk_job_get", &json!({ "job": jobs["jobs"][0]["job"] }))).filter(|job| job["finished_at"].is_string())
+        });
+        let told = owner(&desk, "desk_record_list", &json!({ "kind": "run.ended" }));
+        for kept in [&seen, &job, &told] {
+            assert!(!kept.to_string().contains("opensesame") && !kept.to_string().contains("dmr_"), "{kept}");
+        }
+        assert_eq!(job["error"].is_string(), end.starts_with("sys.exit"), "{job}");
+    }
+    for file in ["desk.db", "desk.db-wal"] {
+        let bytes = std::fs::read(desk.path().join(file)).unwrap();
+        assert!(!bytes.windows(10).any(|part| part == b"opensesame"), "{file}");
+    }
     // A secret that is not there is said, and nothing runs.
     let mut runner = python("print('no')");
     runner["given"] = json!({ "environment": { "X": "secret:absent" } });
@@ -307,6 +334,15 @@ fn a_run_s_token_ends_with_it_counts_its_calls_and_is_nobody_else_s() {
     let program = format!("{CALL}for n in range(20):\n    print(n, call('desk_whoami'), flush=True)\ntime.sleep(60)\n");
     let (seen, said) = once(&desk, &mut code, &program, json!({ "calls": 5 }));
     assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("budget of 5 calls"), "{seen}");
+    // So are those that cost more than is left, also of a program that ends by itself.
+    for end in ["time.sleep(60)", "print('{}')"] {
+        let propose =
+            "call('cowork_propose', domain='crm', action='a', target='t%d' % n, proposed_change={'x': n}, confidence=0.9, reasoning='they asked', cost=2)";
+        let program = format!("{CALL}for n in range(4):\n    print(n, {propose}, flush=True)\n{end}\n");
+        let (seen, said) = once(&desk, &mut code, &program, json!({ "cost": 5 }));
+        assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("budget of 5 for cost"), "{seen} {said}");
+        assert_eq!(owner(&desk, "agents_get_run", &json!({ "runId": seen["runId"] }))["used"]["cost"], 4.0, "{said}");
+    }
     assert!(seen["calls"] == 5 && said.matches("'verified': True").count() == 5, "{said}");
 }
 

@@ -381,6 +381,32 @@ both! {
         assert!(wrong["passed"] == false && wrong["steps"][0]["error"].as_str().unwrap().contains("confidence"), "{wrong}");
     }
 
+    fn a_test_decides_every_act_and_lists_the_first(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let document = "rules:\n  - { name: not_this, when: \"texts.exists(text, text.contains('number 201'))\", effect: deny, message: not this one }\n";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": document })).unwrap();
+        let tested = |lines: usize, calls: u32, on_error: &str| {
+            let text: Vec<String> = (1..=lines).map(|number| format!("number {number}")).collect();
+            let steps = json!([
+                { "id": "all", "do": "lines", "with": { "text": text.join("\n") } },
+                { "id": "tell", "do": "bridge_send_message", "for_each": "{{steps.all.items}}", "on_error": on_error, "with": { "to": "code", "content": "{{item}}" } }
+            ]);
+            let input = json!({ "description": "Tells a lot", "steps": steps, "policies": [], "budget": { "calls": calls } });
+            let id = desk.call(&owner, "agents_create_agent", input).unwrap()["agentId"].clone();
+            let mocks = json!({ "tell": { "message_id": "m" } });
+            desk.call(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "x", "mockData": mocks })).unwrap()
+        };
+        let fine = tested(200, 1_000, "stop");
+        assert!(fine["passed"] == true && fine["moreActs"] == 0, "{fine}");
+        let forbidden = tested(203, 1_000, "go_on");
+        assert_eq!((&forbidden["passed"], forbidden["acts"].as_array().unwrap().len(), &forbidden["moreActs"]), (&json!(false), 200, &json!(3)), "{forbidden}");
+        assert_eq!(forbidden["violations"].as_array().unwrap().len(), 1, "{forbidden}");
+        assert!(forbidden["message"].as_str().unwrap().contains("203 acts were decided"), "{forbidden}");
+        // A run would end there, whatever may go on.
+        let short = tested(200, 100, "go_on");
+        assert!(short["passed"] == false && short["steps"][1]["error"].as_str().unwrap().contains("budget of 100 calls"), "{short}");
+    }
+
     fn a_template_of_policies_from_a_file_is_listed_and_attached(desk: &TestDesk) {
         let (owner, _) = people(desk);
         let file = "template: { id: no-falcon, title: No falcon, description: Nobody speaks of it., category: operational, parameters: [{ name: word, kind: text, default: falcon, about: what nobody speaks of }] }\n\
@@ -419,6 +445,8 @@ both! {
         let runs = desk.call(&owner, "agents_list_runs", json!({ "agentId": id })).unwrap();
         assert_eq!((&runs["runs"][0]["cause"], &runs["runs"][0]["runId"]), (&json!("trial"), &real["runId"]));
         assert_code(&desk.refused(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "x", "dryRun": false, "mockData": { "tell": {} } })), Code::Invalid);
+        let loose = desk.refused(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "x", "dryRun": false, "strict": false }));
+        assert!(loose.code == Code::Invalid && loose.field.as_deref() == Some("strict"), "{loose:?}");
         let estimated = desk.call(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "x" })).unwrap();
         assert_eq!((&estimated["estimate"]["pastRuns"], &estimated["estimate"]["calls"]), (&json!(1), &json!(3)));
     }

@@ -235,6 +235,7 @@ both! {
     fn an_agent_asks_for_itself_and_for_those_that_it_made(desk: &TestDesk) {
         let (owner, code) = people(desk);
         let other = desk.register(&owner, "other");
+        join(desk, &owner, "Grace", "approver", json!(["*"]));
         let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "ada", "content": "hello" } }]);
         let made = desk.call(&code, "agents_create_agent", json!({ "description": "Tell Ada", "name": "teller", "steps": steps })).unwrap();
         let asked = ask(desk, &code, json!({ "agentId": made["agentId"] })).unwrap();
@@ -250,8 +251,53 @@ both! {
         let own = ask(desk, &code, json!({ "expiresInHours": 1 })).unwrap();
         desk.world.pass(Duration::from_hours(2));
         assert_eq!(desk.call(&code, "agents_get_approval", json!({ "approvalId": own["approvalId"] })).unwrap()["status"], "expired");
-        let asks = desk.call_on(Surface::Rest, &owner, "agents_request_approval", json!({ "agentId": "code", "action": "read", "description": "x", "approvers": ["Owner"] })).unwrap();
+        let input = json!({ "agentId": "code", "action": "read", "description": "x", "approvers": ["Grace"] });
+        let asks = desk.call_on(Surface::Rest, &owner, "agents_request_approval", input).unwrap();
         assert_eq!(asks["approval"]["agent"], "code", "a person asks for an agent");
         assert!(desk.verify().sound);
+    }
+
+    fn whoever_asks_in_an_agents_name_does_not_decide_it(desk: &TestDesk) {
+        let (owner, code) = people(desk);
+        let grace = join(desk, &owner, "Grace", "approver", json!(["*"]));
+        let token = desk.call(&owner, "desk_token_create", json!({ "note": "script", "scopes": ["agents"] })).unwrap();
+        let token = Caller::Secret(token["token"].as_str().unwrap_or_else(|| panic!("{token}")).to_owned());
+        let me = desk.call(&owner, "desk_whoami", json!({})).unwrap()["id"].clone();
+        let until = format_time(deskmate_core::World::now(&*desk.world) + 3_600_000_000);
+        desk.call(&grace, "desk_stand_in_name", json!({ "stand_in": "Owner", "until": until })).unwrap();
+        let as_a_person = |who: &Caller, approvers: Value| {
+            desk.call_on(Surface::Rest, who, "agents_request_approval", json!({ "agentId": "code", "action": "delete_customer", "description": "x", "approvers": approvers }))
+        };
+        for who in [&owner, &token] {
+            for approvers in [json!(["Owner"]), json!(["Grace", "Owner"])] {
+                let refused = as_a_person(who, approvers).unwrap_err();
+                assert_code(&refused, Code::Invalid);
+                assert!(refused.message.contains("you ask for it"), "{refused}");
+            }
+            // Not as the stand-in of somebody who is named either, and nobody gives it to them.
+            let asked = as_a_person(who, json!(["Grace"])).unwrap();
+            let request = json!({ "request": asked["approvalId"] });
+            for operation in ["desk_request_approve", "desk_request_reject"] {
+                let mut input = request.clone();
+                input["reason"] = json!("because");
+                let refused = desk.refused(&owner, operation, input);
+                assert_code(&refused, Code::Forbidden);
+                assert!(refused.message.contains("you ask for it"), "{refused}");
+            }
+            assert_code(&desk.refused(&grace, "desk_request_delegate", json!({ "request": asked["approvalId"], "to": "Owner" })), Code::Invalid);
+            assert_eq!(desk.call(&grace, "desk_request_get", request.clone()).unwrap()["asked_by"], me);
+            desk.call(&grace, "desk_request_approve", request).unwrap();
+            let begun = desk.call(&code, "cowork_begin", json!({ "proposal_id": asked["approvalId"] })).unwrap();
+            assert_eq!(begun["go"], true, "{begun}");
+        }
+        // Who cannot reject it takes it back.
+        let asked = as_a_person(&owner, json!(["Grace"])).unwrap();
+        assert_eq!(desk.call(&owner, "agents_cancel_approval", json!({ "approvalId": asked["approvalId"] })).unwrap()["status"], "cancelled");
+        // A row in which somebody erased who asked is not what the record tells.
+        let asked = as_a_person(&owner, json!(["Grace"])).unwrap();
+        assert!(desk.verify().sound);
+        desk.tamper("update request set asked_by = null where state = 'pending'");
+        assert!(!desk.verify().sound);
+        assert_code(&desk.refused(&owner, "desk_request_approve", json!({ "request": asked["approvalId"] })), Code::Conflict);
     }
 }

@@ -92,7 +92,11 @@ fn heard(desk: &TestDesk, code: &Caller) -> usize {
 
 /// A call of a mounted tool. What it was called with makes it another one.
 fn change(desk: &TestDesk, run: &Caller, mount: &str, number: u32) -> Value {
-    desk.call(run, "gateway_call", json!({ "mount": mount, "tool": "change", "arguments": { "number": number } })).unwrap()
+    desk.call(run, "gateway_call", changing(mount, number)).unwrap()
+}
+
+fn changing(mount: &str, number: u32) -> Value {
+    json!({ "mount": mount, "tool": "change", "arguments": { "number": number } })
 }
 
 fn runs(desk: &TestDesk, owner: &Caller) -> Vec<Value> {
@@ -106,6 +110,16 @@ fn counted(desk: &TestDesk, owner: &Caller, domain: &str) -> i64 {
 }
 
 both! {
+    fn the_list_of_agents_tells_which_were_made_here(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        worker(desk, &owner, &[], json!({}));
+        let (_, run) = running(desk, &owner);
+        say(desk, &run, "I am here");
+        let listed = || desk.call(&owner, "desk_agent_list", json!({ "unregistered": true })).unwrap()["agents"].as_array().unwrap().clone();
+        let told = || listed().iter().map(|agent| (text(agent, "agent"), agent["made_here"] == true)).collect::<Vec<_>>();
+        assert_eq!(told(), [("code".to_owned(), false), ("worker".to_owned(), true)]);
+    }
+
     fn runs_and_tests_go_after_their_time_but_for_the_newest(desk: &TestDesk) {
         let (owner, _) = people(desk);
         worker(desk, &owner, &[], json!({}));
@@ -189,7 +203,9 @@ both! {
             assert_eq!((&held["state"], heard(desk, &code)), (&json!("paused"), before), "{pause}: {held}");
             let task = desk.call(&as_run, "bridge_create_task", json!({ "title": "x", "assignee": "code" })).unwrap();
             assert_eq!(task["state"], "paused", "{task}");
-            assert_eq!(change(desk, &as_run, "lab", 1)["state"], "denied");
+            let refused = desk.call(&as_run, "gateway_call", changing("lab", 1)).unwrap_err();
+            assert_code(&refused, Code::Forbidden);
+            assert!(refused.message.contains("paused"), "{refused:?}");
             assert!(begin(desk, &run), "what is under way is taken up, and waits");
             let known = runs(desk, &owner).len();
             desk.world.pass(Duration::from_secs(3));
@@ -287,6 +303,27 @@ both! {
         assert_eq!(held["state"], "held", "{held}");
         let request = desk.call(&owner, "desk_request_get", json!({ "request": text(&held, "request_id") })).unwrap();
         assert!(request.to_string().contains("in_production") && request["act"]["environment"] == "production", "{request}");
+    }
+
+    fn the_cost_budget_of_a_program_is_kept_too(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let cli = |client: &str| json!({ "kind": "cli", "client": client, "prompt": "Do it" });
+        let runners = [json!({ "kind": "command", "command": ["python3"] }), cli("claude-code"), cli("codex"), cli("gemini")];
+        for (number, runner) in runners.into_iter().enumerate() {
+            let name = format!("program-{number}");
+            let input = json!({ "description": "Does it", "name": name, "runner": runner, "policies": [], "budget": { "cost": 5 } });
+            desk.call(&owner, "agents_create_agent", input).unwrap();
+            assert_eq!(desk.call(&owner, "agents_deploy_agent", json!({ "agentId": name })).unwrap()["deployed"], true);
+            let run = text(&desk.call(&owner, "agents_run_agent", json!({ "agentId": name })).unwrap(), "runId");
+            assert!(begin(desk, &run));
+            let as_run = Caller::Run(run.clone());
+            for number in 0..2 {
+                assert_eq!(change(desk, &as_run, "crm", number)["state"], "passed");
+            }
+            let third = desk.refused(&as_run, "gateway_call", json!({ "mount": "crm", "tool": "change", "arguments": { "number": 2 } }));
+            assert!(third.used_up && third.message.contains("budget of 5 for cost"), "{name}: {third:?}");
+            assert_eq!(desk.call(&owner, "agents_get_run", json!({ "runId": run })).unwrap()["used"]["cost"], 4.0);
+        }
     }
 
     fn the_cost_budget_of_a_run_of_steps_is_kept(desk: &TestDesk) {

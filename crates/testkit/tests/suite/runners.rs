@@ -60,7 +60,7 @@ both! {
             (json!({ "kind": "command", "command": ["x"], "given": { "environment": { "A": "secret:No Name" } } }), json!({}), "secret"),
             (json!({ "kind": "command", "command": ["x"], "given": { "read": ["data"] } }), json!({}), "absolute path"),
             (json!({ "kind": "command", "command": ["x"], "given": { "read": ["/srv/../etc"] } }), json!({}), "absolute path"),
-            (json!({ "kind": "command", "command": ["x"] }), json!({ "cost": 1 }), "cost"),
+            (json!({ "kind": "command", "command": ["x"] }), json!({ "cost": -1 }), "cost"),
             (json!({ "kind": "command", "command": ["x"] }), json!({ "disk_bytes": 0 }), "disk_bytes"),
             (json!({ "kind": "command", "command": ["x"] }), json!({ "processes": 100_000 }), "processes"),
             (json!({ "kind": "steps", "steps": [] }), json!({ "memory_bytes": 1_000 }), "programs"),
@@ -71,7 +71,6 @@ both! {
             (cli(json!({ "files": { "sub/.Gemini/settings.json": "{}" } })), json!({}), "keep settings"),
             (cli(json!({ "files": { ".mcp.json": "{}" } })), json!({}), "keep settings"),
             (cli(json!({ "given": { "network": "none" } })), json!({}), "needs the desk"),
-            (cli(json!({ "client": "gemini" })), json!({ "cost": 1 }), "claude-code only"),
             (cli(json!({})), json!({ "cost": 0 }), "cost"),
         ] {
             let error = desk.refused(&code, "agents_create_agent", json!({ "description": "x", "runner": runner, "budget": budget }));
@@ -95,6 +94,50 @@ both! {
         desk.call(&code, "agents_update_agent", json!({ "agentId": "printer", "runner": other })).unwrap();
         assert_code(&desk.refused(&owner, "desk_request_approve", json!({ "request": request })), Code::Conflict);
         assert_eq!(desk.call(&owner, "agents_get_agent_status", json!({ "agentId": "printer" })).unwrap()["status"], "draft");
+    }
+
+    fn a_program_is_deployed_by_as_many_people_as_its_risk_wants_or_as_there_are(desk: &TestDesk) {
+        let (owner, code) = people(desk);
+        let join = |name: &str, role: &str, domains: Value| {
+            let invited = desk.call(&owner, "desk_person_invite", json!({ "name": name, "role": role, "domains": domains })).unwrap();
+            let joined = desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": invited["code"], "passphrase": "a passphrase of mine" })).unwrap();
+            Caller::Secret(text(&joined, "session"))
+        };
+        let asked = |name: &str, more: Value| {
+            let mut input = json!({ "description": "Print something", "name": name });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            desk.call(&code, "agents_create_agent", input).unwrap();
+            let asked = desk.call(&code, "agents_deploy_agent", json!({ "agentId": name })).unwrap();
+            let shown = desk.call(&owner, "desk_request_get", json!({ "request": asked["requestId"] })).unwrap();
+            (asked, shown)
+        };
+        // Whoever decides elsewhere, or nowhere, is not counted.
+        join("Elsewhere", "approver", json!(["crm.*"]));
+        join("Viewer", "viewer", json!([]));
+        let (alone, shown) = asked("alone", json!({ "runner": command() }));
+        assert_eq!((&shown["quorum"], alone["warning"].as_str().map(|warning| warning.contains("FEWER PEOPLE"))), (&json!(1), Some(true)), "{alone}");
+        assert!(shown.to_string().contains("only 1 may decide it"), "who decides is told, too: {shown}");
+        desk.call(&owner, "desk_request_approve", json!({ "request": alone["requestId"] })).unwrap();
+        assert_eq!(desk.call(&owner, "agents_get_agent_status", json!({ "agentId": "alone" })).unwrap()["status"], "deployed");
+        let grace = join("Grace", "approver", json!(["desk.agents"]));
+        let (both, shown) = asked("both", json!({ "runner": command() }));
+        assert!(shown["quorum"] == 2 && both.get("warning").is_none() && both["message"].as_str().unwrap().contains("2 people approve"), "{both}");
+        for (who, status) in [(&owner, "draft"), (&grace, "deployed")] {
+            desk.call(who, "desk_request_approve", json!({ "request": both["requestId"] })).unwrap();
+            assert_eq!(desk.call(&owner, "agents_get_agent_status", json!({ "agentId": "both" })).unwrap()["status"], status);
+        }
+        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "code", "content": "hello" } }]);
+        let (plain, shown) = asked("plain", json!({ "steps": steps, "policies": [] }));
+        assert!(shown["quorum"] == 1 && plain.get("warning").is_none(), "what is of no high risk wants one: {plain} {shown}");
+        // Where a rule names who decides, only they are there; and what it asks for is not lowered.
+        let rules = "rules:\n  - { name: by_ann, match: { kind: [agent.deploy] }, effect: require_approval, approvers: [Owner], message: the owner looks }\n";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": rules })).unwrap();
+        let (named, shown) = asked("named", json!({ "runner": command() }));
+        assert!(shown["quorum"] == 1 && named["warning"].is_string(), "{named} {shown}");
+        let rules = "rules:\n  - { name: three, match: { kind: [agent.deploy] }, effect: require_approval, quorum: 3, message: three look }\n";
+        desk.call(&owner, "desk_policy_apply", json!({ "document": rules })).unwrap();
+        assert_eq!(asked("strict", json!({ "runner": command() })).1["quorum"], 3);
+        assert!(desk.verify().sound);
     }
 
     fn a_personal_token_alone_deploys_no_program(desk: &TestDesk) {

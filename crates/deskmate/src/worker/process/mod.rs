@@ -51,6 +51,15 @@ impl Ending {
         Self { state: RunState::Failed, came: Err(why.into()) }
     }
 
+    /// The same without what the run was given and nobody else may read. What a program wrote last is its result, or why it failed.
+    fn cleaned(self, redactor: &Redactor) -> Self {
+        let came = match self.came {
+            Ok(value) => Ok(redactor.own_value(value).value),
+            Err(why) => Err(redactor.text(&why).text),
+        };
+        Self { came, ..self }
+    }
+
     /// The kill switch ends a program: held where it is, it would go on holding what it has open elsewhere.
     fn paused() -> Self {
         Self { state: RunState::Stopped, came: Err("its agent was paused, and a program cannot wait".to_owned()) }
@@ -99,7 +108,7 @@ pub(super) async fn run(running: &Running, begun: &Begun) -> Result<Outcome> {
         Err(why) => Err(why.clone()),
     };
     let (lines, ending) = match (started, &place) {
-        (Ok(start), Ok(place)) => follow(running, begun, start, place, counted.as_ref().map(|counted| &*counted.meter), redactor).await?,
+        (Ok(start), Ok(place)) => follow(running, begun, start, place, counted.as_ref().map(|counted| &*counted.meter), redactor.clone()).await?,
         (Err(why), _) => (Vec::new(), Ending::failed(why)),
         (_, Err(why)) => (Vec::new(), Ending::failed(why.as_str())),
     };
@@ -108,7 +117,7 @@ pub(super) async fn run(running: &Running, begun: &Begun) -> Result<Outcome> {
     if let Ok(place) = place {
         drop(tokio::task::spawn_blocking(move || place.leave()).await);
     }
-    let done = finish(running, begun, lines, calls, ending).await;
+    let done = finish(running, begun, lines, calls, ending.cleaned(&redactor)).await;
     drop((counted, slot));
     done
 }
@@ -226,8 +235,10 @@ async fn follow(
             outcome = &mut end => break outcome.map_err(|_| Error::new(Code::Internal, "a program was lost sight of"))?,
             () = tokio::time::sleep(LOOK) => {}
         }
-        if why.is_none() && meter.is_some_and(crate::runs::Meter::is_used_up) {
-            why = Some(Ending::failed(format!("its budget of {} calls is used up", begun.definition.budget.calls)));
+        if why.is_none()
+            && let Some(used_up) = meter.and_then(crate::runs::Meter::used_up)
+        {
+            why = Some(Ending::failed(used_up));
             stop.now();
         }
         if why.is_none() && (running.is_cancelled() || running.given_up.load(Ordering::Relaxed)) {
@@ -262,6 +273,8 @@ async fn follow(
         }
     };
     said.extend(take(true));
+    // Also of one that ended by itself after it was told.
+    let why = why.or_else(|| meter.and_then(crate::runs::Meter::used_up).map(Ending::failed));
     let ending = match (why, outcome) {
         (Some(why), Ok(_)) => why,
         (_, Err(sandbox::Error::Lost { why })) => Ending { state: RunState::Ambiguous, came: Err(why) },
@@ -313,9 +326,9 @@ async fn write(running: &Running, begun: &Begun, lines: Vec<(String, String)>, m
     running.app.desk.act(Surface::System, say).await
 }
 
-/// Writes down how the run ended.
+/// Writes down how the run ended. The job keeps why it failed as well, so that is cleaned before either has it.
 async fn finish(running: &Running, begun: &Begun, lines: Vec<(String, String)>, calls: i64, ending: Ending) -> Result<Outcome> {
-    let (run, Ending { state, came }) = (begun.run.clone(), ending);
+    let (run, Ending { state, came }) = (begun.run.clone(), ending.cleaned(&Redactor::all()));
     let (failed, own) = (came.clone().err(), running.clone());
     if running.given_up.load(Ordering::Relaxed) {
         return Err(Error::conflict("the lease of this run was lost"));
