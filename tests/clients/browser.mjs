@@ -21,7 +21,11 @@ async function alertOf(page) {
   return alert.textContent();
 }
 
-const signedIn = (page, role) => page.getByText(`Signed in as ${role}`).waitFor({ state: "attached", timeout: 15_000 });
+// A form that is sent before the scripts are there is sent nowhere, so they are waited for.
+async function signedIn(page, role) {
+  await page.getByText(`Signed in as ${role}`).waitFor({ state: "attached", timeout: 15_000 });
+  await page.waitForLoadState("load");
+}
 
 async function claiming(page, link, url) {
   await page.goto(link);
@@ -101,14 +105,82 @@ async function deciding(page, desk, stranger) {
 }
 
 // An authenticator that the browser pretends: it verifies its person by itself.
-async function passkeys(page, desk) {
+async function authenticator(page) {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send("WebAuthn.enable");
   const options = { protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true };
   const { authenticatorId } = await devtools.send("WebAuthn.addVirtualAuthenticator", { options });
+  return { devtools, authenticatorId };
+}
+
+// Who joins with a passkey alone: signs in and shows presence with it, is told by the command line what that needs, and sets it.
+async function passkeyAlone(browser, complaints, desk) {
+  const { link } = desk.cli("person", "invite", "Pia", "--role", "owner");
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  listen(page, complaints);
+  const { devtools, authenticatorId } = await authenticator(page);
+  await page.goto(link.replace("127.0.0.1", "deskmate.localhost"));
+  await devtools.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false });
+  await page.getByRole("button", { name: "Use a passkey" }).click();
+  check(/No passkey answered/.test(await alertOf(page)), "nobody joins with a passkey that does not verify them");
+  await devtools.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: true });
+  await page.getByRole("button", { name: "Use a passkey" }).click();
+  await signedIn(page, "owner");
+  check(true, "a link and a passkey are enough to join, without a passphrase");
+  await page.locator(".you summary").click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.waitForURL(`${desk.url}/sign-in`);
+  await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+  await signedIn(page, "owner");
+  const late = { code: "forbidden", message: "this needs you to show that you are there", needs_presence: true };
+  await page.route("**/api/desk_pause", (route) => route.fulfill({ status: 403, json: { error: late } }), { times: 1 });
+  await page.getByRole("button", { name: "Pause all" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.locator("#presence").getByRole("button", { name: "Use a passkey" }).click();
+  await page.getByRole("button", { name: "Let agents go on" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByRole("button", { name: "Pause all" }).waitFor();
+  check(true, "with which they sign in, and show that they are there");
+  const terminal = () => {
+    const owner = desk.owner;
+    desk.owner = "Pia";
+    try {
+      return JSON.stringify(desk.cli("pause", "--all"));
+    } catch (error) {
+      return error.message;
+    } finally {
+      desk.owner = owner;
+    }
+  };
+  const refused = terminal();
+  check(/no passphrase/.test(refused) && refused.includes("/passkeys"), "the command line says what it needs, and where that is set", refused);
+  await page.goto(`${desk.url}/passkeys`);
+  await page.getByText("You have none. The command line").waitFor();
+  await screens(page, "passkeys-alone");
+  await page.getByRole("button", { name: "Take away" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("all that shows that you are there").waitFor();
+  check(await page.getByRole("button", { name: "Take away" }).isVisible(), "the only passkey of somebody without a passphrase stays");
+  await page.locator("#new-passphrase").fill(PASSPHRASE);
+  await page.getByLabel("The same again").fill("correct horse batter");
+  await page.getByRole("button", { name: "Set the passphrase" }).click();
+  check(await page.getByLabel("The same again").evaluate((again) => !again.validity.valid), "a slip is noticed here, too");
+  await page.getByLabel("The same again").fill(PASSPHRASE);
+  await page.getByRole("button", { name: "Set the passphrase" }).click();
+  await page.getByText("The passphrase is set").waitFor();
+  await page.getByRole("button", { name: "Change the passphrase" }).waitFor();
+  check(!/no passphrase|wrong/.test(terminal()), "and from then on it works there, too");
+  await signedCall(page, "desk_resume", { all: true });
+  await devtools.detach();
+  await context.close();
+}
+
+async function passkeys(page, desk) {
+  const { devtools, authenticatorId } = await authenticator(page);
   await page.goto(`${desk.url}/passkeys`);
   await page.getByText("You have none yet").waitFor();
-  await page.getByLabel("What to call the new one").fill("This <b>laptop</b>");
+  await page.getByLabel("What to call the new one").fill("This <b>laptop</b>\u202e\u200b");
   await page.getByRole("button", { name: "Make a passkey" }).click();
   await page.getByText("This <b>laptop</b>").waitFor();
   await screens(page, "passkeys");
@@ -255,7 +327,7 @@ async function requests(page, desk) {
   await page.getByLabel("Why, for the agent to learn from").fill("too much");
   await page.getByRole("button", { name: "Reject", exact: true }).click();
   await page.locator(".standing").getByText("rejected by Ada").waitFor();
-  await checkSigned(page, "request.rejected", second, "/api/desk_request_reject", { request: second, expected_digest: digests.second, reason: "too much" });
+  await checkSigned(page, "request.rejected", second, "/api/desk_request_reject", { request: second, expected_digest: digests.second, reason: "too much", type: "human_preference" });
   const { token } = await signedCall(page, "desk_agent_add", { agent: "stuck" });
   const { handoff_id: handoff } = await desk.call(token, "cowork_handoff", { domain: "billing", reason: "It does not match.", context: "Order 44.", attempted_actions: "none", confidence: 0.3 });
   await page.goto(`${url}/requests/${handoff}`);
@@ -279,6 +351,7 @@ async function everything(engine) {
     const page = browser.pages()[0] ?? (await browser.newPage());
     listen(page, complaints);
     await claiming(page, link, url);
+    desk.owner = "Ada";
     await deciding(page, desk, stranger.url);
     await requests(page, desk);
     await passkeys(page, desk);
@@ -286,6 +359,7 @@ async function everything(engine) {
     const others = await chromium.launch(LAUNCH);
     try {
       await joining(others, complaints, desk);
+      await passkeyAlone(others, complaints, desk);
       await signingIn(others, complaints, url);
     } finally {
       await others.close();

@@ -117,6 +117,31 @@ def mcpb(*args):
     return subprocess.run([os.environ["NODE"], str(MCPB), *args], capture_output=True, text=True, timeout=120, check=True).stdout
 
 
+# What every client is shown and people alone may do: a bundle does not advertise it.
+DECIDING = {"cowork_approve", "cowork_override", "cowork_bulk_approve", "cowork_bulk_reject", "cowork_resolve_handoff"}
+
+
+def listed(entry, desk):
+    """The names of the tools that a program offers, asked for as a client does."""
+    said = [
+        {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "check", "version": "1"}}},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list", "params": {}},
+    ]
+    environment = {**os.environ, **entry["env"], "HOME": str(desk.root)}
+    program = subprocess.Popen([entry["command"], *entry["args"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        for message in said:
+            program.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            program.stdin.flush()
+        answers = (json.loads(line) for line in program.stdout)
+        answer = next(answer for answer in answers if answer.get("id") == 2)
+        return sorted(tool["name"] for tool in answer["result"]["tools"])
+    finally:
+        program.stdin.close()
+        program.wait(timeout=60)
+
+
 def bundle():
     with Desk() as desk:
         into = desk.root / "bundle"
@@ -129,12 +154,14 @@ def bundle():
         manifest = json.loads((unpacked / "manifest.json").read_text())
         config = manifest["server"]["mcp_config"]
         check("idle" not in json.dumps(config), "the bundle's server never ends when idle")
-        check({"bridge_send_message", "cowork_propose"} <= {tool["name"] for tool in manifest["tools"]}, "its tools are listed")
         with zipfile.ZipFile(made) as package:
             check(package.getinfo("server/deskmate").external_attr >> 16 & 0o111, "its program can be run")
         fill = lambda text: text.replace("${__dirname}", str(unpacked)).replace("${user_config.agent}", "cowork").replace("${user_config.token}", "").replace("${user_config.home}", str(desk.home))
         entry = {"command": fill(config["command"]), "args": [fill(word) for word in config["args"]], "env": {name: fill(value) for name, value in config["env"].items()}}
         os.chmod(entry["command"], 0o755)
+        named = sorted(tool["name"] for tool in manifest["tools"])
+        offered = listed(entry, desk)
+        check("cowork_propose" in named and set(named) == set(offered) - DECIDING, f"its manifest lists exactly the tools that its program has for agents: {offered}")
         settings = desk.root / ".config/Claude/claude_desktop_config.json"
         settings.parent.mkdir(parents=True)
         settings.write_text(json.dumps({"mcpServers": {"bundle": entry}}))

@@ -53,7 +53,7 @@ export async function startDesk({ settings = [], more = {} } = {}) {
   const root = mkdtempSync(join(tmpdir(), "deskmate-browser-"));
   const home = join(root, "desk");
   const env = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: root, ...more };
-  const desk = { root, home, link: null, url: null, process: null };
+  const desk = { root, home, link: null, url: null, process: null, wasHalted: false };
   desk.start = async (listen = "127.0.0.1:0") => {
     desk.process = spawn(DESKMATE, ["up", "--home", home, "--listen", listen, ...settings], { env, stdio: ["ignore", "pipe", "pipe"] });
     let said = "";
@@ -67,6 +67,7 @@ export async function startDesk({ settings = [], more = {} } = {}) {
     desk.link ??= said.match(/http\S+\/claim\?code=\S+/)?.[0];
   };
   desk.halt = async () => {
+    desk.wasHalted = true;
     desk.process.kill("SIGTERM");
     await new Promise((resolve) => (desk.process.exitCode === null ? desk.process.once("exit", resolve) : resolve()));
   };
@@ -93,6 +94,16 @@ export async function startDesk({ settings = [], more = {} } = {}) {
     const input = { domain: "crm.deals", action: "update", target, proposed_change: JSON.stringify(change), confidence: 0.8, reasoning: "They asked for it.", ...more };
     return (await desk.call(agent, "cowork_propose", input)).proposal_id;
   };
+  // Waits until the record has not grown for a moment: on PostgreSQL what was done last is sealed later, and an open page reads itself again.
+  desk.settle = async () => {
+    let known = -1;
+    let since = Date.now();
+    await until("nothing happens on the desk", async () => {
+      const { events } = await (await fetch(`${desk.address}/readyz`)).json();
+      if (events !== known) [known, since] = [events, Date.now()];
+      return Date.now() - since > 400;
+    });
+  };
   await desk.start();
   return desk;
 }
@@ -113,7 +124,24 @@ async function barriers(page) {
   });
 }
 
-// The page as it looks wide and narrow, in light and in dark: nothing may run out of a narrow window, and nothing keep anybody out.
+// Marks that hide or turn text, wherever a page shows them as they are. Where one writes, what is there stays as it was.
+export function hidden(page) {
+  return page.evaluate(() => {
+    const marks = /[\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/u;
+    const texts = [...document.querySelectorAll("body *:not(textarea, script)")].flatMap((element) => [
+      ...[...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data),
+      ...["aria-label", "title", "placeholder"].map((name) => element.getAttribute(name) ?? ""),
+    ]);
+    return texts.filter((text) => marks.test(text)).map((text) => text.slice(0, 80));
+  });
+}
+
+// What somebody can write, with everything in it that a page must not take for its own; and as much of it as long fields take.
+export const HOSTILE = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066`;
+export const HUGE = `${HOSTILE} ${"long ".repeat(100)}${"x".repeat(100_000)}`;
+
+// The page as it looks wide and narrow, in light and in dark: nothing may run out of a narrow window, nothing keep anybody out,
+// and no mark that hides or turns text may stand there as it is.
 export async function screens(page, name) {
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [1280, 380]) {
@@ -126,8 +154,23 @@ export async function screens(page, name) {
   }
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   check(!wide, `${name}: nothing runs out of a narrow window, and everybody can read and use it`);
+  const marks = await hidden(page);
+  if (marks.length) check(false, `${name}: no text hides or turns what is shown`, marks);
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize({ width: 1280, height: 760 });
+}
+
+// How many bytes a page takes with everything that it loads, compressed as it came, in a browser that has nothing of it yet.
+export async function firstLoad(page, url) {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Network.enable");
+  await devtools.send("Network.clearBrowserCache");
+  let bytes = 0;
+  devtools.on("Network.loadingFinished", (event) => (bytes += event.encodedDataLength));
+  await page.goto(url, { waitUntil: "load" });
+  await sleep(500);
+  await devtools.detach();
+  return bytes;
 }
 
 // A key approves only what has been on the screen for a moment.
@@ -190,4 +233,7 @@ export async function invited({ desk, browser, complaints }, name, ...role) {
 }
 
 // The network log of a refused call is no fault of a page.
-export const provoked = (complaint) => /the server responded with a status of (401|403|404|409|429)/.test(complaint) || /blocked by CORS|ERR_FAILED|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET/.test(complaint);
+export const provoked = (complaint) => /the server responded with a status of (401|403|404|409|429)/.test(complaint) || /blocked by CORS|ERR_FAILED|ERR_CONNECTION_REFUSED|ERR_INTERNET_DISCONNECTED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET/.test(complaint);
+
+// A desk that is stopped closes a connection that it has just accepted, before it read what is asked over it.
+export const ofHalting = (desk, complaint) => desk.wasHalted && complaint.includes("ERR_EMPTY_RESPONSE");

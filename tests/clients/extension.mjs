@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { LAUNCH, PASSPHRASE, SCREENS, check, chromium, claim, listen, provoked, signedCall, startDesk, until } from "./desk.mjs";
+import { LAUNCH, PASSPHRASE, SCREENS, check, chromium, claim, listen, ofHalting, provoked, signedCall, startDesk, until } from "./desk.mjs";
 
 const EXTENSION = fileURLToPath(new URL("../../extension", import.meta.url));
 const HOSTILE = "<img src=x onerror=\"globalThis.owned=1\"><b>bold</b>\u202eevil";
@@ -177,9 +177,14 @@ async function changedMeanwhile(popup, id) {
 
 async function folders({ desk, browser, extension, folder, token, complaints }) {
   const popup = await opened(browser, `${extension.base}popup.html`, complaints);
+  // A name that is no text.
+  const unnamed = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff])]);
+  writeFileSync(unnamed, "");
   await popup.getByRole("tab", { name: "Waiting" }).press("ArrowLeft");
   await popup.getByRole("button", { name: "notes" }).press("Enter");
   await popup.getByText("report.pdf").waitFor();
+  check(await popup.getByText("Left out: 1 that cannot be shown").isVisible(), "what a folder leaves out is told");
+  rmSync(unnamed);
   check(await popup.evaluate(() => document.activeElement.id === "folders"), "by keyboard one goes on where the folder opened");
   check(!(await popup.getByText("secret.env").isVisible()) && (await isText(popup)), "a folder shows what is in it, and not what is denied");
   await pictures(popup, "folder");
@@ -208,6 +213,7 @@ async function folders({ desk, browser, extension, folder, token, complaints }) 
   await given(popup, popup.getByText("It is done."));
   check(!existsSync(join(folder, "todo.txt")) && readdirSync(join(folder, ".trash/files")).length === 1, "a file goes into the trash by a plan");
   await agentsPlan(popup, desk, token, folder);
+  await whatIsApproved(popup);
   await manyFiles(popup);
   await popup.close();
 }
@@ -288,6 +294,38 @@ async function jobs({ browser, extension, complaints }) {
   await bar.waitFor({ state: "detached" });
   check(state === "cancelled", "and can be stopped");
   await popup.close();
+}
+
+// Whoever approves sees here what the pages and the terminal show: what a program is given, what an undoing takes back, and where
+// something in the trash was. Plans as the desk tells them are put in the place of the list's newest one.
+async function whatIsApproved(popup) {
+  const given = { read: ["notes/many", HOSTILE], write: ["notes/out"], timeout_seconds: 30 };
+  const steps = [
+    { number: 1, action: "run", given, diff: "+1 if True else -1\n", irreversible: "what a program did is not taken back" },
+    { number: 2, action: "run", given: { read: [], write: [], timeout_seconds: 1 }, diff: "print(1)\n" },
+    { number: 3, action: "undo", undoes: "write", from: "notes/hello.html" },
+    { number: 4, action: "restore", from: "todo.txt.1234", was: "notes/todo.txt", to: "notes/back.txt" },
+  ];
+  await popup.route("**/api/workspace_get_plan", async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), kind: "python", count: steps.length, steps, next_cursor: undefined } });
+  });
+  await popup.getByRole("tab", { name: "Folders" }).click();
+  await popup.getByRole("button", { name: "Put into the trash" }).first().click();
+  const shown = popup.locator(".steps > li");
+  await until("the steps are there", async () => (await shown.count()) === steps.length);
+  check(await popup.getByRole("heading", { name: "Run a program" }).isVisible(), "a program's plan says that it runs one");
+  const text = (number) => shown.nth(number).innerText();
+  const [code, alone, undo, back] = await Promise.all([0, 1, 2, 3].map(text));
+  check(/May read\s+notes\/many\s/.test(code) && /May read and change\s+notes\/out/.test(code) && code.includes("May take 30 seconds."), "a program's folders and seconds stand before its code", code);
+  check((await shown.nth(0).locator("ins").count()) === 0 && code.includes("+1 if True"), "and its code is no difference of texts");
+  check(alone.includes("Is given no folder.") && alone.includes("May take 1 second."), "one that is given none says so", alone);
+  check(undo.includes("undo of write"), "an undoing says what it takes back", undo);
+  check(back.includes("todo.txt.1234 (was notes/todo.txt)"), "and what comes out of the trash where it was", back);
+  check(await isText(popup), "names of folders stay text");
+  await pictures(popup, "program");
+  await popup.unroute("**/api/workspace_get_plan");
+  await popup.getByRole("button", { name: "Back to the folder" }).click();
 }
 
 // An agent's plan waits among the rest, and shows its steps with what they write.
@@ -425,7 +463,7 @@ try {
   await silence(all);
   await unpairing({ ...all, options });
   await revoking({ ...all, options });
-  const unexpected = complaints.filter((complaint) => !provoked(complaint));
+  const unexpected = complaints.filter((complaint) => !provoked(complaint) && !ofHalting(desk, complaint));
   check(unexpected.length === 0, "the browser complained about nothing", unexpected);
 } finally {
   await browser?.close();

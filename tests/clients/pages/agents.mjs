@@ -1,8 +1,7 @@
 // Agents and trust: who is there, tokens that are shown once, pausing one, and the score over time.
 
-import { check, fill, invited, screens, signedCall, until } from "../desk.mjs";
+import { HOSTILE, check, fill, invited, screens, signedCall, until } from "../desk.mjs";
 
-const HOSTILE = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066`;
 const rows = (page) => page.locator("#agents .title").allTextContents();
 
 // Proposals that the person decides, so that trust moves.
@@ -51,6 +50,55 @@ async function paged({ desk, page }) {
   await until("all are there", async () => (await rows(page)).length === 51);
   await page.keyboard.press("j");
   check(await page.evaluate(() => document.activeElement.textContent.startsWith("scribe")), "j goes into the list");
+}
+
+// More agents than one page shows, and more trust: both lists go on to their end.
+async function farOn(all) {
+  const { desk, page } = all;
+  const names = Array.from({ length: 520 }, (_, number) => `zzz-${String(number).padStart(3, "0")}`);
+  for (let at = 0; at < names.length; at += 20) await Promise.all(names.slice(at, at + 20).map((name) => desk.call(name, "bridge_send_message", { to: "scribe", content: "hello" })));
+  await until("the last one is known", async () => (await signedCall(page, "desk_agent_list", { unregistered: true, agent: names.at(-1) })).agents.length === 1);
+  await page.goto(`${desk.url}/agents?rows=450`);
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("five hundred", async () => (await rows(page)).length === 500);
+  const first = await rows(page);
+  await page.getByRole("link", { name: "Show the next ones" }).click();
+  await until("another page", async () => (await rows(page)).length === 50);
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("the last one", async () => (await rows(page)).at(-1) === names.at(-1));
+  const listed = [...first, ...(await rows(page))];
+  check(listed.length === 571 && new Set(listed).size === 571, "a list of agents goes on to its end, without a gap and with nobody twice", listed.length);
+  await page.getByRole("link", { name: "Back to the first ones" }).click();
+  await until("the first ones", async () => (await rows(page)).length === 50);
+  for (const name of names.slice(0, 51)) await decided(all, name, [true]);
+  const trusted = () => page.locator("#trusted .title").allTextContents();
+  await page.goto(`${desk.url}/trust`);
+  check((await trusted()).length === 50, "trust begins with fifty rows");
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("all of it", async () => (await trusted()).length === 52);
+  const { next_cursor: cursor } = await signedCall(page, "desk_trust_list", { limit: 50 });
+  await page.goto(`${desk.url}/trust?${new URLSearchParams({ cursor })}`);
+  check((await trusted()).length === 2, "and goes on from where a page of it ends", await trusted());
+  await page.getByRole("link", { name: "Back to the first ones" }).click();
+  await until("its first rows", async () => (await trusted()).length === 50);
+}
+
+// Agents that the desk runs are a list of their own, and go on by themselves.
+async function made({ desk, page }) {
+  for (let number = 0; number < 51; number++) {
+    const answer = await signedCall(page, "agents_create_agent", { description: "Say hello", name: `made-${number}`, steps: [{ id: "say", do: "log", with: { text: "hello" } }], policies: [] });
+    if (answer.error) throw new Error(JSON.stringify(answer.error));
+  }
+  const listed = () => page.locator("#made .title").allTextContents();
+  await page.goto(`${desk.url}/agents`);
+  const connected = (await rows(page)).length;
+  check((await listed()).length === 50, "agents that the desk runs begin with fifty");
+  await page.getByRole("link", { name: "Show more" }).first().click();
+  await until("all that were made", async () => (await listed()).length === 51);
+  check((await rows(page)).length === connected, "and more of them leave the others as they are");
+  const { next_cursor: cursor } = await signedCall(page, "agents_list_agents", { limit: 50 });
+  await page.goto(`${desk.url}/agents?${new URLSearchParams({ made_cursor: cursor })}`);
+  check((await listed()).join() === "made-0" && (await page.locator("#agents").count()) === 0, "a page of them goes on from where another one ends", await listed());
 }
 
 async function oneAgent({ desk, page }) {
@@ -235,6 +283,7 @@ export default async function (all) {
   await empty(all);
   await openMode(all);
   await paged(all);
+  await farOn(all);
   await oneAgent(all);
   await trust(all);
   await longHistory(all);
@@ -244,4 +293,5 @@ export default async function (all) {
   await apart(all);
   await lookingOn(all);
   await revoking({ ...all, token });
+  await made(all);
 }

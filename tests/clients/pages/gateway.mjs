@@ -169,6 +169,11 @@ async function drifting({ desk, page }, token) {
   await pictures(page, "gateway-drift");
   const refused = await desk.call(token, "gateway_call", { mount: "notes", tool: "read" }).catch((error) => String(error));
   check(String(refused).includes("not any more what it was"), "until then it is not served", refused);
+  const drifted = page.url();
+  await page.goto(`${desk.url}/gateway/calls`);
+  await page.locator("#others li", { hasText: "notes: read" }).getByText("not any more what it was").first().waitFor();
+  check(true, "what was refused before anything was decided is shown with the reason");
+  await page.goto(drifted);
   await changed.getByRole("button", { name: "I have seen it; serve it" }).click();
   await tool(page, "read").getByText("accepted by Ada").waitFor();
   check((await page.locator("article#tool-read").count()) === 0, "once accepted it is known");

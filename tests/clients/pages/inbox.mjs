@@ -1,6 +1,6 @@
 // The inbox: arrival, filters, keys, deciding alone and with others, and what happens when the desk goes away.
 
-import { approve, check, invited, screens, signedCall, sleep, until } from "../desk.mjs";
+import { approve, check, hidden, invited, screens, signedCall, sleep, until } from "../desk.mjs";
 
 // What the desk says when somebody has not shown for a while that they are there.
 const LATE = { code: "forbidden", message: "this needs you to show that you are there", needs_presence: true };
@@ -90,12 +90,20 @@ async function byKeyboard({ desk, page }) {
   await page.keyboard.press("Enter");
   await until("the palette opens it", async () => (await open(page)) === "update: deal/2");
   check(true, "the palette finds a request");
+  await page.keyboard.press("Escape");
+  await until("nothing is open", async () => (await page.locator("article.request").count()) === 0 && (await rows(page)).length === 6);
+  check(true, "Esc goes back to the list, also where both are in sight");
   await page.keyboard.press("/");
   check(await page.evaluate(() => document.activeElement.name === "search"), "/ goes to the search");
   await page.keyboard.type("deal/4");
   await page.keyboard.press("Enter");
   await until("one row", async () => (await rows(page)).join() === "update: deal/4");
   check(page.url().includes("search=deal%2F4"), "and the search is an address");
+  const promised = await page.locator("input[name=search]").evaluate((field) => `${field.placeholder} ${field.ariaLabel}`);
+  await page.locator("input[name=search]").fill("They asked for it");
+  await page.keyboard.press("Enter");
+  await page.getByText("Nothing fits").waitFor();
+  check(promised.includes("titles") && !/reason/i.test(promised), "which looks through titles, as it says: a reason is found elsewhere", promised);
   await page.goto(`${desk.url}/?requester=agent-3`);
   check((await rows(page)).join() === "update: deal/3", "filters by agent");
   await page.goto(`${desk.url}/?age=60`);
@@ -117,6 +125,31 @@ async function palette({ desk, page }) {
   await page.keyboard.type("go to inbox");
   await page.keyboard.press("Enter");
   await page.waitForURL(`${desk.url}/`);
+  await commands({ desk, page });
+}
+
+// It knows every page, and what can be done on the open one.
+async function commands({ desk, page }) {
+  const found = async (place, ...wanted) => {
+    await page.goto(`${desk.url}${place}`);
+    await page.keyboard.press("Control+k");
+    const all = await page.locator("#palette-list li").allTextContents();
+    return wanted.filter((label) => !all.includes(label));
+  };
+  const pages = ["Trust", "Compliance", "Passkeys", "Edit the policies", "Why this answer?", "Make an agent", "Reserved files", "Standing approvals"];
+  const missing = await found("/record", "Verify now", "Pause all", ...pages.map((name) => `Go to ${name}`));
+  check(missing.length === 0, "the palette knows pages that are in no menu, and what the open one can do", missing);
+  await screens(page, "palette");
+  const field = page.getByRole("combobox", { name: "Search and commands" });
+  check((await field.getAttribute("aria-controls")) === "palette-list" && (await page.locator(`#${await field.getAttribute("aria-activedescendant")}`).getAttribute("aria-selected")) === "true", "and is a list to choose from for who hears it");
+  await field.fill("passkeys");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${desk.url}/passkeys`);
+  const other = await found("/agents", "Register an agent");
+  await field.fill("register an agent");
+  await page.keyboard.press("Enter");
+  await until("the form is open", () => page.evaluate(() => document.activeElement.id === "new-agent"));
+  check(other.length === 0, "what it names it does");
 }
 
 // A filter that somebody keeps is kept by the desk: another browser of the same person has it, and nobody else.
@@ -135,6 +168,32 @@ async function kept({ desk, page }) {
   await page.getByRole("button", { name: "Forget Low, agent-3" }).click();
   await until("it is forgotten", async () => (await link.count()) === 0);
   check(true, "until it is forgotten");
+}
+
+// Filters are chosen in the form, out of what is known, and a wrong one is said where the list would be.
+async function filtered({ desk, page, complaints }) {
+  await desk.propose("filtered", "lead/1", { note: "one" }, { domain: "crm.leads" });
+  await desk.propose("filtered", "lead/2", { billing_address: "Elsewhere 2" }, { domain: "crm.leads" });
+  await page.goto(desk.url);
+  const form = page.locator("form.filters");
+  const known = (list) => page.locator(`#known-${list} option`).evaluateAll((options) => options.map(({ value }) => value));
+  check((await known("domain")).includes("crm.leads") && (await known("requester")).includes("agent-3") && (await known("assignee")).join() === "Ada", "domains, agents and people are offered to filter by", await known("domain"));
+  await form.locator("summary").click();
+  await form.getByLabel("Domain", { exact: true }).fill("crm.leads");
+  await form.getByRole("button", { name: "Filter", exact: true }).last().click();
+  await until("two rows", async () => (await rows(page)).join() === "update: lead/2,update: lead/1");
+  check(page.url().includes("domain=crm.leads"), "the form filters by domain");
+  await form.getByLabel("Risk").selectOption("high");
+  await until("one row", async () => (await rows(page)).join() === "update: lead/2");
+  check(page.url().includes("risk=high"), "and by risk");
+  await form.getByLabel("Given to").fill("Adda");
+  await page.keyboard.press("Enter");
+  await page.locator("section.list").getByRole("alert").getByText("Given to: there is no person of this name").waitFor();
+  check((await form.getByLabel("Given to").inputValue()) === "Adda" && (await page.locator("nav[aria-label=Pages]").count()) === 1, "a misspelt name is said in place, and the form is there to mend it");
+  await form.getByLabel("Given to").fill("Ada");
+  await page.keyboard.press("Enter");
+  await page.getByText("Nothing fits").waitFor();
+  await until("the complaint is gone", async () => (await page.getByRole("alert").getByText("Given to:").count()) === 0);
 }
 
 // An agent says what is there now. What it claims to be so already is approved with the rest, so it is shown.
@@ -210,6 +269,52 @@ async function talking({ desk, page }) {
   await until("it is put off", async () => (await state(desk, page, id)) === "pending" && !(await rows(page)).includes("update: deal/ask"));
   await page.goto(`${desk.url}/?view=snoozed`);
   check((await rows(page)).join() === "update: deal/ask", "what is put off is in its own view");
+  await page.goto(`${desk.url}/requests/${id}`);
+  await page.keyboard.press("d");
+  await page.getByText("Nobody else decides at this desk").waitFor();
+  check((await page.locator("#delegate-to").count()) === 0, "who is alone is told that there is nobody to give it to");
+}
+
+// Whatever is offered to put a request off until, the desk takes; so it does a moment of one's own, before the request expires.
+async function puttingOff({ desk, page, complaints }) {
+  const asking = {
+    proposal: async (until) => desk.propose("later", `deal/later-${until}`, { note: until }),
+    "approval for a day": async (until) => {
+      const asked = { agentId: "later", action: `send-${until}`, description: "Send it to all of them.", approvers: ["Ada"] };
+      return (await desk.call("later", "agents_request_approval", asked)).approvalId;
+    },
+  };
+  const putOff = async (id, choose) => {
+    await page.goto(`${desk.url}/requests/${id}`);
+    await page.keyboard.press("s");
+    await choose();
+    await page.getByRole("button", { name: "Put off", exact: true }).click();
+  };
+  const standing = page.locator(".standing", { hasText: "Put off until" });
+  for (const [kind, ask] of Object.entries(asking)) {
+    await page.goto(`${desk.url}/requests/${await ask("any")}`);
+    const offered = await page.locator("#snooze-until option").evaluateAll((options) => options.map(({ value }) => value));
+    for (const minutes of offered) {
+      await putOff(await ask(minutes), () => page.locator("#snooze-until").selectOption(minutes));
+      await standing.waitFor();
+    }
+    check(offered.length > 1, `${kind}: it is put off until any moment that is offered`, offered);
+  }
+  const id = await asking.proposal("own");
+  await putOff(id, () => page.getByLabel("Or until a moment of your own").fill("2099-01-01T10:00"));
+  const refusal = page.locator(".toast.alarm");
+  await refusal.waitFor();
+  check(/expires, at .*\b20\d\d\b/.test(await refusal.textContent()), "one that is too late is refused, with the day of the end", await refusal.textContent());
+  await until("the refusal is logged", () => complaints.some((complaint) => complaint.includes("a status of 400")));
+  complaints.splice(complaints.findIndex((complaint) => complaint.includes("a status of 400")), 1);
+  const own = await page.evaluate(() => {
+    const moment = new Date(Date.now() + 26 * 3600_000);
+    return new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
+  });
+  await putOff(id, () => page.getByLabel("Or until a moment of your own").fill(own));
+  await standing.waitFor();
+  const { snoozed_until: until_ } = await signedCall(page, "desk_request_get", { request: id });
+  check(new Date(until_).getTime() === (await page.evaluate((own) => new Date(own).getTime(), own)), "and one of one's own is taken in the reader's zone", until_);
 }
 
 async function many({ desk, page }) {
@@ -324,6 +429,10 @@ async function atOnce({ desk, page }) {
   await signedCall(page, "bridge_update_task", { task_id: task, title: "by a person" });
   await desk.call("climbs", "bridge_update_task", { task_id: task, title: "by the agent again" });
   await page.goto(`${desk.url}/?kind=edit`);
+  await page.locator("[data-row]").click();
+  await page.locator(".diff").waitFor();
+  const [now, then] = [await page.locator(".diff del").allInnerTexts(), await page.locator(".diff ins").allInnerTexts()];
+  check(now.join() === "by a person" && then.join() === "by the agent again", "an edit shows what is there now and what would be", [now, then]);
   await page.locator("input[name=selected]").check();
   await page.getByRole("button", { name: "Approve selected" }).click();
   await page.getByRole("button", { name: "Yes" }).click();
@@ -377,6 +486,23 @@ async function together(all) {
   await page.getByText("Given away").waitFor();
   const { digest } = await signedCall(page, "desk_request_get", { request: mine });
   check((await given).postDataJSON().expected_digest === digest, "giving away names what was shown");
+  const assignee = async () => (await signedCall(page, "desk_request_get", { request: mine })).assignee;
+  const grace = await assignee();
+  await page.keyboard.press("u");
+  await until("it is given to nobody", async () => !(await assignee()));
+  check(Boolean(grace), "and is undone");
+  await page.goto(`${desk.url}/?request=${mine}`);
+  await page.keyboard.press("d");
+  await page.getByLabel("To whom").selectOption({ label: "Grace" });
+  await page.getByRole("button", { name: "Give away", exact: true }).click();
+  await until("it is given again", async () => (await assignee()) === grace);
+  await page.goto(`${desk.url}/requests/${mine}`);
+  await page.getByRole("button", { name: "Take it back" }).click();
+  await until("it is taken back", async () => !(await assignee()));
+  await page.getByRole("button", { name: "Take it back" }).waitFor({ state: "detached" });
+  await page.keyboard.press("u");
+  await until("it is given as before", async () => (await assignee()) === grace);
+  check(true, "what was given is taken back, which is undone as well");
   await page.goto(`${desk.url}/?assignee=Grace`);
   await page.getByText("for Grace").first().waitFor();
   check((await rows(page)).join() === "update: deal/given", "what was given away is found by who has it");
@@ -430,11 +556,56 @@ async function glass(all) {
   await other.context.close();
 }
 
+// On no page of the menu or the palette is there a form of something that the person may not call.
+async function onlyTheirs({ desk, page }) {
+  const every = (selector, what) => page.locator(selector).evaluateAll((all, what) => all.map((one) => one.getAttribute(what)), what);
+  await page.goto(`${desk.url}/tools`);
+  const theirs = new Set((await every("main a[href^='/tools/']", "href")).map((address) => address.replace("/tools/", "")));
+  const places = [...(await every("nav [data-go], #further a", "href")), "/agents/looked-at"];
+  const more = [];
+  for (const place of places) {
+    await page.goto(`${desk.url}${place}`);
+    more.push(...(await every("form[data-call]:has(button:not([type=button]))", "data-call")).filter((operation) => !theirs.has(operation)).map((operation) => `${operation} at ${place}`));
+  }
+  check(theirs.size > 20 && places.length > 20 && more.length === 0, "nor on any other page", more);
+}
+
+// Whoever only looks on, or works along, is offered what their role may do and nothing else.
+async function lookingOn(all) {
+  const { desk } = all;
+  const id = await desk.propose("looked-at", "deal/looked-at", { note: "to be seen" });
+  const { task_id: first } = await desk.call("looked-at", "bridge_create_task", { to: "cowork", title: "First" });
+  const { task_id: task } = await desk.call("looked-at", "bridge_create_task", { to: "cowork", title: "To be seen", depends_on: [first] });
+  await desk.call("looked-at", "bridge_reserve_paths", { paths: ["docs/"], lease_seconds: 3600 });
+  await desk.call("looked-at", "bridge_set_group", { name: "seen", members: ["cowork"] });
+  const { context, page } = await invited(all, "Vera", "--role", "viewer");
+  const { thread } = await desk.call("looked-at", "bridge_send_message", { to: "Vera", content: "To be seen" });
+  const offered = async (page, place) => {
+    await page.goto(`${desk.url}${place}`);
+    return page.locator("header form[data-call=desk_pause], #many, input[name=selected], main form[data-call]:not([data-call^=desk_filter]), main a.button").evaluateAll((all) => all.map((one) => one.dataset.call ?? one.textContent));
+  };
+  const places = ["/", `/?request=${id}`, `/requests/${id}`, "/messages", "/messages?write=-", `/messages?thread=${thread}`, "/messages/groups", "/tasks", `/tasks/${task}`, "/tasks/files"];
+  for (const place of places) {
+    const found = await offered(page, place);
+    check(found.length === 0, `who looks on is offered nothing to do at ${place.replace(/=.{20,}|s\/.{20,}/, " of one")}`, found);
+  }
+  await page.goto(`${desk.url}/requests/${id}`);
+  await page.getByText("Your role looks on; approvers and owners decide.").waitFor();
+  await onlyTheirs({ desk, page });
+  await context.close();
+  const member = await invited(all, "Mia", "--role", "member");
+  check((await offered(member.page, `/requests/${id}`)).length === 0, "who works along decides nothing either");
+  check((await offered(member.page, `/tasks/${task}`)).includes("bridge_add_task_note") && (await offered(member.page, "/messages")).includes("bridge_send_message"), "but gives tasks and writes");
+  await member.context.close();
+}
+
 async function handoffs({ desk, page }) {
-  const packet = { domain: "billing", goal: "Pay what is owed", reason: "The invoice does not match.", context: "Order 44 says 3, the invoice 5.", attempted_actions: "Asked the supplier.", confidence: 0.3 };
+  const packet = { domain: "billing", goal: "Pay what is owed", reason: "The invoice does not match.", context: "Order 44 says 3, the invoice 5.", attempted_actions: '["Asked the supplier.", "Read the delivery note."]', ruled_out: ["Paying for 5."], confidence: 0.3 };
   const { handoff_id: id } = await desk.call("billing", "cowork_handoff", packet);
   await page.goto(`${desk.url}/?kind=handoff&request=${id}`);
   for (const text of ["Pay what is owed", "Order 44 says 3, the invoice 5.", "Asked the supplier."]) await page.getByText(text).waitFor();
+  const lists = Object.fromEntries(await page.locator("section:has(> ul)").evaluateAll((parts) => parts.map((one) => [one.querySelector("h3, h2").textContent, [...one.querySelectorAll(":scope > ul > li")].map((item) => item.innerText.trim())])));
+  check(lists["What it tried"]?.join() === "Asked the supplier.,Read the delivery note." && lists["What it ruled out"]?.join() === "Paying for 5.", "what was tried and ruled out are lists to be read", lists);
   await screens(page, "handoff");
   const late = await desk.call("billing", "cowork_handoff", { ...packet, reason: "Nobody answers", timeout_seconds: 1 });
   await page.goto(`${desk.url}/?kind=handoff`);
@@ -465,7 +636,7 @@ async function handoffs({ desk, page }) {
 async function hostile({ desk, page }) {
   const text = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066 ${"long ".repeat(100)}`;
   const huge = `${text}${"x".repeat(100_000)}`;
-  const id = await desk.propose("hostile", text, { note: huge, [`\u202e\u200b\u2066${text}`.slice(0, 60)]: text }, { reasoning: huge.slice(0, 30_000), action: text.slice(0, 100), domain: "crm.deals" });
+  const id = await desk.propose("hostile", text, { note: huge, [`\u202e\u200b\u2066${text}`.slice(0, 60)]: text }, { reasoning: huge.slice(0, 30_000), reversibility: huge.slice(0, 30_000), action: text.slice(0, 100), domain: "crm.deals" });
   await page.goto(`${desk.url}/?request=${id}`);
   await page.locator("article.request").waitFor();
   check(!(await page.evaluate(() => globalThis.owned)), "hostile text runs nothing");
@@ -477,18 +648,6 @@ async function hostile({ desk, page }) {
   await screens(page, "hostile");
   await hostileRule({ desk, page });
   await hostileTalk({ desk, page }, text, huge);
-}
-
-// Marks that hide or turn text, wherever a page shows them as they are. Where one writes, what is there stays as it was.
-function hidden(page) {
-  return page.evaluate(() => {
-    const marks = /[\u200b-\u200f\u202a-\u202e\u2060-\u206f]/;
-    const texts = [...document.querySelectorAll("body *:not(textarea, script)")].flatMap((element) => [
-      ...[...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data),
-      ...["aria-label", "title", "placeholder"].map((name) => element.getAttribute(name) ?? ""),
-    ]);
-    return texts.filter((text) => marks.test(text)).map((text) => text.slice(0, 80));
-  });
 }
 
 // The same in a rule that is drafted of an approval.
@@ -541,6 +700,36 @@ async function scrolled({ desk, page }) {
   await page.getByText("update: deal/urgent").waitFor({ state: "attached" });
   const after = await row.boundingBox();
   check(Math.abs(before.y - after.y) < 2, "a list that grows above and below does not jump", [before.y, after.y]);
+}
+
+// A desk that says nothing any more is as good as lost, though no connection is closed.
+async function silent({ desk, page, context }) {
+  await page.goto(desk.url);
+  const lost = page.getByText("The connection to the desk is lost");
+  let arrives;
+  desk.process.kill("SIGSTOP");
+  try {
+    await lost.waitFor({ timeout: 40_000 });
+    arrives = desk.propose("silent", "deal/silent", { note: "while it was silent" }, { priority: "urgent" });
+  } finally {
+    desk.process.kill("SIGCONT");
+  }
+  await arrives;
+  await page.getByText("update: deal/silent").waitFor();
+  await lost.waitFor({ state: "hidden" });
+  check(true, "a desk that is silent is told as lost, and caught up with when it speaks again");
+  // Nobody answers this one.
+  let asked = 0;
+  await page.route(`${desk.url}/`, () => void (asked += 1), { times: 1 });
+  await desk.propose("silent", "deal/hanging", { note: "while a page was waited for" }, { priority: "urgent" });
+  await page.getByText("update: deal/hanging").waitFor({ timeout: 40_000 });
+  await lost.waitFor({ state: "hidden" });
+  check(asked === 1, "a page that does not come is asked for again", asked);
+  await context.setOffline(true);
+  await lost.waitFor({ timeout: 10_000 });
+  await context.setOffline(false);
+  await lost.waitFor({ state: "hidden" });
+  check(true, "and a network that goes is told at once, until it is back");
 }
 
 async function away({ desk, page }) {
@@ -689,5 +878,5 @@ async function pausing({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, claimed, editing, remembering, talking, many, undoing, undoingAmongAll, atOnce, judged, handoffs, together, glass, hostile, scrolled, pausing, notifying, crowded, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, filtered, claimed, editing, remembering, talking, puttingOff, many, undoing, undoingAmongAll, atOnce, judged, handoffs, together, glass, lookingOn, hostile, scrolled, pausing, notifying, crowded, silent, away, tabs]) await part(all);
 }

@@ -35,9 +35,16 @@ async function setUp({ desk, page }, service) {
   await page.getByText("You are told in no way of your own yet.").waitFor();
 }
 
-async function making({ page, complaints }) {
-  await page.keyboard.press("n");
+async function making({ page, context, complaints }) {
   const form = page.locator("#new-subscription form");
+  const far = await context.newCDPSession(page);
+  await far.send("Emulation.setTimezoneOverride", { timezoneId: "Asia/Tokyo" });
+  await page.reload();
+  check((await form.getByLabel("In the time zone").inputValue()) === "Asia/Tokyo", "a new way is in the reader's time zone");
+  await far.detach();
+  await page.reload();
+  check((await form.textContent()).includes("tool_call, deploy;"), "and names every kind of request");
+  await page.keyboard.press("n");
   await form.getByLabel("Where to").fill("not a topic");
   await form.getByRole("button", { name: "Be told so" }).click();
   await page.getByText("must be", { exact: false }).first().waitFor();

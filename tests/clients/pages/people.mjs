@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 
-import { PASSPHRASE, check, fill, listen, screens, sleep, until } from "../desk.mjs";
+import { HOSTILE, PASSPHRASE, check, fill, hidden, listen, screens, sleep, until } from "../desk.mjs";
 
 async function newBrowser({ browser, complaints }) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
@@ -125,7 +125,7 @@ async function sessions(all) {
 async function tokens({ desk, page, complaints }) {
   await page.goto(`${desk.url}/people/you`);
   await page.keyboard.press("n");
-  await page.getByLabel("What it is for").fill("<b>a script</b>");
+  await page.getByLabel("What it is for").fill(`<b>a script</b> ${HOSTILE}`);
   await page.getByLabel("Scopes, with commas between").fill("nonsense!");
   await page.getByRole("button", { name: "Make the token" }).click();
   await page.getByText("is not a scope", { exact: false }).waitFor();
@@ -138,6 +138,8 @@ async function tokens({ desk, page, complaints }) {
   check((await read(token)).status === 200, "a token is made, shown once, and works");
   await page.locator("dialog#once").getByRole("button", { name: "Close" }).click();
   await page.locator("#tokens").getByText("<b>a script</b>").waitFor();
+  check(!(await page.evaluate(() => globalThis.owned)) && (await page.locator("main script, main img").count()) === 0, "a hostile name of a token is text");
+  await screens(page, "people-tokens");
   await page.getByRole("button", { name: "Revoke" }).click();
   await page.getByRole("button", { name: "Yes" }).click();
   await until("it is gone", async () => (await page.locator("#tokens > li").count()) === 0);
@@ -164,9 +166,10 @@ async function pairing({ desk, page }) {
     const response = await fetch(`${desk.address}/api/desk_pair`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(input) });
     return { status: response.status, answer: await response.json() };
   };
-  const program = await code("program", "<i>a program</i>");
+  const program = await code("program", `<i>a program</i> ${HOSTILE.slice(-20)}`);
   check((await pair({ code: program })).answer.token?.startsWith("dmp_"), "a program is paired", program);
   await page.locator("#tokens").getByText("<i>a program</i>").waitFor();
+  check((await hidden(page)).length === 0, "and so is that of a program", await hidden(page));
   check((await pair({ code: program })).status === 401, "and listed at once; its code was for one use");
   await page.locator("#tokens").getByRole("button", { name: "Revoke" }).click();
   await page.getByRole("button", { name: "Yes" }).click();

@@ -196,6 +196,20 @@ async function whyMore({ desk, page }) {
   await page.locator("section#answer").waitFor();
 }
 
+// What was denied is no request: its event leads to what it would be answered now.
+async function whyDenied({ desk, page }) {
+  const act = { domain: "crm.deals", action: "update", target: "deal/huge", proposed_change: '{"amount": 90000}', confidence: 0.9, reasoning: "They pay." };
+  const { mode } = await desk.call("seller", "cowork_propose", act);
+  check(mode === "deny", "an act is denied", mode);
+  await page.goto(`${desk.url}/record?kind=act.denied`);
+  await page.locator("[data-row]").first().click();
+  await page.getByRole("link", { name: "What the desk would say now" }).click();
+  await page.locator("section#answer").waitFor();
+  const told = await page.locator("#answer").textContent();
+  check(told.includes("seller: deny") && told.includes("value_range_amount"), "an event of what was denied leads to why", told);
+  check((await page.getByLabel("To what").inputValue()) === "deal/huge" && (await page.getByLabel("With which tool").inputValue()) === "cowork_propose", "with the act as it was");
+}
+
 async function why({ desk, page }) {
   await page.goto(`${desk.url}/policies/why`);
   await page.getByLabel("Who would act").fill("seller");
@@ -213,9 +227,13 @@ async function why({ desk, page }) {
   await safe(page, "the answer");
   await screens(page, "policies-why");
   const { requests } = await signedCall(page, "desk_request_list", { requester: "seller", search: "deal/large" });
-  await page.goto(`${desk.url}/policies/why?request=${requests[0].request}`);
+  await page.goto(`${desk.url}/requests/${requests[0].request}`);
+  check((await page.locator("footer code").first().getAttribute("title")) === requests[0].request, "a request's page has its whole id");
+  await page.getByRole("link", { name: "What the desk would say now" }).click();
+  await page.locator("#answer").waitFor();
   const then = await page.locator("#answer").textContent();
   check(then.includes("when it was asked, the answer was escalate"), "and a request by what holds now and held then", then);
+  await whyDenied({ desk, page });
   await page.goto(`${desk.url}/policies/why?request=nothing`);
   check(await page.getByText("there is no request nothing").isVisible(), "an id that nobody has is said");
 }

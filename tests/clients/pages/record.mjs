@@ -11,7 +11,7 @@ const listed = async (page, address) => {
   return kinds(page);
 };
 const newest = (page, input) => signedCall(page, "desk_record_list", input).then(({ events }) => events[0]);
-const HOSTILE = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066 ${"long ".repeat(200)}${"x".repeat(20_000)}`;
+const HOSTILE = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066 ${"long ".repeat(200)}${"x".repeat(100_000)}`;
 
 async function timeline({ desk, page }) {
   await page.keyboard.press("g");

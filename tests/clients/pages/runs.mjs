@@ -281,7 +281,7 @@ async function held(all) {
   await page.keyboard.press("d");
   await page.getByRole("button", { name: "Deploy it" }).click();
   const box = page.locator("#said");
-  await until("the answer is told", async () => (await box.textContent()).includes("walker is deployed when a person approves"));
+  await until("the answer is told", async () => (await box.textContent()).includes("walker is deployed when 2 people approve"));
   check((await box.getByRole("link", { name: "The request that waits" }).getAttribute("href")).startsWith("/requests/"), "a person's own deployment that is held says so, and leads to its request");
   const { request } = await must(page, "agents_get_agent_status", { agentId: "walker" });
   await must(other.page, "desk_request_reject", { request, reason: "not yet" });

@@ -1,6 +1,6 @@
 // Tasks: given, claimed, blocked, changed and finished, as a list and as a board; and the files that agents reserved.
 
-import { check, screens, signedCall, sleep, until } from "../desk.mjs";
+import { HOSTILE, HUGE, check, hidden, screens, signedCall, sleep, until } from "../desk.mjs";
 
 const rows = (page) => page.locator("[data-row] .title").allTextContents();
 const column = (page, name) => page.locator(`section.column[aria-label="${name}"] .title`).allTextContents();
@@ -128,15 +128,14 @@ async function board({ desk, page }) {
 }
 
 async function hostile({ desk, page }) {
-  const text = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b`;
-  const { task_id: id } = await desk.call("hostile", "bridge_create_task", { to: "code", title: text, description: `${text}${"long ".repeat(3000)}` });
+  const { task_id: id } = await desk.call("hostile", "bridge_create_task", { to: "code", title: HOSTILE, description: HUGE });
   await desk.call("code", "bridge_claim_task", { task_id: id });
-  await desk.call("code", "bridge_add_task_note", { task_id: id, note: text });
-  await desk.call("code", "bridge_update_task", { task_id: id, status: "completed", result: `${text}${"x".repeat(5000)}` });
+  await desk.call("code", "bridge_add_task_note", { task_id: id, note: HUGE.slice(0, 16_000) });
+  await desk.call("code", "bridge_update_task", { task_id: id, status: "completed", result: HUGE });
   for (const address of ["/tasks", "/tasks?view=board", `/tasks/${id}`]) {
     await page.goto(`${desk.url}${address}`);
     check(!(await page.evaluate(() => globalThis.owned)) && (await page.locator("main script, main img").count()) === 0, `hostile text is text at ${address.slice(0, 12)}`);
-    check((await page.locator("main").textContent()).includes("\\u{202e}"), "with its marks made visible");
+    check((await page.locator("main").textContent()).includes("\\u{202e}") && (await hidden(page)).length === 0, "with its marks made visible", await hidden(page));
   }
   await screens(page, "task-hostile");
   await page.goto(`${desk.url}/tasks`);
@@ -164,6 +163,24 @@ async function files({ desk, page }) {
   check((await desk.call("code", "bridge_list_reservations", {})).reservations.length === 1, "and a person releases it");
 }
 
+// More reservations than a page begins with, with hostile paths and reasons, as long as each may be.
+async function manyFiles({ desk, page }) {
+  const path = (number) => `src/<img src=x onerror="globalThis.owned=1">\u202e\u200b${"x".repeat(900)}/${number}`;
+  for (let number = 0; number < 55; number++) await desk.call(`holder-${number}`, "bridge_reserve_paths", { paths: [path(number)], reason: `${HOSTILE}${"y".repeat(300)}`, lease_seconds: 3600 });
+  await page.goto(`${desk.url}/tasks/files`);
+  check((await page.locator("#reservations > li").count()) === 50, "a long list of reservations is paged");
+  check(!(await page.evaluate(() => globalThis.owned)) && (await page.locator("main script, main img").count()) === 0, "hostile paths and reasons are text");
+  check((await page.locator("#reservations").textContent()).includes("\\u{202e}"), "with their marks made visible");
+  await screens(page, "files-hostile");
+  await page.getByRole("link", { name: "Show more" }).click();
+  await until("all of them", async () => (await page.locator("#reservations > li").count()) === 56);
+  const { next_cursor: cursor } = await signedCall(page, "bridge_list_reservations", { limit: 50 });
+  await page.goto(`${desk.url}/tasks/files?${new URLSearchParams({ cursor })}`);
+  check((await page.locator("#reservations > li").count()) === 6, "and goes on from where a page of it ends");
+  await page.getByRole("link", { name: "Back to the first ones" }).click();
+  await until("the first ones", async () => (await page.locator("#reservations > li").count()) === 50);
+}
+
 async function many({ desk, page }) {
   for (let number = 0; number < 55; number++) await desk.call("cowork", "bridge_create_task", { to: "code", title: `task ${number}` });
   await page.goto(`${desk.url}/tasks`);
@@ -182,5 +199,5 @@ async function many({ desk, page }) {
 export default async function (all) {
   const id = await giving(all);
   for (const part of [working, changing, unblocking]) await part(all, id);
-  for (const part of [own, board, hostile, files, many]) await part(all);
+  for (const part of [own, board, hostile, files, manyFiles, many]) await part(all);
 }

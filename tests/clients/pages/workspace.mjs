@@ -63,9 +63,14 @@ async function opening({ desk, page }, path) {
   check(roots.length === 1 && roots[0].access === "write" && !JSON.stringify(roots).includes(path), "a folder is opened from its page, and agents do not see where it lies", roots);
 }
 
-async function looking({ desk, page }) {
+async function looking({ desk, page }, path) {
+  // A name that is no text.
+  const unnamed = Buffer.concat([Buffer.from(`${path}/`), Buffer.from([0xff])]);
+  writeFileSync(unnamed, "");
   await page.locator("#root-notes a").click();
   await page.getByRole("link", { name: "letter.txt" }).waitFor();
+  check(await page.getByText("Left out: 1 that cannot be shown").isVisible(), "what a folder's page leaves out is told");
+  rmSync(unnamed);
   check((await page.locator(".files").textContent()).includes("<b>bold\\u{2066}.md"), "names are text, whatever is in them");
   check((await page.getByRole("button", { name: "Plan to delete <b>bold\\u{2066}.md" }).count()) === 1, "also in what is read aloud");
   await screens(page, "workspace");
@@ -170,7 +175,7 @@ async function underWay({ desk, page }, path) {
 export default async function run(given) {
   const path = folder(given.desk);
   await opening(given, path);
-  await looking(given);
+  await looking(given, path);
   await organising(given, path);
   await underWay(given, path);
   await deciding(given, path);

@@ -24,12 +24,9 @@ use serde_json::json;
 use super::super::Shared;
 use super::shell::{self, Page, Place};
 use super::trust::{self, Trust};
-use super::ui::{self, Tone, badge, empty, field, more, said, time};
+use super::ui::{self, Tone, badge, empty, field, said, time};
 use super::visit::{Fault, Visit};
 
-/// How many agents a page begins with, and how many it shows at most.
-const ROWS: usize = 50;
-const ROWS_MAX: usize = 200;
 /// How many who are paused are looked for.
 const PAUSES_MAX: usize = 2_000;
 
@@ -51,17 +48,37 @@ fn address_of(agent: &str) -> String {
     format!("/agents/{}", ui::segment(agent))
 }
 
-#[derive(Default, Deserialize)]
+/// What the address of the page says: how many agents that connect and from where on, and the same of those that the desk runs.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Address {
     rows: String,
+    cursor: String,
+    made: String,
+    made_cursor: String,
 }
 
-/// What `desk_agent_list` answers.
-#[derive(Deserialize)]
-struct Agents {
-    agents: Vec<Agent>,
-    next_cursor: Option<String>,
+impl Address {
+    fn address(&self) -> String {
+        let pairs = [("rows", &self.rows), ("cursor", &self.cursor), ("made", &self.made), ("made_cursor", &self.made_cursor)];
+        ui::address("/agents", &pairs.map(|(name, value)| (name, value.as_str())))
+    }
+
+    /// The same with so many agents that connect. From a cursor on, they are alone on the page.
+    fn from(&self, rows: String, cursor: Option<&str>) -> String {
+        match cursor {
+            Some(cursor) => Self { rows, cursor: cursor.to_owned(), ..Self::default() }.address(),
+            None => Self { rows, ..self.clone() }.address(),
+        }
+    }
+
+    /// The same of those that the desk runs.
+    fn made_from(&self, made: String, cursor: Option<&str>) -> String {
+        match cursor {
+            Some(cursor) => Self { made, made_cursor: cursor.to_owned(), ..Self::default() }.address(),
+            None => Self { made, ..self.clone() }.address(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -74,6 +91,8 @@ struct Agent {
     token_expires_at: Option<String>,
     #[serde(default)]
     set_by_people: Vec<String>,
+    #[serde(default)]
+    made_here: bool,
 }
 
 #[derive(Deserialize)]
@@ -87,15 +106,11 @@ struct Status {
 }
 
 async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response, Fault> {
-    let rows = address.rows.parse().unwrap_or(ROWS).clamp(1, ROWS_MAX);
     let status: Status = visit.ask("desk_status", json!({})).await?;
-    let list: Agents = visit.ask("desk_agent_list", json!({ "unregistered": true, "limit": rows })).await?;
-    let (made, more_made) = visit.gather::<deskmate_core::agents::AgentOut>("agents_list_agents", "agents", json!({}), rows).await?;
     let (paused, nodes) = (paused(&visit).await?, nodes::ask(&visit).await?);
-    let mut lines = Vec::with_capacity(list.agents.len());
-    for agent in list.agents.iter().filter(|agent| made.iter().all(|made| made.name != agent.agent)) {
-        lines.push(line(agent, &trust::of_agent(&visit, &agent.agent).await?, paused.contains(&agent.agent)));
-    }
+    let made = if address.cursor.is_empty() { made(&visit, &address, &paused).await? } else { Markup::default() };
+    let is_alone = made.0.is_empty() && nodes.is_empty();
+    let connected = if address.made_cursor.is_empty() { connected(&visit, &address, &paused, is_alone).await? } else { Markup::default() };
     let body = html! {
         (token())
         (ui::tabs(&TABS, "/agents"))
@@ -109,39 +124,57 @@ async fn serve(visit: Visit, Query(address): Query<Address>) -> Result<Response,
             @if status.mode == "open" {
                 p.hint { "No agent is registered: a name is enough, and what agents do is marked as unverified. From the first one that you register, every agent needs its token." }
             }
-            @if !made.is_empty() {
-                h2 { "That the desk runs" }
-                ol.rows.card id="made" { @for agent in &made { (made::line(agent, paused.contains(&agent.name))) } }
-                @if more_made { (rest(rows, "deskmate call agents_list_agents")) }
-            }
-            (nodes::all(&nodes))
-            @if !made.is_empty() || !nodes.is_empty() {
-                h2 { "That connect" }
-            }
-            @if visit.you.role == "owner" { (register()) }
-            @if lines.is_empty() && !made.is_empty() {
-                p.hint { "None yet. " code { "deskmate connect claude-code" } " connects one." }
-            } @else if lines.is_empty() {
-                (empty("No agent yet", html! {
-                    p { "Connect one by name, or register it here so that it has to prove who it is:" }
-                    pre.block { "deskmate connect claude-code" }
-                    p { "Or let the desk run one: " a href="/make" { "make one of a sentence" } ", or begin with a " a href="/templates" { "template" } "." }
-                }))
-            } @else {
-                ol.rows.card id="agents" { @for line in &lines { (line) } }
-            }
-            @if list.next_cursor.is_some() { (rest(rows, "deskmate agent list")) }
+            (made)
+            @if address.cursor.is_empty() && address.made_cursor.is_empty() { (nodes::all(&nodes)) }
+            (connected)
         }
     };
     shell::show(&visit, Page { title: "Agents", place: Place::Agents, topics: "record", body }).await
 }
 
-/// What leads to the rest of a list: more rows, and beyond what a page shows the command that has them all.
-fn rest(rows: usize, command: &str) -> Markup {
-    html! {
-        @if rows < ROWS_MAX { (more(&ui::address("/agents", &[("rows", &(rows + ROWS).to_string())]))) }
-        @else { p.hint { "There are more than are shown; " code { (command) } " has them all." } }
+/// The agents that the desk runs; nothing where there are none.
+async fn made(visit: &Visit, address: &Address, paused: &BTreeSet<String>) -> Result<Markup, Fault> {
+    let wanted = ui::rows(&address.made);
+    let (made, next) = visit.gather_from::<deskmate_core::agents::AgentOut>("agents_list_agents", "agents", json!({}), wanted, &address.made_cursor).await?;
+    if made.is_empty() && address.made_cursor.is_empty() {
+        return Ok(Markup::default());
     }
+    Ok(html! {
+        h2 { "That the desk runs" }
+        @if !address.made_cursor.is_empty() { (ui::back_to_first(&Address::default().address())) }
+        ol.rows.card id="made" { @for agent in &made { (made::line(agent, paused.contains(&agent.name))) } }
+        (ui::onward(wanted, next.as_deref(), |rows, cursor| address.made_from(rows, cursor)))
+    })
+}
+
+/// The agents that connect. Where they are alone at the desk, they need no heading, and where there are none, how to have one is said.
+async fn connected(visit: &Visit, address: &Address, paused: &BTreeSet<String>, are_alone: bool) -> Result<Markup, Fault> {
+    let wanted = ui::rows(&address.rows);
+    let (agents, next) = visit.gather_from::<Agent>("desk_agent_list", "agents", json!({ "unregistered": true }), wanted, &address.cursor).await?;
+    let mut lines = Vec::with_capacity(agents.len());
+    for agent in agents.iter().filter(|agent| !agent.made_here) {
+        lines.push(line(agent, &trust::of_agent(visit, &agent.agent).await?, paused.contains(&agent.agent)));
+    }
+    let is_first = address.cursor.is_empty();
+    Ok(html! {
+        @if !are_alone || !is_first { h2 { "That connect" } }
+        @if visit.you.role == "owner" && is_first { (register()) }
+        @if !is_first { (ui::back_to_first(&Address::default().address())) }
+        @if lines.is_empty() && (next.is_some() || !is_first) {
+            p.hint { "None of these." }
+        } @else if lines.is_empty() && !are_alone {
+            p.hint { "None yet. " code { "deskmate connect claude-code" } " connects one." }
+        } @else if lines.is_empty() {
+            (empty("No agent yet", html! {
+                p { "Connect one by name, or register it here so that it has to prove who it is:" }
+                pre.block { "deskmate connect claude-code" }
+                p { "Or let the desk run one: " a href="/make" { "make one of a sentence" } ", or begin with a " a href="/templates" { "template" } "." }
+            }))
+        } @else {
+            ol.rows.card id="agents" { @for line in &lines { (line) } }
+        }
+        (ui::onward(wanted, next.as_deref(), |rows, cursor| address.from(rows, cursor)))
+    })
 }
 
 /// Everybody who is paused by name.
@@ -224,9 +257,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_page_does_not_show_is_said() {
-        assert!(rest(ROWS, "deskmate agent list").into_string().contains("/agents?rows=100"));
-        let cut = rest(ROWS_MAX, "deskmate call agents_list_agents").into_string();
-        assert!(cut.contains("more than are shown") && cut.contains("deskmate call agents_list_agents") && !cut.contains("href"), "{cut}");
+    fn each_list_goes_on_by_itself() {
+        let address = Address { rows: "100".to_owned(), made: "150".to_owned(), ..Address::default() };
+        assert_eq!(address.from("150".to_owned(), None), "/agents?rows=150&made=150", "more of one leaves the other as it is");
+        assert_eq!(address.made_from("200".to_owned(), None), "/agents?rows=100&made=200");
+        assert_eq!(address.from(String::new(), Some("there")), "/agents?cursor=there");
+        assert_eq!(address.made_from(String::new(), Some("there")), "/agents?made_cursor=there");
     }
 }

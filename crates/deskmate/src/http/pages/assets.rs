@@ -11,11 +11,13 @@ use deskmate_core::hex;
 use sha2::{Digest, Sha256};
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
+const ICON: &str = "image/svg+xml";
 
 /// Name, kind and content of each.
 const FILES: &[(&str, &str, &str)] = &[
     ("desk.css", "text/css; charset=utf-8", include_str!("assets/desk.css")),
-    ("desk.svg", "image/svg+xml", include_str!("assets/desk.svg")),
+    ("desk.svg", ICON, include_str!("assets/desk.svg")),
+    ("manifest.webmanifest", "application/manifest+json", include_str!("assets/manifest.webmanifest")),
     ("acts.js", SCRIPT, include_str!("assets/acts.js")),
     ("agents.js", SCRIPT, include_str!("assets/agents.js")),
     ("answers.js", SCRIPT, include_str!("assets/answers.js")),
@@ -48,6 +50,20 @@ pub(super) fn address(name: &str) -> String {
 }
 
 pub(super) async fn serve(Path((_, name)): Path<(String, String)>) -> Response {
+    let for_ever = (CACHE_CONTROL, "public, max-age=31536000, immutable");
+    if let Some(icon) = counted(&name) {
+        return ([(CONTENT_TYPE, ICON), for_ever], icon).into_response();
+    }
     let Some((_, kind, text)) = FILES.iter().find(|(known, _, _)| *known == name) else { return StatusCode::NOT_FOUND.into_response() };
-    ([(CONTENT_TYPE, *kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")], *text).into_response()
+    ([(CONTENT_TYPE, *kind), for_ever], *text).into_response()
+}
+
+/// The icon with how many wait on it, `desk-7.svg`: what a tab shows that is too narrow for its title.
+fn counted(name: &str) -> Option<String> {
+    let count: u8 = name.strip_prefix("desk-")?.strip_suffix(".svg")?.parse().ok().filter(|count| (1..=99).contains(count))?;
+    let mark = format!(
+        "<circle cx=\"21\" cy=\"11\" r=\"11\" fill=\"#b3261e\"/>\
+         <text x=\"21\" y=\"17\" font-family=\"sans-serif\" font-size=\"16\" font-weight=\"bold\" text-anchor=\"middle\" fill=\"#fff\">{count}</text></svg>"
+    );
+    Some(include_str!("assets/desk.svg").trim_end().replace("</svg>", &mark))
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use axum::extract::Path;
 use axum::response::Response;
 use deskmate_core::call::event_catalogue;
-use deskmate_core::format_time;
+use deskmate_core::{format_time, meter};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -166,6 +166,7 @@ pub(super) async fn serve(visit: Visit, Path(seq): Path<u64>) -> Result<Response
                 }
                 (part("Facts", facts(&event.facts)))
                 (part("What was written", written(&people, &event, erasure.as_ref())))
+                (answered_now(&event))
                 (signature(event.signed.as_ref()))
                 (proved(seq, &proof))
                 @if event.payload.is_some() && visit.you.role == "owner" { (erase(seq)) }
@@ -201,6 +202,33 @@ fn written(people: &People, event: &Event, erasure: Option<&Event>) -> Markup {
             }
         }
         @else { p.hint { "Nothing: the facts say it all." } }
+    }
+}
+
+/// How long what an act says may be to go into an address.
+const ASKED_BYTES_MAX: usize = 4_000;
+
+/// The way to what an act that was denied would be answered now: no request tells of it.
+fn answered_now(event: &Event) -> Markup {
+    let fact = |name: &str| event.facts.get(name).and_then(Value::as_str).unwrap_or_default();
+    if !matches!(event.kind.as_str(), "act.denied" | "act.questioned") || fact("requester_kind") != "agent" {
+        return Markup::default();
+    }
+    let act = event.payload.as_ref().and_then(|payload| payload.get("act"));
+    let said = |name: &str| act.and_then(|act| act.get(name)).and_then(Value::as_str).unwrap_or_default();
+    let change = act.and_then(|act| act.get("arguments")).map(Value::to_string).unwrap_or_default();
+    let cost = act.and_then(|act| act.get("cost")).and_then(Value::as_i64).filter(|cost| *cost > 0);
+    let cost = cost.map(|cost| meter::units(cost).to_string()).unwrap_or_default();
+    let fits = change.len() <= ASKED_BYTES_MAX;
+    let names = ["action", "target", "kind", "tool", "environment", "field"];
+    let mut query = vec![("agent", fact("requester")), ("domain", fact("domain")), ("cost", cost.as_str())];
+    query.extend(names.map(|name| (name, said(name))));
+    query.extend(fits.then_some(("change", change.as_str())));
+    html! {
+        p {
+            a href=(ui::address("/policies/why", &query)) { "What the desk would say now, and what would change that" }
+            @if !fits { " (without what it was to change: that is too long for an address)" }
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Home: everything that waits for a person, and beside it the request that is open.
 
+use std::collections::BTreeSet;
+
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -124,7 +126,13 @@ struct Row {
 
 pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Result<Response, Fault> {
     let people = visit.people().await?;
-    let (rows, next) = visit.gather_from::<Row>("desk_request_list", "requests", filters.input(), filters.rows(), &filters.cursor).await?;
+    let found = visit.gather_from::<Row>("desk_request_list", "requests", filters.input(), filters.rows(), &filters.cursor).await;
+    // A filter that fits nobody is said where the list would be; what else is wrong is wrong with the whole page.
+    let (rows, next, wrong) = match found {
+        Ok((rows, next)) => (rows, next, None),
+        Err(fault) => (Vec::new(), None, Some(wrong(&fault).ok_or(fault)?)),
+    };
+    let known = Known::load(&visit, &people, &rows).await?;
     let open = match filters.request.as_str() {
         "" => None,
         id => Some(visit.ask::<Request>("desk_request_get", json!({ "request": id })).await),
@@ -142,10 +150,13 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
         (tour)
         div.split data-open=[open.is_some().then_some("detail")] {
             section.list aria-label="What waits" {
-                (bar(&filters))
+                (bar(&filters, &known))
                 (kept_filters(&kept))
                 @if !filters.cursor.is_empty() { (ui::back_to_first(&filters.from(String::new(), Some("")))) }
-                (listed(&visit, &people, &filters, &rows))
+                @match wrong {
+                    Some(why) => (empty("Nothing fits", html! { p role="alert" { (said(&why)) } p { a href="/" data-in-place { "Show all that waits" } } })),
+                    None => (listed(&visit, &people, &filters, &rows)),
+                }
                 (ui::onward(filters.rows(), next.as_deref(), |rows, cursor| filters.from(rows, cursor)))
             }
             section.detail id="detail" aria-label="The request that is open" {
@@ -153,10 +164,67 @@ pub(super) async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Resul
                 (detail)
             }
         }
-        (many())
+        @if visit.decides() { (many()) }
     };
     let topics = format!("request trust pause policy agent taint request:{} {further}", filters.request);
     shell::show(&visit, Page { title: "Inbox", place: Place::Inbox, topics: &topics, body }).await
+}
+
+/// Why a filter cannot be used, if that is what is wrong.
+fn wrong(fault: &Fault) -> Option<String> {
+    let field = fault.field()?;
+    let label = LABELS.iter().find(|(name, _)| *name == field).map_or_else(|| spaced(field), |(_, label)| (*label).to_owned());
+    Some(format!("{label}: {}", fault.message()))
+}
+
+/// What the fields are called on the page whose names in the operation differ.
+const LABELS: [(&str, &str); 5] = [("assignee", "Given to"), ("requester", "Agent"), ("domain", "Domain"), ("search", "Search"), ("older_than_minutes", "Age")];
+
+/// How many agents and domains are offered to filter by.
+const OFFERED: usize = 200;
+
+/// What can be filtered by: who asked and where, in this list and before, and who decides.
+#[derive(Default)]
+struct Known {
+    agents: BTreeSet<String>,
+    domains: BTreeSet<String>,
+    people: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Trusted {
+    items: Vec<Earned>,
+}
+
+#[derive(Deserialize)]
+struct Earned {
+    agent: String,
+    domain: String,
+}
+
+impl Known {
+    async fn load(visit: &Visit, people: &People, rows: &[Row]) -> Result<Self, Fault> {
+        let Trusted { items } = visit.ask("desk_trust_list", json!({ "limit": OFFERED })).await?;
+        let mut known =
+            Self { people: people.people.iter().filter(|person| request::decides(person)).map(|person| person.name.clone()).collect(), ..Self::default() };
+        let before = items.into_iter().map(|earned| (earned.agent, earned.domain));
+        let now = rows.iter().map(|row| (row.requester.clone(), row.domain.clone()));
+        for (agent, domain) in now.chain(before) {
+            known.agents.insert(agent);
+            known.domains.insert(domain);
+        }
+        known.agents.retain(|agent| people.people.iter().all(|person| person.person != *agent));
+        Ok(known)
+    }
+}
+
+/// A field with what is known for it.
+fn offered<'k>(label: &str, name: &str, value: &str, known: impl IntoIterator<Item = &'k String>) -> Markup {
+    let list = format!("known-{name}");
+    html! {
+        input name=(name) value=(value) placeholder=(label) aria-label=(label) list=(list) autocomplete="off";
+        datalist id=(list) { @for one in known.into_iter().filter(|one| visible(one) == **one) { option value=(one) {} } }
+    }
 }
 
 const VIEWS: [(&str, &str); 5] =
@@ -177,10 +245,10 @@ const RISKS: [(&str, &str); 5] = [("", "Any risk"), ("low", "Low"), ("medium", "
 const AGES: [(&str, &str); 5] = [("", "Any age"), ("10", "Over 10 minutes"), ("60", "Over an hour"), ("1440", "Over a day"), ("10080", "Over a week")];
 
 /// Search and filters. The form is sent by its address, so that a filter can be kept and shared as a link.
-fn bar(filters: &Filters) -> Markup {
+fn bar(filters: &Filters, known: &Known) -> Markup {
     html! {
         form.filters data-filters role="search" {
-            input type="search" name="search" value=(filters.search) placeholder="Search" aria-label="Search titles, targets and reasons" data-key="/";
+            input type="search" name="search" value=(filters.search) placeholder="Search titles" aria-label="Search titles: what would be done, and to what" data-key="/";
             (filter("What is shown", "view", &VIEWS, &filters.view))
             details open[filters.are_set()] {
                 summary { "Filter" }
@@ -188,9 +256,9 @@ fn bar(filters: &Filters) -> Markup {
                     (filter("Kind", "kind", &KINDS, &filters.kind))
                     (filter("Risk", "risk", &RISKS, &filters.risk))
                     (filter("Age", "age", &AGES, &filters.age))
-                    input name="requester" value=(filters.requester) placeholder="Agent" aria-label="Agent";
-                    input name="domain" value=(filters.domain) placeholder="Domain" aria-label="Domain";
-                    input name="assignee" value=(filters.assignee) placeholder="Given to" aria-label="Given to";
+                    (offered("Agent", "requester", &filters.requester, &known.agents))
+                    (offered("Domain", "domain", &filters.domain, &known.domains))
+                    (offered("Given to", "assignee", &filters.assignee, &known.people))
                 }
                 div.row {
                     button { "Filter" }
@@ -239,7 +307,7 @@ fn line(visit: &Visit, people: &People, filters: &Filters, row: &Row) -> Markup 
     html! {
         li id={ "row-" (row.request) } {
             // A handoff is answered in words, each with its own.
-            @if row.state == "pending" && row.kind != "handoff" {
+            @if row.state == "pending" && row.kind != "handoff" && visit.decides() {
                 input type="checkbox" name="selected" value=(row.request) data-digest=(row.digest) data-risk=(row.risk) data-requester=(visible(&row.requester)) aria-label={ "Select " (visible(title)) };
             }
             a href=(address) data-in-place data-row aria-current=[is_open.then_some("true")] {

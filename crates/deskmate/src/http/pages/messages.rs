@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::super::Shared;
 use super::parties::{Group, Parties};
 use super::shell::{self, Page, Place};
-use super::ui::{self, Tone, badge, block, choice, empty, field, said, tabs, time};
+use super::ui::{self, Tone, badge, block, choice, empty, field, part, said, tabs, time};
 use super::visit::{Fault, Visit};
 
 /// How many of those who take part a heading names.
@@ -114,6 +114,7 @@ async fn serve(visit: Visit, Query(open): Query<Open>) -> Result<Response, Fault
     let seen: Vec<&str> =
         threads.iter().flat_map(|thread| [&thread.opening, &thread.latest]).flat_map(|said| [said.sender.as_str(), said.to.as_str()]).collect();
     let detail = match open.thread.as_str() {
+        "" if !visit.writes() => html! { p.hint { "Choose a conversation. Your role looks on; from member on people write." } },
         "" => compose(&parties, &open, &seen),
         thread => match visit.gather_from::<Message>("desk_thread_get", "messages", json!({ "thread": thread }), ui::rows(&open.shown), &open.earlier).await {
             Ok((messages, next)) => conversed(&visit, &parties, &open, &messages, next.as_deref()),
@@ -126,9 +127,9 @@ async fn serve(visit: Visit, Query(open): Query<Open>) -> Result<Response, Fault
         (tabs(&TABS, "/messages"))
         div.split data-open=[is_open.then_some("detail")] {
             section.list aria-label="Conversations" {
-                (bar(&open))
+                (bar(&visit, &open))
                 @if !open.cursor.is_empty() { (ui::back_to_first(&open.from(String::new(), Some("")))) }
-                (listed(&parties, &open, &threads))
+                (listed(&visit, &parties, &open, &threads))
                 (ui::onward(ui::rows(&open.rows), next.as_deref(), |rows, cursor| open.from(rows, cursor)))
             }
             section.detail id="detail" aria-label="The conversation that is open" {
@@ -142,25 +143,25 @@ async fn serve(visit: Visit, Query(open): Query<Open>) -> Result<Response, Fault
 
 const VIEWS: [(&str, &str); 2] = [("", "All conversations"), ("waiting", "Waits for me")];
 
-fn bar(open: &Open) -> Markup {
+fn bar(visit: &Visit, open: &Open) -> Markup {
     let write = Open { write: "-".to_owned(), ..open.closed() }.address();
     html! {
         form.filters data-filters {
             select name="view" aria-label="Which conversations" {
                 @for (value, label) in VIEWS { option value=(value) selected[value == open.view] { (label) } }
             }
-            a.button href=(write) data-in-place data-key="n" { "Write " kbd { "n" } }
+            @if visit.writes() { a.button href=(write) data-in-place data-key="n" { "Write " kbd { "n" } } }
         }
     }
 }
 
-fn listed(parties: &Parties, open: &Open, threads: &[Thread]) -> Markup {
+fn listed(visit: &Visit, parties: &Parties, open: &Open, threads: &[Thread]) -> Markup {
     match (threads, open.view.as_str()) {
         ([], "waiting") => empty("Nothing waits for you", html! { p { a href="/messages" data-in-place { "Show all conversations" } } }),
         ([], _) => empty(
             "Nobody has written yet",
             html! {
-                p { "Agents write to each other and to you, and what they write is here. Write to one yourself, or let one begin:" }
+                p { "Agents write to each other and to you, and what they write is here. " @if visit.writes() { "Write to one yourself, or let one begin:" } @else { "One begins like this:" } }
                 pre.block { "deskmate call bridge_send_message --agent code to=cowork content='The build is green.'" }
             },
         ),
@@ -220,14 +221,14 @@ fn conversed(visit: &Visit, parties: &Parties, open: &Open, messages: &[Message]
     html! {
         article id={ "thread-" (open.thread) } {
             h2 { "Between " (taking_part(parties, messages)) }
-            @if !unread.is_empty() {
+            @if !unread.is_empty() && visit.writes() {
                 form.acts data-call="bridge_acknowledge_messages" data-done="Marked as read" {
                     input type="hidden" name="message_ids" value=(Value::from(unread.clone())) data-as="json";
                     button data-key="a" { "Mark " (unread.len()) " as read " kbd { "a" } }
                 }
             }
             @if !open.earlier.is_empty() { (ui::back_to_first(&open.shown_from(String::new(), Some("")))) }
-            @else if let Some(newest) = messages.first() { (answer(visit, parties, open, newest)) }
+            @else if let Some(newest) = messages.first().filter(|_| visit.writes()) { (answer(visit, parties, open, newest)) }
             ol.thread id={ "messages-" (open.thread) } { @for message in messages { (shown(visit, parties, message)) } }
             (ui::onward(ui::rows(&open.shown), next, |shown, cursor| open.shown_from(shown, cursor)))
         }
@@ -324,27 +325,33 @@ async fn groups(visit: Visit) -> Result<Response, Fault> {
         div.alone {
             h2 { "Groups" }
             p.hint { "What is sent to a group reaches all of its members; a task for a group is claimed by one of them. Members that a person set are not replaced by agents without a person's word." }
-            @if parties.groups.is_empty() { (empty("There is no group yet", html! { p { "Make one below, for example " code { "reviewers" } ", and write to " code { "group:reviewers" } "." } })) }
-            ul.cards id="groups" { @for group in &parties.groups { (grouped(&parties, group)) } }
+            @if parties.groups.is_empty() { (empty("There is no group yet", html! { p { @if visit.writes() { "Make one below" } @else { "From member on people make them" } ", for example " code { "reviewers" } ", and write to " code { "group:reviewers" } "." } })) }
+            ul.cards id="groups" { @for group in &parties.groups { (grouped(&visit, &parties, group)) } }
             @if parties.more_groups { p.hint { "There are more groups than are shown; " code { "deskmate call bridge_list_groups" } " lists them all." } }
-            section.part {
-                h3 { "A new group" }
-                form data-call="bridge_set_group" data-done="The group is made" data-reset {
-                    (field("group-name", "Name", html! { input id="group-name" name="name" required maxlength="128" placeholder="reviewers"; }))
-                    (members("group-members", ""))
-                    button { "Make the group" }
-                }
-            }
+            @if visit.writes() { (new_group()) }
         }
     };
     shell::show(&visit, Page { title: "Groups", place: Place::Messages, topics: "group person agent", body }).await
+}
+
+fn new_group() -> Markup {
+    part(
+        "A new group",
+        html! {
+            form data-call="bridge_set_group" data-done="The group is made" data-reset {
+                (field("group-name", "Name", html! { input id="group-name" name="name" required maxlength="128" placeholder="reviewers"; }))
+                (members("group-members", ""))
+                button { "Make the group" }
+            }
+        },
+    )
 }
 
 fn members(id: &str, now: &str) -> Markup {
     field(id, "Members: agents and people, with commas between", html! { textarea id=(id) name="members" data-as="list" rows="2" { (now) } })
 }
 
-fn grouped(parties: &Parties, group: &Group) -> Markup {
+fn grouped(visit: &Visit, parties: &Parties, group: &Group) -> Markup {
     let now = group.members.iter().map(|member| parties.address(member)).collect::<Vec<_>>().join(", ");
     let write = Open { write: format!("group:{}", group.name), ..Open::default() }.address();
     html! {
@@ -358,14 +365,16 @@ fn grouped(parties: &Parties, group: &Group) -> Markup {
                 "made by " (parties.who(&group.owner)) " · set " (time(&group.updated_at))
                 @if !group.set_by_people.is_empty() { " " (badge(Tone::Quiet, "members set by a person")) }
             }
-            div.acts {
-                a.button href=(write) { "Write to it" }
-                details id={ "change-" (group.name) } {
-                    summary { "Change members" }
-                    form data-call="bridge_set_group" data-done="The members are set" {
-                        input type="hidden" name="name" value=(group.name);
-                        (members(&format!("members-{}", group.name), &now))
-                        button { "Set the members" }
+            @if visit.writes() {
+                div.acts {
+                    a.button href=(write) { "Write to it" }
+                    details id={ "change-" (group.name) } {
+                        summary { "Change members" }
+                        form data-call="bridge_set_group" data-done="The members are set" {
+                            input type="hidden" name="name" value=(group.name);
+                            (members(&format!("members-{}", group.name), &now))
+                            button { "Set the members" }
+                        }
                     }
                 }
             }

@@ -43,7 +43,7 @@ use tower_http::compression::CompressionLayer;
 
 use super::Shared;
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' http://deskmate.localhost:*; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' http://deskmate.localhost:*; manifest-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()

@@ -134,10 +134,10 @@ struct Item {
 /// Who is told outside of the desk, and how that went.
 pub(super) async fn serve(visit: Visit, Query(shown): Query<Shown>) -> Result<Response, Fault> {
     let Subscriptions { subscriptions, outlets } = visit.ask("desk_subscription_list", json!({})).await?;
-    let Notifications { dead, channels, notifications, next_cursor } = visit.ask("desk_notification_list", json!({ "limit": shown.rows() })).await?;
+    let (notifications, next) = shown.ask::<Notification>(&visit, "desk_notification_list", "notifications").await?;
     let given_up: Notifications = visit.ask("desk_notification_list", json!({ "limit": 50, "state": "failed" })).await?;
     let people = visit.people().await?;
-    let telling: Vec<&Channel> = channels.iter().filter(|channel| channel.tells).collect();
+    let telling: Vec<&Channel> = given_up.channels.iter().filter(|channel| channel.tells).collect();
     let body = html! {
         h1.unseen { "Notifications" }
         (tabs(&TABS, "/people/notifications"))
@@ -157,7 +157,7 @@ pub(super) async fn serve(visit: Visit, Query(shown): Query<Shown>) -> Result<Re
                     (form(None, &outlets))
                 }
             }
-            @if dead > 0 { (dead_letters(dead, &given_up, &people)) }
+            @if given_up.dead > 0 { (dead_letters(&given_up, &people)) }
             @if !telling.is_empty() {
                 section.part {
                     h2 { "Channels for everybody" }
@@ -167,8 +167,7 @@ pub(super) async fn serve(visit: Visit, Query(shown): Query<Shown>) -> Result<Re
             @if !notifications.is_empty() {
                 section.part {
                     h2 { "What was told" }
-                    ul.cards id="notifications" { @for notification in &notifications { (told(notification, &people)) } }
-                    @if next_cursor.is_some() { (shown.more("/people/notifications", "desk_notification_list")) }
+                    (shown.around("/people/notifications", next.as_deref(), html! { ul.cards id="notifications" { @for notification in &notifications { (told(notification, &people)) } } }))
                 }
             }
         }
@@ -262,13 +261,13 @@ fn form(one: Option<&Subscription>, outlets: &[Outlet]) -> Markup {
             (field(&id("on"), "A weekly one on", choice(&id("on"), "digest.on", &DAYS, digest.and_then(|digest| digest.on.as_deref()).unwrap_or_default())))
             (field(&id("from"), "Quiet from", html! { input id=(id("from")) name="quiet_hours.from" type="time" value=[hours.map(|hours| &hours.from)]; }))
             (field(&id("to"), "Quiet until", html! { input id=(id("to")) name="quiet_hours.to" type="time" value=[hours.map(|hours| &hours.to)]; }))
-            (field(&id("zone"), "In the time zone", html! { input id=(id("zone")) name="zone" placeholder="Europe/Berlin" value=(one.map_or("UTC", |one| one.zone.as_str())); }))
+            (field(&id("zone"), "In the time zone", html! { input id=(id("zone")) name="zone" placeholder="Europe/Berlin" value=(one.map_or("UTC", |one| one.zone.as_str())) data-zone[one.is_none()]; }))
             (flag(&id("urgent"), "urgent_passes", "What is urgent comes through all the same. An agent can call a request urgent.", one.is_some_and(|one| one.urgent_passes)))
             (field(&id("risk"), "How risky a request has to be", choice(&id("risk"), "least_risk", &RISKS, one.and_then(|one| one.least_risk.as_deref()).unwrap_or_default())))
             (field(&id("events"), "About what, with commas between: requests, handoffs, edits, policies, trust, outcomes, security, pauses; all if empty", html! {
                 input id=(id("events")) name="events" data-as="list" value=(list(one.map(|one| &one.events))) autocomplete="off";
             }))
-            (field(&id("kinds"), "Which kinds of requests: proposal, approval, handoff, edit, promotion, policy, plan, tool_call; all if empty", html! {
+            (field(&id("kinds"), "Which kinds of requests: proposal, approval, handoff, edit, promotion, policy, plan, tool_call, deploy; all if empty", html! {
                 input id=(id("kinds")) name="kinds" data-as="list" value=(list(one.map(|one| &one.kinds))) autocomplete="off";
             }))
             (field(&id("domains"), "Which domains, with a trailing * as a wildcard; all if empty", html! {
@@ -288,10 +287,10 @@ fn form(one: Option<&Subscription>, outlets: &[Outlet]) -> Markup {
     }
 }
 
-fn dead_letters(dead: i64, given_up: &Notifications, people: &People) -> Markup {
+fn dead_letters(given_up: &Notifications, people: &People) -> Markup {
     html! {
         section.part id="dead" {
-            h2 { "What did not arrive " span.count { (dead) } }
+            h2 { "What did not arrive " span.count { (given_up.dead) } }
             p.hint { "These were tried and given up. Put right what was wrong, and send them round again; or dismiss what nobody needs any more." }
             ul.cards { @for notification in &given_up.notifications {
                 li.card id={ "dead-" (notification.notification) } {

@@ -15,7 +15,10 @@ use super::{gateway, trust, workspace};
 use crate::visible::visible;
 
 /// When a request that waits is about to expire, in microseconds.
-const SOON: i64 = 60 * 60 * 1_000_000;
+const SOON: i64 = 60 * MINUTE;
+const MINUTE: i64 = 60 * 1_000_000;
+/// The assignee of what went to the owners.
+const OWNERS: &str = "role:owner";
 
 /// What `desk_request_get` answers.
 #[derive(Deserialize)]
@@ -39,6 +42,8 @@ pub(super) struct Request {
     assignee: Option<String>,
     approvers: Vec<String>,
     approvals: i64,
+    reason_types: Vec<String>,
+    usual_reason_type: String,
     quorum: i64,
     break_glass: Option<Glass>,
     may_break_glass: bool,
@@ -199,8 +204,12 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
                 (standing(people, request))
             }
             @if let Some(agent) = request.deploys() { p { a href={ "/agents/" (ui::segment(agent)) } { "The agent " (said(agent)) ", with its steps in words" } } }
-            @if request.state == "pending" { (acts(visit, people, request)) }
-            @if can_undo(request) { (undo(request)) }
+            @if visit.decides() {
+                @if request.state == "pending" { (acts(visit, people, request)) }
+                @if can_undo(request) { (undo(request)) }
+            } @else if request.state == "pending" {
+                p.hint { "Your role looks on; approvers and owners decide." }
+            }
             @match request.plan() {
                 Some(plan) => {
                     (part("What it changes", workspace::steps_of(visit, plan).await))
@@ -219,7 +228,7 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
             footer.meta {
                 a href={ "/requests/" (request.request) } { "Page of its own" }
                 " · " a href={ "/case/request/" (request.request) } { "Everything that happened to it" }
-                " · id " code { (short(&request.request)) } " · digest " code title=(request.digest) { (request.digest.chars().take(12).collect::<String>()) }
+                " · id " code title=(request.request) { (short(&request.request)) } " · digest " code title=(request.digest) { (request.digest.chars().take(12).collect::<String>()) }
             }
         }
     }
@@ -272,19 +281,19 @@ fn quorum(people: &People, request: &Request) -> Markup {
 
 /// Who a request was given to: a person, or whoever has a role.
 pub(super) fn given<'p>(people: &'p People, assignee: &'p str) -> &'p str {
-    if assignee == "role:owner" { "the owners" } else { people.name(assignee) }
+    if assignee == OWNERS { "the owners" } else { people.name(assignee) }
 }
 
 /// How near the end of a request that waits is: nobody answered in time, or it is about to expire.
 pub(super) fn pressing(now: i64, assignee: Option<&str>, expires_at: &str) -> Markup {
     let soon = parse_time("expires_at", expires_at).is_ok_and(|at| at - now < SOON);
     html! {
-        @if assignee == Some("role:owner") { " " (badge(Tone::Alarm, "overdue")) }
+        @if assignee == Some(OWNERS) { " " (badge(Tone::Alarm, "overdue")) }
         @if soon { " " (badge(Tone::Alarm, "expires soon")) }
     }
 }
 
-fn decides(person: &Person) -> bool {
+pub(super) fn decides(person: &Person) -> bool {
     person.state == "active" && matches!(person.role.as_str(), "owner" | "approver")
 }
 
@@ -341,7 +350,7 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
                 form data-call="desk_request_reject" data-done="Rejected" data-next {
                     (seen)
                     (field("reject-reason", "Why, for the agent to learn from", html! { textarea id="reject-reason" name="reason" rows="2" {} }))
-                    (field("reject-type", "What was wrong", choice("reject-type", "type", &WRONG, "")))
+                    (field("reject-type", "What was wrong", choice("reject-type", "type", &wrong(&request.reason_types, &request.usual_reason_type), &request.usual_reason_type)))
                     (field("reject-severity", "How bad", choice("reject-severity", "severity", &SEVERITIES, "")))
                     button.alarm { "Reject" }
                 }
@@ -356,26 +365,16 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
             }
             details id={ "delegate-" (id) } {
                 summary data-key="d" { "Give away " kbd { "d" } }
-                form data-call="desk_request_delegate" data-done="Given away" data-next {
-                    (seen)
-                    (field("delegate-to", "To whom", html! {
-                        select id="delegate-to" name="to" required {
-                            @for person in people.people.iter().filter(|person| decides(person) && person.person != visit.you.id) { option value=(person.person) { (visible(&person.name)) } }
-                        }
-                    }))
-                    (field("delegate-note", "A word to them", html! { input id="delegate-note" name="note"; }))
-                    button { "Give away" }
-                }
+                (give(visit, people, request, &seen))
+            }
+            @if given_to(request).is_some() {
+                form data-call="desk_request_delegate" data-done="It is nobody's in particular any more" data-undo="desk_request_delegate" data-undo-to=[given_to(request)] { (seen) button.quiet { "Take it back" } }
             }
             details id={ "snooze-" (id) } {
                 summary data-key="s" { "Put off " kbd { "s" } }
                 form data-call="desk_request_snooze" data-done="Put off" data-undo="desk_request_snooze" data-next {
                     (hidden)
-                    (field("snooze-until", "Until", html! {
-                        select id="snooze-until" name="until" data-as="later" {
-                            option value="60" { "in an hour" } option value="240" { "in four hours" } option value="1440" { "tomorrow" } option value="10080" { "in a week" }
-                        }
-                    }))
+                    (until(visit.now(), &request.expires_at))
                     button { "Put off" }
                 }
             }
@@ -384,8 +383,57 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
             }
             @if request.undoable && request.plan().is_none() && request.requester_kind == "agent" { (remember(request, &seen)) }
             @if request.may_break_glass { (break_glass(request, &seen)) }
-            @if visit.you.role == "viewer" || visit.you.role == "member" { p.hint { "Your role looks on; approvers and owners decide." } }
         }
+    }
+}
+
+/// To whom a request can be given: whoever else decides.
+fn give(visit: &Visit, people: &People, request: &Request, seen: &Markup) -> Markup {
+    let others: Vec<&Person> = people.people.iter().filter(|person| decides(person) && person.person != visit.you.id).collect();
+    if others.is_empty() {
+        return html! { p.hint { "Nobody else decides at this desk. " a href="/people" { "Invite an approver" } " to give it to." } };
+    }
+    html! {
+        form data-call="desk_request_delegate" data-done="Given away" data-undo=[takes_back(request)] data-undo-to=[given_to(request)] data-next {
+            (seen)
+            (field("delegate-to", "To whom", html! {
+                select id="delegate-to" name="to" required { @for person in others { option value=(person.person) { (visible(&person.name)) } } }
+            }))
+            (field("delegate-note", "A word to them", html! { input id="delegate-note" name="note"; }))
+            button { "Give away" }
+        }
+    }
+}
+
+/// The person that a request was given to.
+fn given_to(request: &Request) -> Option<&str> {
+    request.assignee.as_deref().filter(|assignee| *assignee != OWNERS)
+}
+
+/// What takes the giving away back. What went to the owners because it waited too long is not theirs again by that, so there is no undo.
+fn takes_back(request: &Request) -> Option<&'static str> {
+    (request.assignee.as_deref() != Some(OWNERS)).then_some("desk_request_delegate")
+}
+
+const LATER: [(i64, &str); 5] =
+    [(60, "in an hour"), (4 * 60, "in four hours"), (24 * 60, "tomorrow"), (3 * 24 * 60, "in three days"), (7 * 24 * 60, "in a week")];
+/// How long somebody may look at the page before what it offers is too late, in microseconds.
+const LOOKING: i64 = 10 * MINUTE;
+
+/// Until when a request can be put off: before it expires, a few moments at choice or one of one's own.
+fn until(now: i64, expires_at: &str) -> Markup {
+    let end = parse_time("expires_at", expires_at).unwrap_or(now);
+    let before: Vec<_> = LATER.iter().filter(|(minutes, _)| now + minutes * MINUTE + LOOKING < end).collect();
+    html! {
+        @if !before.is_empty() {
+            (field("snooze-until", "Until", html! {
+                select id="snooze-until" name="until" data-as="later" { @for (minutes, words) in &before { option value=(minutes) { (words) } } }
+            }))
+        }
+        (field("snooze-moment", if before.is_empty() { "Until" } else { "Or until a moment of your own" }, html! {
+            input id="snooze-moment" name="until" type="datetime-local" data-as="moment" required[before.is_empty()];
+        }))
+        p.hint { "It expires " (time(expires_at)) "." }
     }
 }
 
@@ -404,14 +452,20 @@ fn break_glass(request: &Request, seen: &Markup) -> Markup {
     }
 }
 
-const WRONG: [(&str, &str); 6] = [
-    ("", "I want it otherwise"),
-    ("agent_wrong", "The agent erred"),
-    ("missing_context", "It could not know"),
-    ("policy_change", "The rules changed; costs no trust"),
-    ("edge_case", "It was unusual"),
-    ("human_preference", "A person's preference"),
-];
+/// The types that a rejection may have, the usual one first. Those of the domain's own are their names.
+fn wrong<'a>(types: &'a [String], usual: &'a str) -> Vec<(&'a str, &'a str)> {
+    let others = types.iter().map(String::as_str).filter(|kind| *kind != usual);
+    let named = |kind: &'a str| match kind {
+        "agent_wrong" => "The agent erred",
+        "human_preference" => "I want it otherwise",
+        "missing_context" => "It could not know",
+        "policy_change" => "The rules changed; costs no trust",
+        "edge_case" => "It was unusual",
+        own => own,
+    };
+    std::iter::once(usual).chain(others).map(|kind| (kind, named(kind))).collect()
+}
+
 const SEVERITIES: [(&str, &str); 5] = [("", "As usual"), ("low", "Little"), ("medium", "Medium"), ("high", "High"), ("critical", "Critical")];
 
 /// The arguments as fields, to change before approving.
@@ -506,7 +560,7 @@ async fn read_before(visit: &Visit, request: &Request) -> Markup {
     if origins.is_empty() {
         return Markup::default();
     }
-    let clears = request.requester_kind == "agent" && matches!(visit.you.role.as_str(), "owner" | "approver");
+    let clears = request.requester_kind == "agent" && visit.decides();
     let counted: Option<Counted> = if clears { visit.ask("desk_taint_list", json!({ "agent": request.requester })).await.ok() } else { None };
     let counts = |origin: &&String| counted.iter().flat_map(|counted| &counted.items).any(|one| one.origin == **origin);
     let left: Vec<(&str, &str)> = origins.iter().filter(counts).map(|origin| (origin.as_str(), origin.as_str())).collect();
@@ -535,7 +589,7 @@ const PACKET: [(&str, &str); 7] = [
     ("goal", "The goal"),
     ("context", "What it knows"),
     ("state", "How far it came"),
-    ("attempted_actions", "What it tried"),
+    ("tried", "What it tried"),
     ("ruled_out", "What it ruled out"),
     ("open_requests", "What is open"),
     ("proposal_id", "About"),
@@ -549,9 +603,18 @@ fn packet(people: &People, request: &Request) -> Markup {
     let known = |name: &str| ELSEWHERE.contains(&name) || PACKET.iter().any(|(known, _)| *known == name);
     html! {
         @for (name, title) in PACKET {
-            @if let Some(value) = context.get(name).filter(|value| !is_nothing(value)) { (part(title, ui::value(unwrapped(value)))) }
+            @if let Some(value) = context.get(name).filter(|value| !is_nothing(value)) { (part(title, read(unwrapped(value)))) }
         }
-        @for (name, value) in context.iter().filter(|(name, value)| !known(name) && !is_nothing(value)) { (part(&spaced(name), ui::value(unwrapped(value)))) }
+        @for (name, value) in context.iter().filter(|(name, value)| !known(name) && !is_nothing(value)) { (part(&spaced(name), read(unwrapped(value)))) }
+    }
+}
+
+/// A part of what is handed over, to be read: words as words, a list of them as one, anything else as it is.
+fn read(value: &Value) -> Markup {
+    match value {
+        Value::String(text) => ui::words(text),
+        Value::Array(items) if items.iter().all(Value::is_string) => html! { ul { @for item in items { li { (ui::words(&ui::plain(item))) } } } },
+        other => ui::value(other),
     }
 }
 
@@ -594,6 +657,7 @@ fn judged(request: &Request, lately: &Markup) -> Markup {
             (lately)
             @if !request.hits.is_empty() { (hits(&request.hits)) }
             @if !request.reasons.is_empty() { details id="reasons" { summary { "Why this answer" } (reasons(&request.reasons)) } }
+            p { a href=(ui::address("/policies/why", &[("request", &request.request)])) { "What the desk would say now, and what would change that" } }
         },
     )
 }
@@ -638,4 +702,20 @@ fn before(request: &Request) -> Markup {
             }
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrong;
+
+    #[test]
+    fn a_rejection_offers_what_the_domain_knows() {
+        let of = |kinds: &[&str]| kinds.iter().map(|kind| (*kind).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            wrong(&of(&["agent_wrong", "human_preference"]), "human_preference"),
+            [("human_preference", "I want it otherwise"), ("agent_wrong", "The agent erred")]
+        );
+        assert_eq!(wrong(&of(&["too_late", "too_much"]), "too_late"), [("too_late", "too_late"), ("too_much", "too_much")]);
+        assert_eq!(wrong(&[], "human_preference"), [("human_preference", "I want it otherwise")], "a person can always say no");
+    }
 }

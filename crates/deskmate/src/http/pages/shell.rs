@@ -104,7 +104,7 @@ pub(super) async fn show(visit: &Visit, page: Page<'_>) -> Result<Response, Faul
                 }
                 div.tools {
                     button.quiet type="button" data-open="palette" aria-keyshortcuts="Control+K" { "Search" kbd { "Ctrl K" } }
-                    (stop(all_paused))
+                    @if visit.decides() { (stop(all_paused)) }
                     details.you {
                         summary { (super::ui::said(&visit.you.name)) }
                         div.menu {
@@ -119,7 +119,7 @@ pub(super) async fn show(visit: &Visit, page: Page<'_>) -> Result<Response, Faul
                 }
             }
             @if all_paused { p.banner role="status" { "All agents are paused: every act of theirs is denied until you let them go on." } }
-            p.banner id="connection" role="status" hidden {}
+            p.banner id="connection" role="status" hidden data-keep {}
             main id="main" tabindex="-1" { (page.body) }
             div id="toasts" role="status" aria-live="polite" data-keep {}
             (dialogs())
@@ -128,7 +128,7 @@ pub(super) async fn show(visit: &Visit, page: Page<'_>) -> Result<Response, Faul
     Ok(Html(document(page.title, "desk.js", body).into_string()).into_response())
 }
 
-/// The kill switch, on every page.
+/// The kill switch, on every page of whoever may use it.
 fn stop(all_paused: bool) -> Markup {
     html! {
         @if all_paused {
@@ -147,7 +147,7 @@ fn dialogs() -> Markup {
         dialog id="presence" aria-labelledby="presence-title" data-keep {
             form method="dialog" {
                 h2 id="presence-title" { "Show that it is you" }
-                p { "Deciding and configuring need your passphrase or PIN. It is remembered for a few minutes; what is of high risk asks again." }
+                p { "Deciding and configuring need your passphrase, PIN or passkey. It is remembered for a few minutes; what is of high risk asks again." }
                 label for="presence-passphrase" { "Passphrase or PIN" }
                 input id="presence-passphrase" name="passphrase" type="password" autocomplete="current-password" required;
                 p role="alert" {}
@@ -174,8 +174,9 @@ fn dialogs() -> Markup {
             div.row { button type="button" data-copy="rule-text" { "Copy" } a href="/policies/edit" { "Edit the policies" } button.quiet type="button" data-close { "Close" } }
         }
         dialog id="palette" aria-label="Search and commands" data-keep {
-            input id="palette-query" type="search" placeholder="Go to a page, do something, or search the inbox" aria-label="Search and commands" autocomplete="off";
+            input id="palette-query" type="text" role="combobox" aria-expanded="true" aria-controls="palette-list" aria-autocomplete="list" placeholder="Go to a page, do something, or search the inbox" aria-label="Search and commands" autocomplete="off" enterkeyhint="go";
             ul id="palette-list" role="listbox" aria-label="Found" {}
+            div id="further" hidden { @for (path, name) in FURTHER { a href=(path) { (name) } } }
         }
         dialog id="help" aria-labelledby="help-title" data-keep {
             h2 id="help-title" { "Keys" }
@@ -186,6 +187,27 @@ fn dialogs() -> Markup {
         }
     }
 }
+
+/// The pages that are no places of their own, for the palette.
+const FURTHER: [(&str, &str); 17] = [
+    ("/trust", "Trust"),
+    ("/compliance", "Compliance"),
+    ("/make", "Make an agent"),
+    ("/templates", "Templates"),
+    ("/policies/edit", "Edit the policies"),
+    ("/policies/why", "Why this answer?"),
+    ("/messages/groups", "Groups"),
+    ("/tasks?view=board", "Board of tasks"),
+    ("/tasks/files", "Reserved files"),
+    ("/workspace/plans", "Plans for files"),
+    ("/workspace/trash", "Trash"),
+    ("/gateway/calls", "Calls of tools"),
+    ("/passkeys", "Passkeys"),
+    ("/people/you", "Your sessions and tokens"),
+    ("/people/approvals", "Standing approvals"),
+    ("/people/notifications", "Notifications"),
+    ("/design", "Design system"),
+];
 
 const KEYS: [(&str, &str); 17] = [
     ("j / k", "next and previous in a list"),
@@ -219,6 +241,7 @@ pub(super) fn document(title: &str, script: &str, body: Markup) -> Markup {
                 title { (title) " · Deskmate" }
                 link rel="stylesheet" href=(address("desk.css"));
                 link rel="icon" href=(address("desk.svg")) type="image/svg+xml";
+                link rel="manifest" href=(address("manifest.webmanifest"));
                 script type="module" src=(address(script)) {}
             }
             (body)

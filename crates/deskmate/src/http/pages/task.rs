@@ -119,11 +119,11 @@ pub(super) async fn serve(visit: Visit, Path(id): Path<String>, Query(shown): Qu
                     h2 { (said(title)) }
                     (heading(&parties, task))
                 }
-                (acts(&visit, &parties, task))
+                @if visit.writes() { (acts(&visit, &parties, task)) }
                 (facts(&parties, task))
                 @if let Some(text) = task.description.as_deref().filter(|text| !text.is_empty()) { (part("What is to be done", block(text))) }
                 (result(&parties, task))
-                (blockers(task, &detail.blockers))
+                (blockers(&visit, task, &detail.blockers))
                 (notes(&parties, task, &detail, limit))
                 (edits(&parties, &detail.edits))
                 footer.meta {
@@ -287,7 +287,7 @@ fn work(visit: &Visit, task: &Task, hidden: &Markup) -> Markup {
 }
 
 /// What it waits for.
-fn blockers(task: &Task, blockers: &[Blocker]) -> Markup {
+fn blockers(visit: &Visit, task: &Task, blockers: &[Blocker]) -> Markup {
     if blockers.is_empty() {
         return Markup::default();
     }
@@ -300,7 +300,7 @@ fn blockers(task: &Task, blockers: &[Blocker]) -> Markup {
                         (badge(if blocker.open { Tone::Warning } else { Tone::Good }, &blocker.status)) " "
                         a href={ "/tasks/" (blocker.task_id) } { "task " code { (short(&blocker.task_id)) } }
                         @if let Some(why) = &blocker.why { " " (said(why)) }
-                        @if blocker.open && !task.is_final() {
+                        @if blocker.open && !task.is_final() && visit.writes() {
                             form data-call="bridge_unblock_task" data-done="It no longer waits for that" {
                                 input type="hidden" name="task_id" value=(task.task_id);
                                 input type="hidden" name="blocker" value=(blocker.task_id);

@@ -97,7 +97,7 @@ async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Result<Response,
         h1.unseen { "Tasks" }
         (tabs(&TABS, if is_board { "/tasks?view=board" } else { "/tasks" }))
         (bar(&filters, &projects))
-        (create(&parties, &filters))
+        @if visit.writes() { (create(&parties, &filters)) }
         (shown)
     };
     shell::show(&visit, Page { title: "Tasks", place: Place::Tasks, topics: "task group person agent", body }).await
@@ -167,7 +167,7 @@ async fn list(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Mar
     Ok(html! {
         section.card aria-label="Tasks" {
             @if !filters.cursor.is_empty() { (ui::back_to_first(&filters.from(String::new(), Some("")))) }
-            @if rows.is_empty() { (none(filters)) } @else {
+            @if rows.is_empty() { (none(visit, filters)) } @else {
                 ol.rows id="rows" { @for row in &rows { (line(parties, row)) } }
             }
             (ui::onward(wanted, next.as_deref(), |rows, cursor| filters.from(rows, cursor)))
@@ -175,14 +175,14 @@ async fn list(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Mar
     })
 }
 
-fn none(filters: &Filters) -> Markup {
+fn none(visit: &Visit, filters: &Filters) -> Markup {
     if filters.are_set() {
         return empty("Nothing fits", html! { p { a href=(ui::address("/tasks", &[("view", &filters.view)])) data-in-place { "Show everybody's tasks" } } });
     }
     empty(
         "There is no task yet",
         html! {
-            p { "Work that one gives another is here: agents claim it, tell how far they are, and come back with a result. Give one above, or let an agent do it:" }
+            p { "Work that one gives another is here: agents claim it, tell how far they are, and come back with a result. " @if visit.writes() { "Give one above, or let an agent do it:" } @else { "An agent gives one like this:" } }
             pre.block { "deskmate call bridge_create_task --agent cowork to=code title='Write the release notes'" }
         },
     )
@@ -247,7 +247,7 @@ async fn board(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Ma
         columns.push((title, states, rows, has_more));
     }
     if columns.iter().all(|(_, _, rows, _)| rows.is_empty()) {
-        return Ok(html! { section.card { (none(filters)) } });
+        return Ok(html! { section.card { (none(visit, filters)) } });
     }
     Ok(html! {
         div.board {
@@ -288,12 +288,6 @@ fn tile(parties: &Parties, row: &Row, with_state: bool) -> Markup {
 }
 
 #[derive(Deserialize)]
-struct Reservations {
-    reservations: Vec<Reservation>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Reservation {
     reservation_id: String,
     holder: String,
@@ -311,18 +305,28 @@ struct Reservation {
 struct Which {
     project: String,
     path: String,
+    rows: String,
+    cursor: String,
+}
+
+impl Which {
+    /// The same list with so many rows, from a cursor on if one is given.
+    fn from(&self, rows: &str, cursor: Option<&str>) -> String {
+        let cursor = cursor.unwrap_or(&self.cursor);
+        ui::address("/tasks/files", &[("project", &self.project), ("path", &self.path), ("rows", rows), ("cursor", cursor)])
+    }
 }
 
 /// Who holds which files.
 async fn files(visit: Visit, Query(which): Query<Which>) -> Result<Response, Fault> {
     let people = visit.people().await?;
     let Projects { projects } = visit.ask("desk_project_list", json!({})).await?;
-    let mut input = json!({ "limit": 200 });
-    if let Some(fields) = input.as_object_mut() {
-        let given = [("project", &which.project), ("path", &which.path)];
-        fields.extend(given.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))));
-    }
-    let Reservations { reservations, next_cursor } = visit.ask("bridge_list_reservations", input).await?;
+    let given = [("project", &which.project), ("path", &which.path)];
+    let input: Map<_, _> =
+        given.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))).collect();
+    let wanted = ui::rows(&which.rows);
+    let (reservations, next) =
+        visit.gather_from::<Reservation>("bridge_list_reservations", "reservations", Value::Object(input), wanted, &which.cursor).await?;
     let body = html! {
         h1.unseen { "Reserved files" }
         (tabs(&TABS, "/tasks/files"))
@@ -331,6 +335,7 @@ async fn files(visit: Visit, Query(which): Query<Which>) -> Result<Response, Fau
             (project(&projects, &which.project))
         }
         section class=[reservations.is_empty().then_some("card")] aria-label="Reserved files" {
+            @if !which.cursor.is_empty() { (ui::back_to_first(&which.from("", Some("")))) }
             @if reservations.is_empty() {
                 @if which.path.is_empty() && which.project.is_empty() {
                     (empty("Nobody holds a file", html! {
@@ -350,14 +355,16 @@ async fn files(visit: Visit, Query(which): Query<Which>) -> Result<Response, Fau
                         ul.paths { @for path in &held.paths { li { code { (said(path)) } } } }
                         @if let Some(reason) = &held.reason { p { (said(reason)) } }
                         p.meta { "since " (time(&held.created_at)) " · until " (time(&held.expires_at)) }
-                        form data-call="bridge_release_paths" data-done="Released" data-confirm="Release these files? Whoever holds them may be changing them right now." {
-                            input type="hidden" name="reservation_id" value=(held.reservation_id);
-                            button.quiet { "Release" }
+                        @if visit.writes() {
+                            form data-call="bridge_release_paths" data-done="Released" data-confirm="Release these files? Whoever holds them may be changing them right now." {
+                                input type="hidden" name="reservation_id" value=(held.reservation_id);
+                                button.quiet { "Release" }
+                            }
                         }
                     }
                 }
             }
-            @if next_cursor.is_some() { p.hint { "There are more than are shown; name a file above to find who holds it." } }
+            (ui::onward(wanted, next.as_deref(), |rows, cursor| which.from(&rows, cursor)))
         }
     };
     shell::show(&visit, Page { title: "Reserved files", place: Place::Tasks, topics: "paths person", body }).await

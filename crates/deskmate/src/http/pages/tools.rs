@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::{Path, Query};
 use axum::response::Response;
 use axum::routing::get;
-use deskmate_core::call::{Access, Effect, Op, Role, Toolset};
+use deskmate_core::call::{Access, Effect, Op, Toolset};
 use deskmate_core::{Error, Result};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -29,11 +29,6 @@ struct Filters {
     search: String,
 }
 
-/// Whether somebody may call an operation at all.
-fn may_call(visit: &Visit, op: &Op) -> bool {
-    op.access.is_for(Role::from_name(&visit.you.role), op.effect)
-}
-
 /// Whether agents may.
 fn is_for_agents(op: &Op) -> bool {
     matches!(op.access, Access::Anyone | Access::Public) && op.toolset != Toolset::Desk
@@ -53,7 +48,7 @@ const TOOLSETS: [(Toolset, &str, &str); 8] = [
 async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Result<Response, Fault> {
     let wanted = filters.search.to_lowercase();
     let fits = |op: &Op| op.full_name().contains(&wanted.replace(' ', "_")) || op.description().to_lowercase().contains(&wanted);
-    let ops: Vec<&Op> = visit.registry().all().map(AsRef::as_ref).filter(|op| may_call(&visit, op) && fits(op)).collect();
+    let ops: Vec<&Op> = visit.registry().all().map(AsRef::as_ref).filter(|op| visit.may_call(op) && fits(op)).collect();
     let body = html! {
         div.card.listing {
             header.lead {
@@ -130,7 +125,7 @@ async fn serve_one(visit: Visit, Path(name): Path<String>) -> Result<Response, F
                 (prose(op.description()))
                 p.hint { "For " (op.access.describe()) "." }
             }
-            @if may_call(&visit, op) { (form(op, &name)) } @else { p { "Your role, " (visit.you.role) ", may not call this." } }
+            @if visit.may_call(op) { (form(op, &name)) } @else { p { "Your role, " (visit.you.role) ", may not call this." } }
             (by_others(op, &name))
         }
     };

@@ -18,13 +18,16 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::super::rest::Failure;
-use super::super::stream::{HEARTBEAT, heads, place, respond};
+use super::super::stream::{heads, place, respond};
 use super::super::{Shared, credential};
 
 /// How many events one look takes.
 const LOOK: u32 = 500;
 /// How long news are gathered before they are told, so that a flood is told four times a second.
 const GATHER: Duration = Duration::from_millis(250);
+/// How often a page is told that the desk is still there: what keeps the connection open is nothing that a script sees. The
+/// page's script (`live.js`) takes three times this long without a word for a connection that is lost.
+const ALIVE: Duration = Duration::from_secs(5);
 /// How many events a page may have missed and still be told what they were about.
 const CATCH_UP: u64 = 10_000;
 /// More topics than these are not named in one telling: `*` stands for all.
@@ -88,7 +91,11 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
             tokio::select! {
                 changed = grown.changed() => if changed.is_err() { return },
                 () = sender.closed() => return,
-                () = tokio::time::sleep(HEARTBEAT) => {}
+                () = tokio::time::sleep(ALIVE) => {
+                    if sender.send(Ok(Event::default().event("alive").data("yes"))).await.is_err() {
+                        return;
+                    }
+                }
             }
         }
     });

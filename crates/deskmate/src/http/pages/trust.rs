@@ -29,6 +29,7 @@ struct Address {
     agent: String,
     domain: String,
     rows: String,
+    cursor: String,
 }
 
 /// How far an agent is trusted in a domain, as `desk_trust_list` and `desk_trust_get` answer it.
@@ -57,7 +58,6 @@ pub(super) struct Trust {
 #[derive(Deserialize)]
 struct List {
     items: Vec<Trust>,
-    next_cursor: Option<String>,
 }
 
 /// What `desk_trust_get` answers.
@@ -192,19 +192,19 @@ async fn shown(visit: &Visit, address: &Address) -> Result<Shown, Fault> {
 
 /// Every agent in every domain, where the address names none.
 async fn all(visit: &Visit, address: &Address) -> Result<Response, Fault> {
-    let mut input = json!({ "limit": 200 });
-    if let (false, Some(fields)) = (address.agent.is_empty(), input.as_object_mut()) {
-        fields.insert("agent".to_owned(), Value::from(address.agent.as_str()));
-    }
-    let list: List = visit.ask("desk_trust_list", input).await?;
+    let input = if address.agent.is_empty() { json!({}) } else { json!({ "agent": address.agent }) };
+    let wanted = ui::rows(&address.rows);
+    let (items, next) = visit.gather_from::<Trust>("desk_trust_list", "items", input, wanted, &address.cursor).await?;
+    let from = |rows: &str, cursor: &str| ui::address("/trust", &[("agent", &address.agent), ("rows", rows), ("cursor", cursor)]);
     let body = html! {
         div.wide {
             h1 { "Trust" }
-            @if list.items.is_empty() {
+            @if !address.cursor.is_empty() { (ui::back_to_first(&from("", ""))) }
+            @if items.is_empty() {
                 (empty("Nothing is known of any agent yet", html! { p { "Each agent begins with little trust in each domain, and earns more by proposals that people approve." } p { a href="/agents" { "Agents" } } }))
             } @else {
-                ol.rows.card {
-                    @for row in &list.items {
+                ol.rows.card id="trusted" {
+                    @for row in &items {
                         li id={ "trust-" (row.agent) "-" (row.domain) "-" (row.verified) } {
                             a href=(self::address(&row.agent, &row.domain)) data-row {
                                 span.title { (said(&row.agent)) " in " (said(&row.domain)) }
@@ -215,7 +215,7 @@ async fn all(visit: &Visit, address: &Address) -> Result<Response, Fault> {
                     }
                 }
             }
-            @if list.next_cursor.is_some() { p.hint { "There are more than are shown; " code { "deskmate trust list" } " has them all." } }
+            (ui::onward(wanted, next.as_deref(), |rows, cursor| from(&rows, cursor.unwrap_or(&address.cursor))))
         }
     };
     shell::show(visit, Page { title: "Trust", place: Place::Agents, topics: "trust", body }).await

@@ -6,7 +6,7 @@ use axum::http::header::LOCATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use deskmate_core::call::{Call, Credential, Outcome, Registry, Surface};
+use deskmate_core::call::{Call, Credential, Op, Outcome, Registry, Role, Surface};
 use deskmate_core::limits::PAGE_MAX;
 use deskmate_core::{Code, Error, Result};
 use serde::Deserialize;
@@ -48,6 +48,25 @@ impl Visit {
     /// What can be called at this desk.
     pub(super) fn registry(&self) -> &Registry {
         &self.shared.app.desk.registry
+    }
+
+    /// Whether their role may call an operation at all: what it may not is not offered.
+    pub(super) fn may_call(&self, op: &Op) -> bool {
+        op.access.is_for(Role::from_name(&self.you.role), op.effect)
+    }
+
+    fn may(&self, operation: &str) -> bool {
+        self.registry().get(operation).is_some_and(|op| self.may_call(op))
+    }
+
+    /// Whether they decide requests and pause agents, or look on.
+    pub(super) fn decides(&self) -> bool {
+        self.may("desk_request_approve") && self.may("desk_pause")
+    }
+
+    /// Whether they work along: write messages, give tasks, claim them.
+    pub(super) fn writes(&self) -> bool {
+        self.may("bridge_send_message")
     }
 
     /// The people of the desk: what the record says of them by id is shown by name.
@@ -160,6 +179,11 @@ impl Fault {
     /// Whether what was asked for is not there.
     pub(super) fn is_missing(&self) -> bool {
         self.error.code == Code::NotFound
+    }
+
+    /// The field of what was asked that is wrong, if it was asked wrongly.
+    pub(super) fn field(&self) -> Option<&str> {
+        self.error.field.as_deref().filter(|_| self.error.code == Code::Invalid)
     }
 
     /// What is wrong, in words.

@@ -10,7 +10,7 @@ use super::nodes::{self, Node};
 
 /// Everything that can be done with it as it stands.
 pub(super) fn of(visit: &Visit, made: &AgentOut, denied: bool, nodes: &[Node]) -> Markup {
-    if visit.you.role == "viewer" {
+    if !visit.writes() {
         return html! { p.hint { "Your role looks on; from member on people make, test and deploy agents." } };
     }
     let id = html! { input type="hidden" name="agentId" value=(made.name); };

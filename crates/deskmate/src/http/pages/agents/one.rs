@@ -11,7 +11,7 @@ use super::super::shell::{self, Page, Place};
 use super::super::trust::{self, Trust};
 use super::super::ui::{self, Tone, badge, fact, field, part, said, share, short, spaced, time, words};
 use super::super::visit::{Fault, Visit};
-use super::{Agent, Agents, activity, made, state, token};
+use super::{Agent, activity, made, state, token};
 
 /// How many of its newest requests and events are shown.
 const NEWEST: usize = 12;
@@ -57,6 +57,12 @@ struct Request {
     state: String,
     domain: String,
     created_at: String,
+}
+
+/// What `desk_agent_list` answers.
+#[derive(Deserialize)]
+struct Agents {
+    agents: Vec<Agent>,
 }
 
 #[derive(Deserialize)]
@@ -132,10 +138,9 @@ pub(super) fn record_of(agent: &str, known: &Known) -> Markup {
 fn acts(visit: &Visit, agent: &Agent, paused: bool) -> Markup {
     let name = html! { input type="hidden" name="agent" value=(agent.agent); };
     let (is_owner, is_registered) = (visit.you.role == "owner", agent.state == "active");
-    let decides = is_owner || visit.you.role == "approver";
     html! {
         div.acts {
-            @if !decides {
+            @if !visit.decides() {
                 p.hint { "Your role looks on; approvers and owners pause agents." }
             } @else if paused {
                 form id="resume" data-call="desk_resume" data-done="It may go on" data-confirm={ "Let " (agent.agent) " go on?" } { (name) button.warning { "Let it go on" } }

@@ -93,7 +93,8 @@ async function showPresence() {
 // Makes a passkey for the person who is signed in.
 async function addPasskey(form) {
   try {
-    const made = await passkey.make(document.body.dataset.you, form.elements.note.value || "Deskmate");
+    const { you } = document.body.dataset;
+    const made = await passkey.make("add", you, new TextEncoder().encode(you), form.elements.note.value || "Deskmate");
     const answer = await act("desk_passkey_add", { ...made, note: form.elements.note.value });
     if (answer.error) throw new Error(sentence(answer.error));
     toast("The passkey was added");
@@ -187,8 +188,8 @@ export function undoLast() {
 async function undo(calls) {
   if (calls === undoes) undoes = [];
   let failed = 0;
-  for (const { operation, request } of calls) {
-    const answer = await act(operation, { request });
+  for (const { operation, request, to } of calls) {
+    const answer = await act(operation, { request, ...(to && { to }) });
     if (!answer.error) continue;
     failed += 1;
     toast(sentence(answer.error), { tone: "alarm" });
@@ -226,7 +227,7 @@ export function isLeaving() {
 }
 
 async function submit(form) {
-  const { call: operation, done = "Done", undo: reverse, then, confirm: question } = form.dataset;
+  const { call: operation, done = "Done", undo: reverse, undoTo: to, then, confirm: question } = form.dataset;
   const button = form.querySelector("button");
   if (button.disabled) return;
   if (isUnseen(form)) return toast("This came up just now: look at it first.");
@@ -245,7 +246,7 @@ async function submit(form) {
       return location.assign(then.replace(/\{(\w+)\}/g, (_, field) => encodeURIComponent(answer[field] ?? "")));
     } else {
       const said = outcome(answer) ?? done;
-      if (reverse && said === done) tellDone(said, [{ operation: reverse, request: input.request }]);
+      if (reverse && said === done) tellDone(said, [{ operation: reverse, request: input.request, to }]);
       else {
         undoes = [];
         tell(form, said, answer.arrived === false ? { tone: "alarm", seconds: 12 } : {});
@@ -313,6 +314,12 @@ function sayWherePasskeysWork() {
   for (const hint of document.querySelectorAll("[data-no-passkey]")) hint.hidden = passkey.isSupported();
 }
 
+// What is written twice is the same, or the browser says so where it was written.
+function compare({ target }) {
+  const again = target.form?.querySelector("[data-same]");
+  again?.setCustomValidity(again.value === at(again.dataset.same).value ? "" : "The two differ.");
+}
+
 export function start() {
   noteOpen();
   document.addEventListener("shown", noteOpen);
@@ -327,6 +334,7 @@ export function start() {
       addPasskey(event.target);
     }
   });
+  document.addEventListener("input", compare);
   document.addEventListener("change", (event) => event.target.name === "selected" && showMany());
   document.addEventListener("click", (event) => {
     const many = event.target.closest("[data-many]");

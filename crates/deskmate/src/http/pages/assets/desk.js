@@ -26,13 +26,16 @@ async function show(address) {
   const own = turn;
   const number = ++asked;
   let response;
+  let text;
   try {
-    response = await fetch(address, { headers: { accept: "text/html" } });
+    response = await fetch(address, { headers: { accept: "text/html" }, signal: AbortSignal.timeout(live.SILENT) });
+    if (response.status >= 500 || response.status === 429) return unread();
+    text = await response.text();
   } catch {
     return unread();
   }
-  if (response.status >= 500 || response.status === 429) return unread();
-  const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
+  connection(true, "page");
+  const parsed = new DOMParser().parseFromString(text, "text/html");
   // Reading and merging are two works, between which the browser may do what somebody wants of it.
   await new Promise((resolve) => setTimeout(resolve));
   if (own !== turn || number < merged) return true;
@@ -50,7 +53,7 @@ async function show(address) {
 
 // The desk does not answer: what is on the screen stays, says so, and is read again.
 function unread() {
-  connection(false);
+  connection(false, "page");
   live.again();
   return true;
 }
@@ -66,18 +69,29 @@ async function go(address, { replace = false } = {}) {
   else if (own === turn) at("main").removeAttribute("aria-busy");
 }
 
-function connection(up) {
+// What the desk does not answer: the page that was asked for last, its news, or both.
+const lost = new Set();
+
+function connection(up, what = "news") {
+  if (up) lost.delete(what);
+  else lost.add(what);
   const banner = at("connection");
-  banner.hidden = up;
-  banner.textContent = up ? "" : "The connection to the desk is lost. What you see may be out of date; it is tried again.";
+  banner.hidden = lost.size === 0;
+  banner.textContent = lost.size === 0 ? "" : "The connection to the desk is lost. What you see may be out of date; it is tried again.";
 }
 
-// A new request is told by the browser, where the person allowed it, and only once for all tabs.
+// A new request is told by the browser, where the person allowed it, and only once for all tabs. It leads to the inbox; whoever has
+// that open already finds it as they left it.
 function announce(count) {
   if (!document.hidden || globalThis.Notification?.permission !== "granted") return;
   const body = count === "1" ? "1 request waits for you." : `${count} requests wait for you.`;
   try {
-    new Notification("Deskmate", { body, tag: "deskmate", renotify: true, icon: document.querySelector("link[rel=icon]").href });
+    const told = new Notification("Deskmate", { body, tag: "deskmate", renotify: true, icon: document.querySelector("link[rel=icon]").href });
+    told.onclick = () => {
+      told.close();
+      window.focus();
+      if (location.pathname !== "/") go("/");
+    };
   } catch {
     // Chrome for Android lets pages tell nothing by themselves; the count in the title still does.
   }

@@ -26,15 +26,19 @@ function walk(step) {
   if (open >= 0) row.click();
 }
 
+// The way back to a list that is shown as well is there for the key alone.
 function press(key) {
-  const target = [...document.querySelectorAll(`main [data-key="${CSS.escape(key)}"]`)].find(isShown);
-  if (!target) return false;
+  const target = [...document.querySelectorAll(`main [data-key="${CSS.escape(key)}"]`)].find((element) => key === "Escape" || isShown(element));
+  if (target) use(target);
+  return Boolean(target);
+}
+
+function use(target) {
   if (isWriting(target)) target.focus();
   else if (target.nodeName === "SUMMARY") {
     target.parentElement.open = true;
     target.parentElement.querySelector("textarea, input:not([type=hidden]), select, button")?.focus();
   } else target.click();
-  return true;
 }
 
 function select() {
@@ -74,18 +78,37 @@ function handle(key) {
   }
 }
 
-// What the palette offers: the pages, what can be done here, and a search.
+// What a button, a link or a part that opens is called.
+function nameOf(element) {
+  return (element.getAttribute("aria-label") ?? element.firstChild?.textContent ?? "").trim();
+}
+
+// What can be done on the open page. What is there more than once is not offered: its name does not say which is meant.
+function deeds() {
+  const shown = [...document.querySelectorAll("main :is(button, summary, a.button), .top form button, [data-notify]")];
+  const named = shown.filter((element) => (isShown(element) || element.matches(".top *")) && !element.disabled).map((element) => [nameOf(element), element]);
+  const times = new Map();
+  for (const [name] of named) times.set(name, (times.get(name) ?? 0) + 1);
+  return named.filter(([name]) => name && times.get(name) === 1);
+}
+
+// What the palette offers: the pages of the menu, what can be done here, the other pages, what is listed, and a search.
 function commands(query) {
   const found = [];
   const offer = (label, run) => label.toLowerCase().includes(query.toLowerCase()) && found.push({ label, run });
-  for (const link of document.querySelectorAll("nav a")) offer(`Go to ${link.firstChild.textContent.trim()}`, () => link.click());
-  for (const button of document.querySelectorAll("main [data-key], header form button, [data-notify]")) {
-    if (isWriting(button) || button.dataset.key === "Escape") continue;
-    offer(button.firstChild.textContent.trim(), () => (button.dataset.key ? press(button.dataset.key) : button.click()));
-  }
+  const pages = new Set();
+  const offerPages = (selector) => {
+    for (const link of document.querySelectorAll(selector)) {
+      if (!pages.has(link.href)) offer(`Go to ${nameOf(link)}`, () => link.click());
+      pages.add(link.href);
+    }
+  };
+  offerPages(".top nav a, main nav.tabs a");
+  for (const [name, element] of deeds()) offer(name, () => use(element));
+  offerPages("#further a");
   for (const row of document.querySelectorAll("[data-row]")) offer(`Open ${row.querySelector(".title")?.textContent ?? row.textContent}`, () => row.click());
   if (query) found.push({ label: `Search the inbox for “${query}”`, run: () => location.assign(`/?${new URLSearchParams({ search: query, view: "all" })}`) });
-  return found.slice(0, 12);
+  return found.slice(0, 60);
 }
 
 function startPalette() {
@@ -103,7 +126,9 @@ function startPalette() {
         return item;
       }),
     );
-    input.setAttribute("aria-activedescendant", `command-${chosen}`);
+    if (found.length) input.setAttribute("aria-activedescendant", `command-${chosen}`);
+    else input.removeAttribute("aria-activedescendant");
+    list.children[chosen]?.scrollIntoView({ block: "nearest" });
   };
   const run = (index) => {
     dialog.close();

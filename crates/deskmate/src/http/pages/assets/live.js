@@ -3,6 +3,9 @@
 
 const GAP = 250;
 const LOOK_AGAIN = 700;
+// The desk gives a sign of life every five seconds. When it is silent for so long, the connection is lost, whatever the browser
+// takes it for.
+export const SILENT = 15_000;
 const channel = new BroadcastChannel("deskmate-live");
 // What waits for people, as this page read it or the tab that leads told it last.
 let waits = { count: document.body.dataset.count, newest: document.body.dataset.newest };
@@ -49,26 +52,54 @@ function tell(news) {
   if (!news.asks) heard(news);
 }
 
+let source;
+let silence;
+
+function heardOf() {
+  clearTimeout(silence);
+  silence = setTimeout(listenAgain, SILENT);
+}
+
+// Gives a connection up over which nothing comes any more, and makes another one.
+function listenAgain() {
+  if (!page.leads) return;
+  source.close();
+  tell({ up: false });
+  listen();
+}
+
 function listen() {
   page.leads = true;
-  const source = new EventSource(`/live?from=${page.size}`);
-  source.onopen = () => tell({ up: true });
-  source.onmessage = ({ data, lastEventId }) => tell({ changed: JSON.parse(data), size: Number(lastEventId) });
-  source.onerror = async () => {
+  const own = new EventSource(`/live?from=${page.size}`);
+  source = own;
+  heardOf();
+  own.onopen = () => {
+    heardOf();
+    tell({ up: true });
+  };
+  own.addEventListener("alive", heardOf);
+  own.onmessage = ({ data, lastEventId }) => {
+    heardOf();
+    tell({ changed: JSON.parse(data), size: Number(lastEventId) });
+  };
+  own.onerror = async () => {
     tell({ up: false });
-    if (source.readyState !== EventSource.CLOSED) return;
+    if (own.readyState !== EventSource.CLOSED) return;
     // The desk refused: who is signed out is sent to sign in, and otherwise it is tried again.
-    const answer = await fetch("/api/desk_whoami").catch(() => null);
+    const answer = await fetch("/api/desk_whoami", { signal: AbortSignal.timeout(SILENT) }).catch(() => null);
     if (answer?.status === 401) location.reload();
-    else setTimeout(listen, 2000);
+    else setTimeout(() => own === source && listen(), 2000);
   };
 }
 
-// The number of requests that wait, in the title.
+// The number of requests that wait: in the title, on the tab's icon, and on that of the installed app.
 function showCount(count) {
   const title = document.title.replace(/^\(\d+\+?\) /, "");
   document.title = count && count !== "0" ? `(${count}) ${title}` : title;
   const waiting = parseInt(count, 10) || 0;
+  const icon = document.querySelector("link[rel=icon]");
+  const shown = icon.href.replace(/[^/]*$/, waiting ? `desk-${waiting}.svg` : "desk.svg");
+  if (icon.href !== shown) icon.href = shown;
   if (waiting) navigator.setAppBadge?.(waiting).catch(() => {});
   else navigator.clearAppBadge?.().catch(() => {});
 }
@@ -106,6 +137,8 @@ export function follow(refreshPage, state) {
   channel.onmessage = ({ data }) => heard(data);
   document.addEventListener("visibilitychange", () => !document.hidden && page.wanted && refresh());
   navigator.locks.request("deskmate-live", () => new Promise(listen));
+  addEventListener("offline", listenAgain);
+  addEventListener("online", listenAgain);
   // Something may have happened after this page was made and before it listened.
   tell({ asks: true });
   document.addEventListener("shown", lookAgain);

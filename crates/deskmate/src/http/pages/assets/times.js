@@ -16,6 +16,8 @@ export function localise(root) {
     time.textContent = (moment.toDateString() === today ? hour : near).format(moment);
     time.title = whole.format(moment);
   }
+  // A way of being told that is not there yet is in the reader's zone.
+  for (const field of root.querySelectorAll("input[data-zone]")) field.setAttribute("value", format({}).resolvedOptions().timeZone);
   // In a drawing there is no such element: there the text begins with the moment.
   for (const mark of root.querySelectorAll("svg [data-time]")) mark.textContent = mark.textContent.replace(/^[\d-]+ [\d:]+ UTC/, () => day.format(new Date(mark.dataset.time)));
 }

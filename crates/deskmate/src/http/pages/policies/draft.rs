@@ -106,6 +106,7 @@ struct Simulated {
     stricter: usize,
     looser: usize,
     erased: usize,
+    without_counters: usize,
     differing: Vec<Differing>,
     next_cursor: Option<String>,
 }
@@ -222,6 +223,7 @@ async fn simulate(visit: &Visit, document: &str, acts: usize) -> Result<Simulate
         all.stricter += page.stricter;
         all.looser += page.looser;
         all.erased += page.erased;
+        all.without_counters += page.without_counters;
         all.differing.extend(page.differing);
         all.next_cursor = page.next_cursor;
         if all.next_cursor.is_none() || looked >= acts {
@@ -258,6 +260,9 @@ fn past(simulated: &Simulated) -> Markup {
                     }
                 }
             }
+        }
+        @if simulated.without_counters > 0 {
+            p.hint { (simulated.without_counters) " were tried as if nothing had been used up: the draft asks how much was, and no rule asked for it then." }
         }
         @if changed > LISTED { p.hint { "and " (changed - LISTED) " more" } }
         @if simulated.next_cursor.is_some() { button.quiet type="button" data-acts=(ACTS_MAX) { "Look further back" } }

@@ -161,7 +161,7 @@ fn answered(asked: &Asked, explained: &Explained) -> Markup {
                 (said(&explained.agent)) ": " (badge(Tone::of_state(&now.mode), &now.mode))
                 @if let Some(then) = &explained.then { span.meta { " now; when it was asked, the answer was " } (badge(Tone::of_state(&then.mode), &then.mode)) }
             }
-            @if !asked.request.is_empty() { p { a href={ "/requests/" (asked.request) } { "Request " (short(&asked.request)) } } }
+            @if !asked.request.is_empty() { p { a href={ "/requests/" (asked.request) } title=(asked.request) { "Request " (short(&asked.request)) } } }
             dl.facts {
                 (fact("Risk", badge(Tone::of_risk(&now.risk), &now.risk)))
                 (fact("Policies", html! {
