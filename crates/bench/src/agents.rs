@@ -48,6 +48,7 @@ pub struct Args {
 /// Prints each figure as it is found.
 pub fn run(program: Option<&Path>, args: &Args) {
     let program = binary(program);
+    cold(&program, args.starts);
     starts(&program, args.starts);
     durable(&program, args.rounds);
     mixed(&program, args.rounds, &args.memory);
@@ -72,8 +73,12 @@ struct Shim {
 
 impl Shim {
     fn start(program: &Path, home: &Path) -> Self {
+        Self::of("bench", program, home)
+    }
+
+    fn of(agent: &str, program: &Path, home: &Path) -> Self {
         let mut command = Command::new(program);
-        command.args(["mcp", "--toolset", "agents", "--agent", "bench", "--home"]).arg(home).env("HOME", home).env("DESKMATE_LISTEN", "127.0.0.1:0");
+        command.args(["mcp", "--toolset", "agents", "--agent", agent, "--home"]).arg(home).env("HOME", home).env("DESKMATE_LISTEN", "127.0.0.1:0");
         for name in ["DESKMATE_TOKEN", "DESKMATE_DATABASE_URL"] {
             command.env_remove(name);
         }
@@ -120,6 +125,22 @@ impl Drop for Shim {
 fn print(what: &str, found: &Histogram<u64>) {
     let (p50, p99) = quantiles(found);
     println!("{what}: p50 {p50:.2} ms, p99 {p99:.2} ms");
+}
+
+/// From starting the program to its first answer where there is no desk yet: the shim starts the server, which makes its store.
+fn cold(program: &Path, rounds: u32) {
+    let mut found = times();
+    for _ in 0..rounds {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let started = Instant::now();
+        let mut client = Shim::start(program, home.path());
+        client.initialize();
+        found.saturating_record(micros(started.elapsed()));
+        drop(client);
+        let stopped = Command::new(program).args(["stop", "--home"]).arg(home.path()).env("HOME", home.path()).stdout(Stdio::null()).status();
+        assert!(stopped.is_ok_and(|stopped| stopped.success()), "the server that the shim started is stopped");
+    }
+    print("cold spawn (the shim starts the server) to first answer", &found);
 }
 
 /// From starting the program to its first answer, with a server that runs, and the memory of both.
@@ -200,13 +221,15 @@ fn durable(program: &Path, rounds: u32) {
 /// Create, ask, look, test and check in turn: on the disk, and where fsync costs nothing.
 fn mixed(program: &Path, calls: u32, memory: &Path) {
     let disk = tempfile::tempdir().expect("a temporary directory");
-    println!("mixed sequential calls, on the disk: {:.0}/s", mixed_in(program, disk.path(), calls));
+    let found = mixed_in(program, disk.path(), calls);
+    println!("mixed sequential calls, on the disk: {:.0}/s", found.per_second);
+    println!("resident memory after {} mixed calls: shim {} kB, server {} kB", found.calls, found.shim_kb, found.server_kb);
     if !is_in_memory(memory) {
         println!("mixed sequential calls without fsync: not measured, {} is not a tmpfs; name one with --memory", memory.display());
         return;
     }
     let memory = tempfile::tempdir_in(memory).expect("a temporary directory");
-    println!("mixed sequential calls, in memory, where fsync costs nothing: {:.0}/s", mixed_in(program, memory.path(), calls));
+    println!("mixed sequential calls, in memory, where fsync costs nothing: {:.0}/s", mixed_in(program, memory.path(), calls).per_second);
 }
 
 /// Whether a folder is the root of a tmpfs.
@@ -218,10 +241,19 @@ fn is_in_memory(folder: &Path) -> bool {
         .any(|(at, kind)| kind == "tmpfs" && folder.starts_with(at) && at != "/")
 }
 
-fn mixed_in(program: &Path, home: &Path, calls: u32) -> f64 {
+/// What mixed calls came to.
+struct Mixed {
+    per_second: f64,
+    /// All that were made, those before the measuring as well.
+    calls: u32,
+    shim_kb: u64,
+    server_kb: u64,
+}
+
+fn mixed_in(program: &Path, home: &Path, calls: u32) -> Mixed {
     let (desk, ..) = claimed(home);
     desk.db.close();
-    let _server = Server::start(program, home, None);
+    let server = Server::start(program, home, None);
     let mut client = Shim::start(program, home);
     client.initialize();
     let mut begun = Instant::now();
@@ -237,29 +269,31 @@ fn mixed_in(program: &Path, home: &Path, calls: u32) -> f64 {
         client.tool("test_agent", &json!({ "agentId": agent, "scenario": "An ordinary day" }));
         client.tool("check_compliance", &json!({ "agentId": agent, "framework": "SOC2" }));
     }
-    f64::from(turns * 5) / begun.elapsed().as_secs_f64()
+    Mixed {
+        per_second: f64::from(turns * 5) / begun.elapsed().as_secs_f64(),
+        calls: (turns + warm) * 5,
+        shim_kb: rss_kb(client.child.id()),
+        server_kb: server.rss_kb(),
+    }
 }
 
 /// `audit_log` of an agent that did everything that a long record tells of.
 fn audit(program: &Path, events: u64, rounds: u32) {
     let home = tempfile::tempdir().expect("a temporary directory");
     fill::run(home.path(), events, 100);
-    let server = Server::start(program, home.path(), None);
-    // Whoever did all this is `code`, who asks over HTTP as itself.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let found = runtime.block_on(async {
-        let mut connection = Connection::open(&server.url).await.expect("the server answers");
-        let mut found = times();
-        for round in 0..rounds + 20 {
-            let started = Instant::now();
-            let (status, _) = connection.call("agents_audit_log", "code", r#"{"agentId":"code"}"#).await.expect("the server answers");
-            assert_eq!(status, 200, "{}", connection.json());
-            if round >= 20 {
-                found.saturating_record(micros(started.elapsed()));
-            }
+    let _server = Server::start(program, home.path(), None);
+    // Whoever did all this is `code`, who asks as itself.
+    let mut client = Shim::of("code", program, home.path());
+    client.initialize();
+    let (mut found, warm) = (times(), 20);
+    for round in 0..rounds + warm {
+        let started = Instant::now();
+        let log = client.tool("audit_log", &json!({ "agentId": "code" }));
+        if round >= warm {
+            found.saturating_record(micros(started.elapsed()));
         }
-        found
-    });
+        assert_eq!(log["entries"].as_array().map(Vec::len), Some(100), "{log}");
+    }
     print(&format!("audit_log, a page of 100 and the summary, record of {events} events"), &found);
 }
 

@@ -62,6 +62,7 @@ pub fn open(home: &Path) -> Desk {
         server: Arc::default(),
         hands: Arc::new(deskmate_core::call::NoHands),
         within: None,
+        session: None,
     }
 }
 

@@ -135,6 +135,7 @@ impl TestDesk {
             server: Arc::default(),
             hands: Arc::clone(&hands) as Arc<dyn Hands>,
             within: None,
+            session: None,
         };
         Self { desk, world, key, hands, _schema: schema, _directory: directory }
     }
@@ -163,6 +164,11 @@ impl TestDesk {
     pub fn call_within(&self, folders: &[&str], caller: &Caller, operation: &str, input: Value) -> Result<Value> {
         let folders = folders.iter().map(|folder| (*folder).to_owned()).collect();
         self.call_at(&self.desk.within(folders), Surface::Mcp, caller, operation, input)
+    }
+
+    /// Calls an operation over one of an agent's connections.
+    pub fn call_in(&self, session: &str, caller: &Caller, operation: &str, input: Value) -> Result<Value> {
+        self.call_at(&self.desk.in_session(session.into()), Surface::Mcp, caller, operation, input)
     }
 
     /// Calls an operation over a surface.

@@ -4,12 +4,14 @@
 //! is in `DESKMATE_TEST_PG`; without it those tests fail loudly, unless it says `skip`.
 
 mod desk;
+mod hostile;
 mod pg;
 mod schema;
 mod skip;
 mod world;
 
 pub use desk::{Backend, Caller, TestDesk, assert_code, plan, wait};
+pub use hostile::HOSTILE;
 pub use pg::PgSchema;
 pub use schema::undescribed;
 pub use skip::skipped;

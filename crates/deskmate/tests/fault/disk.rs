@@ -145,6 +145,10 @@ fn look(home: &Path, sent: &[String], page: u64) -> bool {
     if refused {
         assert_eq!(answer.code(), "internal", "page {page}: {}", answer.text());
         assert!(answer.text().contains("audit verify"), "page {page}: {}", answer.text());
+        let said = answer.json();
+        let incident = said["error"]["incident"].as_str().unwrap_or_else(|| panic!("page {page}: no incident in {said}"));
+        let line = desk.log().lines().find(|line| line.contains(incident)).map(str::to_owned);
+        assert!(line.is_some_and(|line| line.contains("ERROR")), "page {page}: {incident} is not in the log: {}", desk.log());
     } else {
         for (message, content) in answer.json()["messages"].as_array().expect("a list").iter().zip(sent) {
             assert_eq!(message["content"].as_str(), Some(content.as_str()), "page {page}: wrong data");

@@ -1,11 +1,15 @@
 //! Who gets in: hosts and origins, tokens that are no longer good, crowds, a second server, and the end of a server.
 
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use deskmate_core::limits::SOCKET_CALLERS_MAX;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::{Value, json};
 
-use super::support::{BINARY, Desk, up, verify, waiting};
+use super::support::{BINARY, Desk, eventually, up, verify, waiting};
 
 #[test]
 fn other_hosts_and_origins_are_refused() {
@@ -114,6 +118,37 @@ fn file_limits() -> (u64, u64) {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
     let mut numbers = line.split_whitespace().map(|number| number.parse().unwrap_or(u64::MAX));
     (numbers.next().expect("the soft one"), numbers.next().expect("the hard one"))
+}
+
+#[test]
+fn clients_of_the_local_socket_have_places_and_the_next_one_is_refused() {
+    // This process holds the other ends, beside what other tests hold.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("the soft limit can be raised");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().join("home");
+    let desk = Desk::start(&home);
+    let socket = home.join("desk.sock");
+    eventually("the socket answers", Duration::from_secs(5), || UnixStream::connect(&socket).is_ok());
+    let hello = || -> (UnixStream, Value) {
+        let mut stream = UnixStream::connect(&socket).expect("the socket takes callers");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time-out");
+        stream.write_all(b"{\"v\":1,\"toolsets\":[\"bridge\"],\"agent\":\"code\"}\n").expect("it can be written to");
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line).expect("an answer");
+        (stream, serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}")))
+    };
+    let mut clients = Vec::new();
+    for number in 1..=SOCKET_CALLERS_MAX {
+        let (stream, answer) = hello();
+        assert_eq!(answer["ok"], true, "client {number}: {answer}");
+        clients.push(stream);
+    }
+    let (_, refused) = hello();
+    assert_eq!((&refused["ok"], &refused["error"]["code"]), (&json!(false), &json!("limited")), "{refused}");
+    desk.http().send("code", "cowork", "the network has places of its own").expect("answers").good();
+    drop(clients.pop());
+    eventually("a place that is given back is taken again", Duration::from_secs(5), || hello().1["ok"] == true);
 }
 
 #[test]

@@ -1,22 +1,11 @@
-//! Bytes that nobody expects: in bodies, in every text field of every write, in queries.
+//! Bytes that nobody expects: in bodies, in every field of every operation, in queries.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
+use testkit::HOSTILE;
 
 use super::support::{Answer, Chance, Desk, Http, deskmate, verify};
-
-const HOSTILE: [&str; 9] = [
-    "a\u{0}b",
-    "line one\nline two\r\n\r\nHTTP/1.1 200 OK",
-    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
-    "'; drop table message; --",
-    "../../../../etc/passwd",
-    "\u{202e}\u{feff}\u{fffd}\u{1f980}",
-    "",
-    "$1 %s %n {{x}} <script>alert(1)</script>",
-    "**/[!a-z{a,b",
-];
 
 fn fine(answer: &Answer, what: &str) {
     // Where a machine cannot confine programs, that is said, whatever the program is.
@@ -28,7 +17,8 @@ fn fine(answer: &Answer, what: &str) {
 }
 
 /// Operations that take a hostile text into the desk, so that the test below reaches more than the check of its input.
-const TAKES_TEXT: [&str; 18] = [
+const TAKES_TEXT: [&str; 21] = [
+    "agents_list_templates",
     "bridge_add_task_note",
     "bridge_create_task",
     "bridge_reserve_paths",
@@ -43,14 +33,16 @@ const TAKES_TEXT: [&str; 18] = [
     "cowork_propose",
     "cowork_resolve_handoff",
     "desk_pause",
+    "desk_record_list",
     "desk_request_approve",
     "desk_request_ask",
+    "desk_request_list",
     "desk_request_reject",
     "desk_token_create",
 ];
 
 #[test]
-fn hostile_text_in_every_field_of_every_write_is_data_or_refused() {
+fn hostile_text_in_every_field_of_every_operation_is_data_or_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let home = directory.path().join("home");
     let (desk, session) = Desk::owned(&home);
@@ -65,8 +57,8 @@ fn hostile_text_in_every_field_of_every_write_is_data_or_refused() {
     });
     let mut http = desk.http();
     let bearer = format!("Bearer {session}");
-    let (mut tried, mut takers) = (0, BTreeSet::new());
-    for (turn, operation) in operations.iter().filter(|operation| operation["effect"] == "write").enumerate() {
+    let (mut tried, mut takers, mut refusals) = (0, BTreeSet::new(), BTreeMap::new());
+    for (turn, operation) in operations.iter().enumerate() {
         let name = operation["name"].as_str().expect("a name");
         let fields = operation["input"]["properties"].as_object().cloned().unwrap_or_default();
         for (number, field) in fields.keys().enumerate() {
@@ -74,9 +66,10 @@ fn hostile_text_in_every_field_of_every_write_is_data_or_refused() {
             let plain = plain_values(&mut http, &agent);
             for text in HOSTILE {
                 let mut input = with_hostile(&operation["input"], field, text, &plain);
-                // A hook holds its caller for a person, and nobody decides here.
-                if name.starts_with("hook_") && field != "timeout_seconds" {
-                    input["timeout_seconds"] = json!(0);
+                // Whoever waits would wait for nothing, and a hook holds its caller for a person: nobody decides here.
+                let waits = operation["effect"] == "read" || name.starts_with("hook_");
+                for wait in fields.keys().filter(|wait| waits && wait.starts_with("timeout") && *wait != field) {
+                    input[wait] = json!(0);
                 }
                 for caller in [("x-deskmate-agent", agent.as_str()), ("authorization", bearer.as_str())] {
                     let answer = http.post(&format!("/api/{name}"), &[caller], input.to_string().as_bytes()).expect("the server answers");
@@ -84,15 +77,17 @@ fn hostile_text_in_every_field_of_every_write_is_data_or_refused() {
                     if answer.status == 200 {
                         assert!(!text.contains('\0'), "{name}: NUL was taken in {field}");
                         takers.insert(name.to_owned());
+                    } else {
+                        refusals.insert(name.to_owned(), answer.text());
                     }
                     tried += 1;
                 }
             }
         }
     }
-    assert!(tried > 2_000, "only {tried} calls were tried: is the list of operations right?");
-    let strict: Vec<_> = TAKES_TEXT.iter().filter(|name| !takers.contains(**name)).collect();
-    assert!(strict.is_empty(), "{strict:?} took nothing, so nothing was tried behind their doors");
+    assert!(tried > 15_000, "only {tried} calls were tried: is the list of operations right?");
+    let strict: Vec<_> = TAKES_TEXT.iter().filter(|name| !takers.contains(**name)).map(|name| (name, refusals.get(*name))).collect();
+    assert!(strict.is_empty(), "these took nothing, so nothing was tried behind their doors: {strict:#?}");
     drop(desk);
     verify(&home);
 }

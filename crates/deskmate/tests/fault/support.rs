@@ -17,6 +17,8 @@ pub(crate) struct Desk {
     pub(crate) child: Child,
     pub(crate) address: String,
     stderr: PathBuf,
+    /// Where a server in the background logs to.
+    log: PathBuf,
 }
 
 /// What ended a server that was to start.
@@ -84,7 +86,7 @@ impl Desk {
             // In a mount name space of its own, the directory is seen through the process.
             let through = PathBuf::from(format!("/proc/{}/root{}", child.id(), seen.display()));
             if let Some(address) = listening(if seen == home { home } else { &through }, child.id()) {
-                return Ok(Self { child, address, stderr });
+                return Ok(Self { child, address, stderr, log: seen.join("server.log") });
             }
             if let Some(status) = child.try_wait().expect("the process can be asked") {
                 let stderr = std::fs::read_to_string(&stderr).unwrap_or_default();
@@ -158,7 +160,7 @@ impl Desk {
 
     /// What it wrote to its log.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(&self.stderr).unwrap_or_default()
+        [&self.stderr, &self.log].map(|file| std::fs::read_to_string(file).unwrap_or_default()).concat()
     }
 }
 

@@ -117,11 +117,11 @@ fn answered(commands: &str) -> String {
     commands.lines().map(line).collect()
 }
 
-/// What stands before and after the line on which somebody decides in the inbox, or approves what waits there.
-fn decided(desk: &Desk, home: &Path, block: &str) -> (String, String) {
+/// What stands before and after the line on which somebody decides in the inbox, or approves what of this kind waits there.
+fn decided(desk: &Desk, home: &Path, block: &str, kind: &str) -> (String, String) {
     let (before, after) = block.split_once("deskmate inbox").unwrap_or_else(|| panic!("nothing is decided in {block}"));
     let said = typed_at(desk, home, &answered(before));
-    let waiting = json(&with_passphrase(desk, "correct horse", &["call", "desk_request_list", "--json"]));
+    let waiting = json(&with_passphrase(desk, "correct horse", &["call", "desk_request_list", &format!("kind={kind}"), "--json"]));
     let request = waiting["requests"][0]["request"].as_str().unwrap_or_else(|| panic!("nothing waits: {waiting} {said}"));
     let approved = with_passphrase(desk, "correct horse", &["inbox", "approve", request]);
     assert!(approved.status.success(), "{}", String::from_utf8_lossy(&approved.stderr));
@@ -135,14 +135,14 @@ fn what_the_tour_of_the_readme_does_as_a_person_works() {
     let own = tempfile::tempdir().unwrap();
     let home = own.path();
     std::os::unix::fs::symlink(desk.path(), home.join(".deskmate")).unwrap();
-    let (_, after) = decided(&desk, home, &block("cowork_propose"));
+    let (_, after) = decided(&desk, home, &block("cowork_propose"), "proposal");
     let said = typed_at(&desk, home, &after);
     assert!(said.contains("approved") && said.contains("deal/7"), "{said}");
 
     let said = typed_at(&desk, home, &answered(&block("deskmate policy apply")));
     assert!(said.contains("crm.deals"), "{said}");
 
-    let (_, after) = decided(&desk, home, &block("workspace_organize_plan"));
+    let (_, after) = decided(&desk, home, &block("workspace_organize_plan"), "plan");
     let plans = json(&desk.run(&["call", "workspace_list_plans", "--agent", "code", "--json"]));
     let plan = plans["plans"][0]["plan_id"].as_str().unwrap_or_else(|| panic!("{plans}"));
     let said = typed_at(&desk, home, &after.replace('…', plan).replace(&format!("# {plan} "), "# "));
@@ -150,6 +150,14 @@ fn what_the_tour_of_the_readme_does_as_a_person_works() {
     for put in ["png/photo.png", "txt/letter.txt", "txt/list.txt"] {
         assert!(home.join("inbox-demo").join(put).is_file(), "{put} is not where the plan put it: {said}");
     }
+
+    let (said, after) = decided(&desk, home, &block("agents_create_agent"), "deploy");
+    assert!(said.contains("every weekday at 09:00") && said.contains("PASSED"), "{said}");
+    let (run, wait) = after.split_once('\n').unwrap();
+    let said = typed_at(&desk, home, run);
+    let run = said.split_once("runId: ").and_then(|(_, rest)| rest.split_whitespace().next()).unwrap_or_else(|| panic!("{said}"));
+    let said = typed_at(&desk, home, &wait.replace("runId=…", &format!("runId={run}")));
+    assert!(said.contains("state: done") && said.contains("\"count\":2"), "{said}");
 
     let said = typed_at(&desk, home, &block("deskmate doctor"));
     assert!(home.join(".claude.json").exists() && said.contains("connects: "), "{said}");
@@ -164,8 +172,18 @@ fn what_the_tour_of_the_readme_does_as_a_person_works() {
     let said = typed_at(&desk, home, &answered(&block("deskmate audit verify")));
     assert_eq!(said.matches("sound").count(), 3, "{said}");
     // What nobody can run here: the desk itself, which runs already, and what builds it.
-    let run =
-        ["bridge_send_message", "cowork_propose", "policy apply", "organize_plan", "doctor", "agent add code", "audit verify", "cargo run", "deskmate up"];
+    let run = [
+        "bridge_send_message",
+        "cowork_propose",
+        "policy apply",
+        "organize_plan",
+        "agents_create_agent",
+        "doctor",
+        "agent add code",
+        "audit verify",
+        "cargo run",
+        "deskmate up",
+    ];
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     for block in readme.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()) {
         assert!(run.iter().any(|known| block.contains(known)), "nobody tries this block of the README: {block}");
@@ -206,7 +224,7 @@ fn a_link_is_for_whoever_sits_at_the_terminal() {
 }
 
 #[test]
-fn whoever_sits_at_the_terminal_sees_how_far_a_backup_is() {
+fn whoever_sits_at_the_terminal_sees_how_far_a_backup_and_an_audit_are() {
     let desk = Desk::new();
     desk.up();
     let other = Desk::new();
@@ -217,6 +235,15 @@ fn whoever_sits_at_the_terminal_sees_how_far_a_backup_is() {
     }
     let shown = on_a_terminal(&other, &format!("restore '{}' --home '{}'", file.display(), other.path().join("home").display()));
     assert!(shown.contains("unpacking"), "{shown:?}");
+    let shown = on_a_terminal(&desk, "audit verify");
+    assert!(shown.contains("verifying") && shown.contains("comparing") && shown.contains("sound"), "{shown:?}");
+    let export = other.path().join("record.jsonl");
+    let shown = on_a_terminal(&desk, &format!("audit export '{}'", export.display()));
+    assert!(shown.contains("exporting") && shown.contains("were written"), "{shown:?}");
+    let shown = on_a_terminal(&desk, &format!("audit verify '{}'", export.display()));
+    assert!(shown.contains("verifying") && shown.contains("sound"), "{shown:?}");
+    let quiet = desk.run(&["audit", "verify"]);
+    assert!(quiet.status.success() && quiet.stderr.is_empty(), "{}", String::from_utf8_lossy(&quiet.stderr));
     let quiet = desk.run(&["backup", other.path().join("second").to_str().unwrap()]);
     assert!(quiet.status.success() && quiet.stderr.is_empty(), "{}", String::from_utf8_lossy(&quiet.stderr));
 }
@@ -256,6 +283,10 @@ fn closing_proving_and_tampering() {
     assert_eq!(desk.run(&["call", "desk_whoami", "--agent", "code"]).status.code(), Some(3));
     assert_eq!(with_passphrase(&desk, "wrong guess", &["agent", "list"]).status.code(), Some(3));
     assert!(with_passphrase(&desk, "correct horse", &["call", "desk_record_list"]).status.success());
+    let people = json(&with_passphrase(&desk, "correct horse", &["person", "list", "--json"]));
+    assert_eq!((&people["people"][0]["name"], &people["people"][0]["role"]), (&"Ada".into(), &"owner".into()), "{people}");
+    let shown = stdout(&with_passphrase(&desk, "correct horse", &["person", "list"]));
+    assert!(shown.contains("Ada") && shown.contains("owner"), "{shown}");
     assert!(desk.run(&["audit", "verify"]).status.success());
     let checkpoint = desk.run(&["audit", "checkpoint"]);
     let kept = desk.path().join("checkpoint.txt");
@@ -332,6 +363,11 @@ fn a_key_without_its_store_begins_no_second_record() {
     // The second try finds as little as the first.
     refused();
     refused();
+    assert!(!store.exists());
+    // What is not there is not sound either, and looking makes none.
+    let verified = desk.run(&["audit", "verify"]);
+    let told = String::from_utf8_lossy(&verified.stderr).into_owned();
+    assert!(!verified.status.success() && told.contains("there is no store"), "{told}");
     assert!(!store.exists());
     std::fs::write(&store, "").unwrap();
     refused();

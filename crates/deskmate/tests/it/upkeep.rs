@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::desk::{Desk, until};
-use super::workspace;
+use super::{agents, gateway, policy, workspace};
 
 fn call(desk: &Desk, agent: &str, args: &[&str]) -> Value {
     let output = desk.run(&[&["call"], args, &["--agent", agent, "--json"]].concat());
@@ -46,6 +46,58 @@ fn data_goes_after_its_time_and_checkpoints_are_copied_out() {
     let verified = desk.run(&["audit", "verify"]);
     assert_eq!(verified.status.code(), Some(7), "{}", String::from_utf8_lossy(&verified.stdout));
     assert!(String::from_utf8_lossy(&verified.stdout).contains("older copy"));
+}
+
+#[test]
+fn every_kind_goes_after_its_time() {
+    let (desk, _folder, token) = gateway::desk();
+    let mut notes = gateway::agent(&desk, &token);
+    gateway::first(&notes.tool("read", json!({ "page": 1 })));
+    until("the call has ended", || gateway::calls(&desk).iter().any(|call| call["state"] == "done").then_some(()));
+    drop(notes);
+    let steps = json!([{ "id": "note", "do": "log", "with": { "text": "said" } }]);
+    let made = agents::owner(&desk, "agents_create_agent", &json!({ "description": "Says it", "steps": steps, "policies": [] }));
+    let agent = made["agentId"].as_str().unwrap_or_else(|| panic!("{made}"));
+    agents::owner(&desk, "agents_deploy_agent", &json!({ "agentId": agent }));
+    let runs = || {
+        let listed = agents::owner(&desk, "agents_list_runs", &json!({ "agentId": agent }));
+        listed["runs"].as_array().unwrap_or_else(|| panic!("{listed}")).clone()
+    };
+    for number in 1..=2 {
+        agents::owner(&desk, "agents_run_agent", &json!({ "agentId": agent }));
+        until("the run is done", || (runs().iter().filter(|run| run["state"] == "done").count() == number).then_some(()));
+    }
+    let newest = runs()[0]["runId"].clone();
+    let verifying = agents::owner(&desk, "desk_record_verify", &json!({}));
+    let job = json!({ "job": verifying["job"] });
+    until("the job is done", || (agents::owner(&desk, "desk_job_get", &job)["state"] == "done").then_some(()));
+    let note = desk.run(&["audit", "checkpoint"]).stdout;
+    assert!(desk.run(&["stop"]).status.success());
+    // One is kept each minute: this one a minute after the first.
+    let note = String::from_utf8(note).unwrap();
+    let size: i64 = note.lines().nth(1).unwrap().parse().unwrap();
+    let kept = || {
+        let store = rusqlite::Connection::open(desk.path().join("desk.db")).unwrap();
+        let mut sizes = store.prepare("select size from checkpoint order by size").unwrap();
+        sizes.query_map([], |row| row.get(0)).unwrap().collect::<Result<Vec<i64>, _>>().unwrap()
+    };
+    let first = kept();
+    let store = rusqlite::Connection::open(desk.path().join("desk.db")).unwrap();
+    store.execute("insert into checkpoint (size, at, note) select ?1, max(at) + 1, ?2 from checkpoint", rusqlite::params![size, note]).unwrap();
+    drop(store);
+    assert!(!first.is_empty() && first.iter().all(|older| *older < size), "{first:?} {size}");
+
+    std::fs::write(desk.path().join("deskmate.yaml"), "retention:\n  jobs: 1ms\n  runs: 1ms\n  calls: 1ms\n  checkpoints: 1ms\n").unwrap();
+    desk.up();
+    until("the call is gone", || gateway::calls(&desk).is_empty().then_some(()));
+    let left = until("the older run is gone", || Some(runs()).filter(|runs| runs.len() < 2));
+    assert_eq!((left.len(), &left[0]["runId"]), (1, &newest), "the newest of an agent stays");
+    let asked = policy::as_owner(&desk, &["call", "desk_job_get", "--input", &job.to_string(), "--json"]);
+    assert_eq!(asked.status.code(), Some(4), "{}", String::from_utf8_lossy(&asked.stderr));
+    assert!(desk.run(&["stop"]).status.success());
+    let after = kept();
+    assert!(!after.is_empty() && !after.iter().any(|size| first.contains(size)), "{first:?} went, {after:?} stayed");
+    assert!(desk.run(&["audit", "verify"]).status.success(), "and the record is sound");
 }
 
 #[test]
