@@ -54,4 +54,5 @@ mod tidy;
 mod trust;
 mod workspace;
 mod workspace_audit;
+mod workspace_decisions;
 mod workspace_tools;
