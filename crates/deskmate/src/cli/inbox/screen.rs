@@ -82,6 +82,8 @@ pub(super) struct Screen {
     pub(super) details: Option<Value>,
     pub(super) scroll: u16,
     pub(super) doing: Doing,
+    /// The request that is being decided, as it was shown when that began: whatever the list does meanwhile, no other is meant.
+    about: Option<Value>,
     /// The last thing that happened, and whether it went wrong.
     pub(super) said: Option<(String, bool)>,
     last_approved: Option<(String, String)>,
@@ -89,7 +91,19 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new(view: View, search: Option<String>) -> Self {
-        Self { view, search, requests: Vec::new(), more: false, selected: 0, details: None, scroll: 0, doing: Doing::Looking, said: None, last_approved: None }
+        Self {
+            view,
+            search,
+            requests: Vec::new(),
+            more: false,
+            selected: 0,
+            details: None,
+            scroll: 0,
+            doing: Doing::Looking,
+            about: None,
+            said: None,
+            last_approved: None,
+        }
     }
 
     /// The request under the cursor.
@@ -101,13 +115,19 @@ impl Screen {
         self.current().map(|request| part(request, "request"))
     }
 
-    /// Takes a fresh list in. The cursor stays on its request, or near where it was.
+    /// Takes a fresh list in. The cursor stays on its request, or near where it was. What is being decided and is not there any more is
+    /// not decided: the screen would show another one beside the question.
     pub(super) fn take(&mut self, requests: Vec<Value>, more: bool) {
         let id = self.current_id();
         self.requests = requests;
         self.more = more;
         let same = id.and_then(|id| self.requests.iter().position(|request| part(request, "request") == id));
         self.selected = same.unwrap_or(self.selected).min(self.requests.len().saturating_sub(1));
+        let is_gone = |about: &Value| !self.requests.iter().any(|request| part(request, "request") == part(about, "request"));
+        if let Some(about) = self.about.take_if(|about| is_gone(about)) {
+            self.doing = Doing::Looking;
+            self.said = Some((format!("This is not in the list any more, and you decided nothing: {}", part(&about, "title")), true));
+        }
     }
 
     /// Takes the details of the request under the cursor in.
@@ -141,6 +161,14 @@ impl Screen {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return Some(Order::Quit);
         }
+        let order = self.press_on(key, now);
+        if matches!(self.doing, Doing::Looking | Doing::Help | Doing::Presence { .. }) {
+            self.about = None;
+        }
+        order
+    }
+
+    fn press_on(&mut self, key: KeyEvent, now: i64) -> Option<Order> {
         match std::mem::replace(&mut self.doing, Doing::Looking) {
             Doing::Looking => self.look(key),
             Doing::Help => None,
@@ -184,7 +212,7 @@ impl Screen {
             KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(10),
             KeyCode::Char('h') => self.doing = Doing::Help,
             KeyCode::Char('R') => return Some(Order::Reload),
-            KeyCode::Char('/') => self.writing(Writing::Search),
+            KeyCode::Char('/') => self.doing = writing(Writing::Search),
             KeyCode::Char('v') => {
                 self.view = self.view.next();
                 return Some(Order::Reload);
@@ -192,20 +220,29 @@ impl Screen {
             KeyCode::Char('u') => return self.undo(),
             KeyCode::Char('a' | 'e' | 'r' | '?' | 'd' | 'z') if self.current().is_none() => return self.say("There is nothing to decide here."),
             // A handoff is answered with what to do, not with a yes.
-            KeyCode::Char('a') if self.current().is_some_and(|request| part(request, "kind") == "handoff") => self.writing(Writing::Instructions),
-            KeyCode::Char('a') => self.doing = Doing::Approving,
-            KeyCode::Char('e') => return self.details.clone().map(|request| Order::Edit { request }),
-            KeyCode::Char('r') => self.writing(Writing::Reason),
-            KeyCode::Char('?') => self.writing(Writing::Question),
-            KeyCode::Char('d') => self.writing(Writing::Delegate),
-            KeyCode::Char('z') => self.writing(Writing::Snooze),
+            KeyCode::Char('a') if self.current().is_some_and(|request| part(request, "kind") == "handoff") => {
+                return self.begin(writing(Writing::Instructions));
+            }
+            KeyCode::Char('a') => return self.begin(Doing::Approving),
+            KeyCode::Char('e') => match self.shown() {
+                Some(request) => return Some(Order::Edit { request: request.clone() }),
+                None => return self.say(NOT_HERE),
+            },
+            KeyCode::Char('r') => return self.begin(writing(Writing::Reason)),
+            KeyCode::Char('?') => return self.begin(writing(Writing::Question)),
+            KeyCode::Char('d') => return self.begin(writing(Writing::Delegate)),
+            KeyCode::Char('z') => return self.begin(writing(Writing::Snooze)),
             _ => {}
         }
         None
     }
 
-    fn writing(&mut self, what: Writing) {
-        self.doing = Doing::Writing { what, text: String::new() };
+    /// Begins to decide the request under the cursor, as it is shown now.
+    fn begin(&mut self, doing: Doing) -> Option<Order> {
+        let Some(shown) = self.shown().cloned() else { return self.say(NOT_HERE) };
+        self.about = Some(shown);
+        self.doing = doing;
+        None
     }
 
     fn write(&mut self, what: Writing, mut text: String, key: KeyEvent, now: i64) -> Option<Order> {
@@ -222,10 +259,10 @@ impl Screen {
                 }
                 Writing::Instructions => self.approve(Some(text)),
                 Writing::Reason => {
-                    let Some(shown) = self.shown() else { return self.say(NOT_HERE) };
-                    let types =
-                        shown.get("reason_types").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-                    self.doing = Doing::ChoosingType { reason: text, types, usual: part(shown, "usual_reason_type") };
+                    let about = self.about.as_ref()?;
+                    let types = about.get("reason_types").and_then(Value::as_array).into_iter().flatten();
+                    let types = types.filter_map(Value::as_str).map(str::to_owned).collect();
+                    self.doing = Doing::ChoosingType { reason: text, types, usual: part(about, "usual_reason_type") };
                     None
                 }
                 Writing::Question => self.order("desk_request_ask", json!({ "question": text }), "Asked"),
@@ -246,13 +283,8 @@ impl Screen {
         self.details.as_ref().filter(|shown| Some(part(shown, "request")) == self.current_id())
     }
 
-    /// What is approved is what was shown: its digest goes along.
     fn approve(&mut self, reason: Option<String>) -> Option<Order> {
-        let Some(digest) = self.shown().map(|shown| part(shown, "digest")) else { return self.say(NOT_HERE) };
-        let mut input = json!({ "expected_digest": digest });
-        if let (Some(input), Some(reason)) = (input.as_object_mut(), reason) {
-            input.insert("reason".to_owned(), Value::String(reason));
-        }
+        let input = reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }));
         self.order("desk_request_approve", input, "Approved")
     }
 
@@ -263,16 +295,24 @@ impl Screen {
         Some(Order::Call { operation: "desk_request_undo", input: json!({ "request": request }), done: format!("Taken back: {title}") })
     }
 
+    /// What is decided is what was shown: its digest goes along. Only putting off is no word about what is in it.
     fn order(&mut self, operation: &'static str, mut input: Value, word: &str) -> Option<Order> {
-        let (id, title) = (self.current_id()?, self.current().map(|request| part(request, "title")).unwrap_or_default());
-        input.as_object_mut()?.insert("request".to_owned(), Value::String(id));
-        Some(Order::Call { operation, input, done: format!("{word}: {title}") })
+        let about = self.about.take()?;
+        input["request"] = json!(part(&about, "request"));
+        if operation != "desk_request_snooze" {
+            input["expected_digest"] = json!(part(&about, "digest"));
+        }
+        Some(Order::Call { operation, input, done: format!("{word}: {}", part(&about, "title")) })
     }
 
     fn say(&mut self, text: &str) -> Option<Order> {
         self.said = Some((text.to_owned(), false));
         None
     }
+}
+
+fn writing(what: Writing) -> Doing {
+    Doing::Writing { what, text: String::new() }
 }
 
 enum Typed {
@@ -302,11 +342,13 @@ fn chosen<'a>(key: KeyEvent, choices: &'a [impl AsRef<str>], usual: &'a str) -> 
     }
 }
 
-/// The choices with their keys, as [`chosen`] takes them.
+/// The choices with their keys, as [`chosen`] takes them. What is usual stands first, because the line may be cut.
 pub(super) fn choices(names: &[impl AsRef<str>], usual: &str) -> String {
     let keys = (1..36).filter_map(|digit| char::from_digit(digit, 36));
     let keyed = keys.zip(names).map(|(key, name)| format!("{key} {}", name.as_ref()));
-    keyed.chain([format!("Enter = {usual}")]).collect::<Vec<_>>().join("  ")
+    let others = names.len().checked_sub(35).filter(|others| *others > 0);
+    let others = others.map(|others| format!("and {others} more, by `deskmate inbox reject --type`"));
+    [format!("Enter = {usual}")].into_iter().chain(keyed).chain(others).collect::<Vec<_>>().join("  ")
 }
 
 #[cfg(test)]
@@ -347,8 +389,35 @@ mod tests {
         assert_eq!(keys(&mut screen, "a"), None);
         assert_eq!(call(keys(&mut screen, "y")), ("desk_request_approve", json!({ "request": "r1", "expected_digest": "d1" })));
         assert_eq!(keys(&mut screen, "an"), None, "any other key leaves it");
-        assert_eq!(keys(&mut screen, "jay"), None, "the second one's details are not shown yet");
-        assert!(screen.said.is_some_and(|(said, _)| said.contains("not here yet")));
+        assert_eq!(keys(&mut screen, "ja"), None, "the second one's details are not shown yet");
+        assert_eq!((screen.said.take(), &screen.doing), (Some((NOT_HERE.to_owned(), false)), &Doing::Looking));
+    }
+
+    #[test]
+    fn what_is_decided_is_what_was_shown_when_that_began() {
+        let others = || vec![json!({ "request": "r0", "title": "zero" }), json!({ "request": "r2", "title": "two" })];
+        for begun in ["a", "r", "rtoo much", "rtoo much\n", "rtoo much\n1", "?wh", "dMi", "z2"] {
+            let mut screen = screen();
+            assert_eq!(keys(&mut screen, begun), None);
+            // Somebody else decided it, and the next one comes under the cursor.
+            screen.take(others(), false);
+            screen.show(Some(json!({ "request": "r2", "digest": "d2" })));
+            assert_eq!(screen.doing, Doing::Looking, "{begun}");
+            assert!(screen.said.as_ref().is_some_and(|(said, is_wrong)| *is_wrong && said.contains("decided nothing")), "{begun}");
+            assert_eq!(keys(&mut screen, "y"), None, "{begun}");
+        }
+        // Others come and go beside it, and its own contents change.
+        let mut screen = screen();
+        assert_eq!(keys(&mut screen, "rtoo much\n1"), None);
+        screen.take([others(), vec![json!({ "request": "r1", "title": "one" })]].concat(), false);
+        screen.show(Some(json!({ "request": "r1", "digest": "d3" })));
+        let order = call(keys(&mut screen, "\n"));
+        assert_eq!((&order.1["request"], &order.1["expected_digest"]), (&json!("r1"), &json!("d1")), "the desk refuses what was changed meanwhile");
+        // Searching is about no request.
+        assert_eq!(keys(&mut screen, "/on"), None);
+        screen.take(others(), false);
+        assert_eq!(keys(&mut screen, "e\n"), Some(Order::Reload));
+        assert_eq!(screen.search.as_deref(), Some("one"));
     }
 
     #[test]
@@ -364,7 +433,8 @@ mod tests {
     fn rejecting_takes_a_reason_a_type_and_a_severity() {
         let mut screen = screen();
         let order = call(keys(&mut screen, "rtoo much\n14"));
-        assert_eq!(order, ("desk_request_reject", json!({ "request": "r1", "reason": "too much", "type": "agent_wrong", "severity": "critical" })));
+        let expected = json!({ "request": "r1", "expected_digest": "d1", "reason": "too much", "type": "agent_wrong", "severity": "critical" });
+        assert_eq!(order, ("desk_request_reject", expected));
         let order = call(keys(&mut screen, "rno\n\n\n"));
         assert_eq!(order.1["type"], "human_preference", "what the request says is usual");
         assert_eq!(order.1["severity"], "medium");
@@ -374,20 +444,23 @@ mod tests {
         assert_eq!(call(keys(&mut screen, "rno\n2\n")).1["type"], "own2");
         assert_eq!(call(keys(&mut screen, "rno\nc\n")).1["type"], "own12");
         assert_eq!(call(keys(&mut screen, "rno\n\n\n")).1["type"], "own1");
-        assert!(choices(&own, "own1").ends_with("9 own9  a own10  b own11  c own12  Enter = own1"));
-        assert_eq!(keys(&mut screen, "jrno\n"), None, "the second one's details are not shown yet");
-        assert_eq!((screen.said.take(), &screen.doing), (Some((NOT_HERE.to_owned(), false)), &Doing::Looking));
+        let line = choices(&own, "own1");
+        assert!(line.starts_with("Enter = own1  1 own1  2 own2") && line.ends_with("9 own9  a own10  b own11  c own12"), "{line}");
+        let many: Vec<String> = (1..=37).map(|number| format!("own{number}")).collect();
+        assert!(choices(&many, "own1").ends_with("z own35  and 2 more, by `deskmate inbox reject --type`"));
         assert_eq!(keys(&mut screen, "rno\u{1b}q"), Some(Order::Quit), "escape leaves the line, and then q is a key again");
     }
 
     #[test]
     fn asking_putting_off_and_giving_away() {
         let mut screen = screen();
-        assert_eq!(call(keys(&mut screen, "?why\n")), ("desk_request_ask", json!({ "request": "r1", "question": "why" })));
+        assert_eq!(call(keys(&mut screen, "?why\n")), ("desk_request_ask", json!({ "request": "r1", "expected_digest": "d1", "question": "why" })));
         assert_eq!(call(keys(&mut screen, "z2h\n")).1["until"], "1970-01-01T02:00:00.000000Z");
         assert_eq!(keys(&mut screen, "zsoon\n"), None);
         assert_eq!(screen.said.as_ref().map(|said| said.1), Some(true));
-        assert_eq!(call(keys(&mut screen, "jdMia\n")), ("desk_request_delegate", json!({ "request": "r2", "to": "Mia" })));
+        keys(&mut screen, "j");
+        screen.show(Some(json!({ "request": "r2", "digest": "d2" })));
+        assert_eq!(call(keys(&mut screen, "dMia\n")), ("desk_request_delegate", json!({ "request": "r2", "expected_digest": "d2", "to": "Mia" })));
     }
 
     #[test]
