@@ -170,13 +170,16 @@ async fn hooked(app: &App, credential: Credential, operation: &str, asked: Value
     CallToolResult::success(vec![ContentBlock::text(said.to_string())]).with_meta(meta)
 }
 
-/// What Claude Code says through the template that it was given. It fills in where a server comes from; where an older template does
-/// not ask for that, nobody knows it.
+/// What Claude Code says through the template that it was given, which also says under which name it knows the desk. It fills in where
+/// a server comes from; where an older template does not ask for that, nobody knows it.
 fn filled_in(asked: &Value) -> Value {
     let mut input = Client::ClaudeCode.incoming(asked);
     if let Some(fields) = input.as_object_mut() {
         let source = asked.get("mcp_source").and_then(Value::as_str).unwrap_or_default();
         fields.entry("mcp_source").or_insert_with(|| source.into());
+        for settled in ["desk_server", "desk_in_project"] {
+            fields.extend(asked.get(settled).map(|value| (settled.to_owned(), value.clone())));
+        }
     }
     input
 }

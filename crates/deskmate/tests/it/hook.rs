@@ -122,6 +122,18 @@ fn the_same_over_http_and_as_mcp_tools() {
         of_desk["timeout_seconds"] = json!(0);
         assert_eq!(said(&client.tool("hook_event", of_desk.clone()))["hookSpecificOutput"]["permissionDecision"], answer, "{source:?}");
     }
+    // Its settings may know the desk by another name; then no other server is the desk.
+    let named = [
+        ("work", json!({ "mcp_source": "user", "desk_server": "work" }), "allow"),
+        ("desk", json!({ "mcp_source": "user", "desk_server": "work" }), "deny"),
+        ("desk", json!({ "mcp_source": "project", "desk_in_project": true }), "allow"),
+    ];
+    for (server, settled, answer) in named {
+        let mut asked = of_desk.clone();
+        asked["tool_name"] = json!(format!("mcp__{server}__bridge_read_messages"));
+        asked.as_object_mut().unwrap().extend(settled.as_object().unwrap().clone());
+        assert_eq!(said(&client.tool("hook_event", asked))["hookSpecificOutput"]["permissionDecision"], answer, "{server} {settled}");
+    }
     // What waits keeps it from stopping, unless it goes on already.
     let sent = desk.run(&["call", "bridge_send_message", "--agent", "cowork", "to=code", "content=look at this"]);
     assert!(sent.status.success(), "{sent:?}");
