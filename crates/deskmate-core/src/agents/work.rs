@@ -148,7 +148,8 @@ pub fn end(cx: &mut Cx<'_, '_>, id: &str, state: RunState, came: Result<Value, S
             let text = redact::value(&value).value.to_string();
             run.result = Some(if text.len() > AGENT_RESULT_BYTES_MAX { json!({ "cut": true, "bytes": text.len() }).to_string() } else { text });
         }
-        Err(why) => run.error = Some(redact::text(&why).text.chars().take(2_000).collect()),
+        // A program says what it likes, also what PostgreSQL keeps in no text.
+        Err(why) => run.error = Some(redact::text(&why).text.replace('\0', "\u{fffd}").chars().take(2_000).collect()),
     }
     let payload = json!({ "error": run.error });
     rows::save_run(cx, &run, ENDED, payload)?;

@@ -287,6 +287,21 @@ both! {
         assert!(!log.contains("AKIAIOSFODNN7EXAMPLE") && !log.contains("ada@example.org") && log.contains("redacted"), "{log}");
     }
 
+    fn a_program_may_end_with_any_characters(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let id = deployed(desk, &owner, json!({}));
+        let run = text(&desk.call(&owner, "agents_run_agent", json!({ "agentId": id })).unwrap(), "runId");
+        assert!(begin(desk, &run));
+        let told = run.clone();
+        desk.act(move |cx| {
+            agents::said(cx, &told, &[("stderr".to_owned(), "a\0b".to_owned())], 0)?;
+            agents::end(cx, &told, RunState::Failed, Err("a\0b".to_owned()), 0)
+        })
+        .unwrap();
+        let seen = desk.call(&owner, "agents_get_run", json!({ "runId": run })).unwrap();
+        assert_eq!((&seen["state"], &seen["error"]), (&json!("failed"), &json!("a\u{fffd}b")), "{seen}");
+    }
+
     fn templates_are_found_by_what_they_are_for(desk: &TestDesk) {
         let (_, code) = people(desk);
         let all = desk.call(&code, "agents_list_templates", json!({})).unwrap();
