@@ -103,7 +103,7 @@ pub(super) fn all(cx: &mut Cx<'_, '_>) -> Result<Vec<Root>> {
 }
 
 /// The root in force that has this name.
-pub fn root_named(cx: &mut Cx<'_, '_>, name: &str) -> Result<Option<Root>> {
+pub(super) fn root_named(cx: &mut Cx<'_, '_>, name: &str) -> Result<Option<Root>> {
     Ok(all(cx)?.into_iter().find(|root| root.name == name))
 }
 

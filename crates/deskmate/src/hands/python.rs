@@ -79,12 +79,13 @@ fn prepare(machine: &Machine, root: Option<&Root>, step: &Step) -> Result<(Spec,
 }
 
 fn confined(machine: &Machine, spec: &Spec, granted: Option<&Granted>, quit: &Stop) -> StepOutcome {
+    let base = granted.map(|granted| &*granted.base);
     let before = granted.and_then(Granted::listing);
     let outcome = match machine.runner.run(spec, b"", quit) {
         Ok(outcome) => outcome,
         // Only here it may have run.
-        Err(sandbox::Error::Lost { why }) => return StepOutcome::new(StepState::Unclear, Some(beneath(granted.map(|granted| &*granted.base), &why))),
-        Err(error) => return StepOutcome::new(StepState::Failed, Some(beneath(granted.map(|granted| &*granted.base), &error.to_string()))),
+        Err(sandbox::Error::Lost { why }) => return StepOutcome::new(StepState::Unclear, Some(beneath(base, &why))),
+        Err(error) => return StepOutcome::new(StepState::Failed, Some(beneath(base, &error.to_string()))),
     };
     let (ended, exit_code, note) = match outcome.ended {
         Ended::Exited { code: 0 } => ("exited", Some(0), None),
@@ -103,9 +104,9 @@ fn confined(machine: &Machine, spec: &Spec, granted: Option<&Granted>, quit: &St
     let ran = Ran {
         ended: ended.to_owned(),
         exit_code,
-        stdout: text(&outcome.stdout),
+        stdout: text(&outcome.stdout, base),
         stdout_truncated: outcome.stdout.truncated,
-        stderr: text(&outcome.stderr),
+        stderr: text(&outcome.stderr, base),
         stderr_truncated: outcome.stderr.truncated,
         written,
         removed,
@@ -117,21 +118,15 @@ fn confined(machine: &Machine, spec: &Spec, granted: Option<&Granted>, quit: &St
     StepOutcome { ran: Some(ran), ..StepOutcome::new(state, note) }
 }
 
-/// What the sandbox says, which goes by paths of the machine: those beneath the root as whoever sees the step knows them.
+/// What the sandbox and the program say, which go by paths of the machine: those beneath the root as whoever sees the step knows them.
 fn beneath(base: Option<&Path>, text: &str) -> String {
     let Some(base) = base.map(Path::to_string_lossy).filter(|base| base.len() > 1) else { return text.to_owned() };
     text.replace(&format!("{base}/"), "").replace(&*base, "the root")
 }
 
-/// What a program printed, without where the root that it was given lies on this machine. Blocks.
-pub(crate) fn nameless(root: &Root, text: &str) -> String {
-    let base = std::fs::canonicalize(&root.path).unwrap_or_else(|_| PathBuf::from(&root.path));
-    beneath(Some(&base), text)
-}
-
 /// What was printed, as text that every store takes.
-fn text(captured: &Captured) -> String {
-    String::from_utf8_lossy(&captured.bytes).replace('\0', "\u{fffd}")
+fn text(captured: &Captured, base: Option<&Path>) -> String {
+    beneath(base, &String::from_utf8_lossy(&captured.bytes).replace('\0', "\u{fffd}"))
 }
 
 /// What a program is given of a root.

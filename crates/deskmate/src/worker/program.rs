@@ -6,12 +6,11 @@ use deskmate_core::call::{Call, Credential, Op, Outcome as Answered, Surface};
 use deskmate_core::job::{Outcome, Progress};
 use deskmate_core::limits::PAGE_MAX;
 use deskmate_core::program::{self, Work};
-use deskmate_core::{Code, Error, Result, workspace};
+use deskmate_core::{Code, Error, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Running, hopeless};
-use crate::hands::python;
 
 /// How long one look at a plan that is under way may take, before the job tells how far it has come.
 const LOOK_SECONDS: u64 = 2;
@@ -126,8 +125,7 @@ async fn outcome(running: &Running, work: &Work, mut answer: Value) -> Result<Ou
             return Ok(Outcome::Ambiguous { what: format!("some steps of plan {} may or may not have been done", text(&answer, "plan_id")) });
         }
         if text(&answer, "decision") == "failed" {
-            let said = without_place(running, &answer, text_at(noted(&answer), "/ran/stderr")).await?;
-            return failed(came_to_nothing(&answer, &said));
+            return failed(came_to_nothing(&answer));
         }
         let (errors, all) = errors(running, work, &answer).await?;
         if let Some(fields) = answer.as_object_mut() {
@@ -174,13 +172,10 @@ fn noted(plan: &Value) -> Option<&Value> {
     moves(plan).find(|step| !text(step, "note").is_empty())
 }
 
-fn text_at(value: Option<&Value>, pointer: &str) -> String {
-    value.and_then(|value| value.pointer(pointer)).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
 /// Why a plan came to nothing: why it stopped, or what its first step says, with the last that a program said.
-fn came_to_nothing(plan: &Value, said: &str) -> String {
+fn came_to_nothing(plan: &Value) -> String {
     let first = noted(plan);
+    let said = first.and_then(|step| step.pointer("/ran/stderr")).and_then(Value::as_str).unwrap_or_default();
     let place = first.map_or("", |step| if text(step, "from").is_empty() { text(step, "to") } else { text(step, "from") });
     let said = said.trim();
     let said = said.get(said.floor_char_boundary(said.len().saturating_sub(LAST_WORDS_MAX))..).unwrap_or_default();
@@ -192,15 +187,6 @@ fn came_to_nothing(plan: &Value, said: &str) -> String {
     let (plan, is_program) = (text(plan, "plan_id"), first.is_some_and(|step| step.get("ran").is_some()));
     let what = if is_program { format!("the program of plan {plan} failed") } else { format!("nothing of plan {plan} was done") };
     [what, place.to_owned(), why.to_owned(), said.to_owned()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
-}
-
-/// What a program said, without where the root of its plan lies on this machine: it knows that, and may have said so.
-async fn without_place(running: &Running, plan: &Value, told: String) -> Result<String> {
-    let name = text(plan, "root").to_owned();
-    let root = running.app.desk.act(Surface::System, move |cx| workspace::root_named(cx, &name)).await?;
-    let Some(root) = root else { return Ok(told) };
-    let done = tokio::task::spawn_blocking(move || python::nameless(&root, &told)).await;
-    done.map_err(|_| Error::new(Code::Internal, "looking where a root lies ended unexpectedly"))
 }
 
 /// The steps that could not be done, as clients of earlier servers read them, and whether these are all.

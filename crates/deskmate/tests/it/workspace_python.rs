@@ -43,7 +43,7 @@ fn alive(word: &str) -> usize {
 fn a_program_runs_once_and_only_after_a_person_saw_it() {
     let (desk, folder, token) = ordinary();
     let mut client = agent(&desk, &token);
-    let code = "import os, sys\nw = os.environ['WORKSPACE']\nn = int(open(w + '/in/data.txt').read())\nopen(w + '/out/sum.txt', 'a').write(f'{n + 1}\\n')\nprint('the sum', n + 1)\nprint('oh', file=sys.stderr)";
+    let code = "import os, sys\nw = os.environ['WORKSPACE']\nn = int(open(w + '/in/data.txt').read())\nopen(w + '/out/sum.txt', 'a').write(f'{n + 1}\\n')\nprint('the sum', n + 1, w + '/in')\nprint('oh', file=sys.stderr)";
     let plan = ask(&mut client, "execute_python", json!({ "code": code, "root": "notes", "read": ["in"], "write": ["out"], "reasoning": "to add" }));
     assert_eq!((&plan["state"], &plan["kind"], &plan["decision"]), (&json!("ready"), &json!("python"), &json!("pending")), "{plan}");
     assert!(plan["moves"][0]["irreversible"].is_string(), "{plan}");
@@ -62,8 +62,8 @@ fn a_program_runs_once_and_only_after_a_person_saw_it() {
     let ran = &done["moves"][0]["ran"];
     assert_eq!(
         (&done["state"], &ran["exit_code"], &ran["stdout"], &ran["stderr"]),
-        (&json!("done"), &json!(0), &json!("the sum 42\n"), &json!("oh\n")),
-        "{done}"
+        (&json!("done"), &json!(0), &json!("the sum 42 in\n"), &json!("oh\n")),
+        "what it says of where its folder lies stands as everybody knows it: {done}"
     );
     assert_eq!((&ran["written"], &ran["all_listed"]), (&json!(["out/sum.txt"]), &json!(true)), "{ran}");
     ask(&mut client, "execute_plan", json!({ "plan_id": plan["plan_id"] }));
