@@ -271,7 +271,7 @@ async function talking({ desk, page }) {
   check((await rows(page)).join() === "update: deal/ask", "what is put off is in its own view");
   await page.goto(`${desk.url}/requests/${id}`);
   await page.keyboard.press("d");
-  await page.getByText("Nobody else decides at this desk").waitFor();
+  await page.getByText("Nobody else decides in crm.deals").waitFor();
   check((await page.locator("#delegate-to").count()) === 0, "who is alone is told that there is nobody to give it to");
 }
 

@@ -1,6 +1,6 @@
 //! Who decides: a person who is there, whose role covers the domain, and who did not ask for it.
 
-use deskmate_db::args;
+use deskmate_db::{Row, args};
 
 use super::link::check_linked;
 use super::model::{Request, RequestKind};
@@ -35,6 +35,16 @@ pub(crate) fn role_decides(role: Role, domains: &[String], domain: &str) -> bool
 }
 
 impl Person {
+    fn read(row: &Row) -> Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            role: Role::from_name(&row.get::<String>(2)?),
+            domains: serde_json::from_str(&row.get::<String>(3)?).unwrap_or_default(),
+            active: row.get::<String>(4)? == "active",
+        })
+    }
+
     /// Whether their role covers a domain.
     pub(super) fn decides_in(&self, domain: &str) -> bool {
         self.active && role_decides(self.role, &self.domains, domain)
@@ -52,6 +62,7 @@ impl Person {
 
 const BY_ID: &str = "select id, name, role, domains, state from person where id = $1";
 const BY_NAME: &str = "select id, name, role, domains, state from person where name = $1";
+const DECIDING: &str = "select id, name, role, domains, state from person where state = 'active' and role in ('owner', 'approver') order by id limit 1000";
 
 /// A person by id or name.
 pub(super) fn find_person(cx: &mut Cx<'_, '_>, who: &str) -> Result<Option<Person>> {
@@ -59,14 +70,19 @@ pub(super) fn find_person(cx: &mut Cx<'_, '_>, who: &str) -> Result<Option<Perso
         None => cx.tx.optional(BY_NAME, args![who])?,
         found => found,
     };
-    let Some(row) = row else { return Ok(None) };
-    Ok(Some(Person {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        role: Role::from_name(&row.get::<String>(2)?),
-        domains: serde_json::from_str(&row.get::<String>(3)?).unwrap_or_default(),
-        active: row.get::<String>(4)? == "active",
-    }))
+    row.as_ref().map(Person::read).transpose()
+}
+
+/// Everybody whose role covers a request's domain and who did not ask for it, by id: to them it can be given.
+pub(super) fn deciders(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for row in &cx.tx.query(DECIDING, &[])? {
+        let person = Person::read(row)?;
+        if person.decides_in(&request.domain) && !request.is_asked_by(&person.id) {
+            found.push(person.id);
+        }
+    }
+    Ok(found)
 }
 
 /// Whether a person may still decide in a domain.

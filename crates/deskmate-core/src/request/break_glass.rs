@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::access::{check_decider, check_fresh, counts, find_person};
+use super::access::{check_decider, check_fresh, counts, deciders, find_person};
 use super::decide::{Further, again, approvals, check_seen, has_voted, settle, undecided};
 use super::events::{APPROVED, ToldTexts, about};
 use super::model::{Request, RequestKind, State};
@@ -123,12 +123,7 @@ pub(super) fn break_glass(cx: &mut Cx<'_, '_>, input: Break) -> Result<Broken> {
 fn passed_over(cx: &mut Cx<'_, '_>, request: &Request, decision: &Decision) -> Result<Vec<String>> {
     let everybody: Vec<String> = match Seats::of(cx, request, decision)? {
         Some(seats) => seats.everybody().cloned().collect(),
-        None => cx
-            .tx
-            .query("select id from person where state = 'active' order by id limit 1000", &[])?
-            .iter()
-            .map(|row| row.get(0))
-            .collect::<deskmate_db::Result<_>>()?,
+        None => deciders(cx, request)?,
     };
     let voted: Vec<String> = rows::votes(cx.tx, &request.id)?.into_iter().filter(|vote| vote.round == request.round).map(|vote| vote.person).collect();
     let mut passed: Vec<String> = Vec::new();

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::access::deciders;
 use super::break_glass::{self, Glass};
 use super::hidden::{shown_act, shown_packet};
 use super::model::{Request, RequestKind, State};
@@ -192,6 +193,8 @@ pub(super) struct Details {
     break_glass: Option<Glass>,
     /// Whether you could decide it alone, in an emergency; see desk_request_break_glass.
     may_break_glass: bool,
+    /// For people, while it waits: who may decide it as far as roles go, by id. It can be given to each of them.
+    deciders: Vec<String>,
     /// Grows when earlier votes are void.
     round: i64,
     /// What people said, in all rounds.
@@ -345,6 +348,7 @@ pub(super) fn details(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Details>
         approvals: i64::try_from(approvals).unwrap_or(i64::MAX),
         break_glass: break_glass::of(cx, request)?,
         may_break_glass: break_glass::is_possible(cx, request)?,
+        deciders: if cx.actor.is_person() && request.state_at(now) == State::Pending { deciders(cx, request)? } else { Vec::new() },
         round: request.round,
         votes: votes.into_iter().map(|vote| VoteOut { person: vote.person, vote: vote.vote, round: vote.round, at: format_time(vote.at) }).collect(),
         notes: notes_of(cx, request)?,

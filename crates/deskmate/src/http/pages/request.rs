@@ -47,6 +47,7 @@ pub(super) struct Request {
     quorum: i64,
     break_glass: Option<Glass>,
     may_break_glass: bool,
+    deciders: Vec<String>,
     round: i64,
     votes: Vec<Vote>,
     confidence: Option<f64>,
@@ -387,11 +388,11 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
     }
 }
 
-/// To whom a request can be given: whoever else decides.
+/// To whom a request can be given: whoever else may decide it.
 fn give(visit: &Visit, people: &People, request: &Request, seen: &Markup) -> Markup {
-    let others: Vec<&Person> = people.people.iter().filter(|person| decides(person) && person.person != visit.you.id).collect();
+    let others: Vec<&Person> = people.people.iter().filter(|person| request.deciders.contains(&person.person) && person.person != visit.you.id).collect();
     if others.is_empty() {
-        return html! { p.hint { "Nobody else decides at this desk. " a href="/people" { "Invite an approver" } " to give it to." } };
+        return html! { p.hint { "Nobody else decides in " (visible(&request.domain)) ". " a href="/people" { "Invite an approver" } " to give it to." } };
     }
     html! {
         form data-call="desk_request_delegate" data-done="Given away" data-undo=[takes_back(request)] data-undo-to=[given_to(request)] data-next {

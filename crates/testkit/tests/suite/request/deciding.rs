@@ -293,6 +293,11 @@ both! {
         invite(desk, &owner, "Ben", "approver", &["billing"]);
         invite(desk, &owner, "Cid", "member", &[]);
         let made = pending(desk);
+        let mut whom = get(desk, &owner, &made.id)["deciders"].as_array().unwrap().clone();
+        whom.sort_by_key(Value::to_string);
+        let mut both: Vec<Value> = [&ann, &owner].map(|person| desk.call(person, "desk_whoami", json!({})).unwrap()["id"].clone()).into();
+        both.sort_by_key(Value::to_string);
+        assert_eq!(whom, both, "it says to whom it can be given");
         for to in ["Ben", "Cid", "Nobody"] {
             assert_eq!(error_of(desk, &owner, "desk_request_delegate", json!({ "request": made.id, "to": to })).field.as_deref(), Some("to"));
         }
