@@ -16,9 +16,9 @@ const DIFF: &str = "-pusztraRbwWcmv0123 -U: -M? -C? -B? -D? -S: -G: -l: --patch 
     --histogram --diff-algorithm: --cached --staged --merge-base --cc --combined-all-paths --base --ours --theirs --diff-merges: --root --no-commit-id";
 /// Options of what goes through the history.
 const LOG: &str = "-iEFPgq -n: -L: -# --max-count: --skip: --since: --after: --until: --before: --author: --committer: --grep: --all-match --invert-grep \
-    --regexp-ignore-case --extended-regexp --fixed-strings --perl-regexp --merges --no-merges --min-parents: --max-parents: --first-parent --all --branches? \
+    --regexp-ignore-case --extended-regexp --fixed-strings --perl-regexp --merges --no-merges --min-parents? --max-parents? --first-parent --all --branches? \
     --tags? --remotes? --glob: --exclude: --not --oneline --graph --no-graph --decorate? --no-decorate --decorate-refs: --decorate-refs-exclude: --date: --pretty? \
-    --format: --abbrev-commit --no-abbrev-commit --no-abbrev --follow --no-follow --reverse --topo-order --date-order --author-date-order --left-right \
+    --format? --abbrev-commit --no-abbrev-commit --no-abbrev --follow --no-follow --reverse --topo-order --date-order --author-date-order --left-right \
     --cherry-pick --cherry-mark --cherry --left-only --right-only --boundary --simplify-by-decoration --full-history --simplify-merges --dense --sparse \
     --ancestry-path? --source --no-walk? --walk-reflogs --notes? --no-notes --parents --children --relative-date --encoding: --count --objects --mailmap \
     --use-mailmap --expand-tabs? --clear-decorations --ignore-missing --remove-empty --show-pulls";
@@ -26,7 +26,7 @@ const LOG: &str = "-iEFPgq -n: -L: -# --max-count: --skip: --since: --after: --u
 /// Commands that look, with the options with which they do. With others, nobody here knows what they do.
 const LOOKING: &[(&str, &[&str])] = &[
     ("diff", &[DIFF]),
-    ("diff-tree diff-index diff-files", &[DIFF, "--pretty? --format: --oneline --date:"]),
+    ("diff-tree diff-index diff-files", &[DIFF, "--pretty? --format? --oneline --date:"]),
     ("log show whatchanged rev-list", &[DIFF, LOG]),
     ("shortlog", &["-nse -w? --numbered --summary --email --group:", LOG]),
     (
@@ -122,6 +122,9 @@ pub(super) fn call(walk: &mut Walk, call: &Call<'_>) {
     let mut folder = None;
     while let Some(text) = call.arguments.get(at).map(Word::shown).filter(|text| text.starts_with('-')) {
         match text.as_str() {
+            "-C" if call.arguments.get(at + 1).is_none_or(Word::may_be_several) => {
+                return unknown(walk, "an argument may become another one when it runs");
+            }
             "-C" => {
                 folder = call.arguments.get(at + 1).map(|word| walk.target(word));
                 at += 1;
@@ -182,11 +185,11 @@ fn looks<'w>(command: &str, rest: &'w [Word]) -> Option<Result<Options<'w>, &'st
     let loose = rest.iter().any(Word::is_loose);
     if let Some((_, options)) = LOOKING.iter().find(|(names, _)| lists(names, command)) {
         let own = ["--output> -h --help"];
-        let read = options::read(&[options, own.as_slice()].concat(), rest, false).filter(|_| !loose);
+        let read = options::read(&[options, own.as_slice()].concat(), rest, false).filter(|options| !loose && !options.is_doubtful);
         return Some(read.ok_or("what it does with these options is not known here"));
     }
     let (_, words, options) = LISTING.iter().find(|(name, _, _)| *name == command)?;
-    let read = options::read(options, rest, false).filter(|_| !loose)?;
+    let read = options::read(options, rest, false).filter(|options| !loose && !options.is_doubtful)?;
     let first = read.operands.first().map(|word| word.shown());
     let only_lists = match first {
         None => !matches!(command, "stash" | "config") || read.has(LISTS),

@@ -114,7 +114,7 @@ const LOOKS: &[Looks] = &[
     guarded(
         "tree",
         Files,
-        "-adflxINQpughDFvtcUrqCAnsiXJS -L: -P: -I: -H: -T: -o> --charset: --filelimit: --timefmt: --dirsfirst --filesfirst --prune --gitignore --noreport \
+        "-adflxNQpughDFvtcUrqCAnsiXJS -L: -P: -I: -H: -T: -o> --charset: --filelimit: --timefmt: --dirsfirst --filesfirst --prune --gitignore --noreport \
          --du --si --inodes --device --matchdirs --ignore-case --sort: --gitfile< --info --metafirst",
     ),
     plain(
@@ -128,7 +128,7 @@ const LOOKS: &[Looks] = &[
         Files,
         "-bctwzrs -a: -l: --algorithm: --binary --text --check --tag --untagged --raw --base64 --quiet --status --ignore-missing --strict --warn --zero --length: --sysv",
     ),
-    guarded("base64 base32", Files, "-dDi -w: --decode --ignore-garbage --wrap:"),
+    guarded("base64 base32", Files, "-dD -w: --decode --ignore-garbage --wrap:"),
     plain("od", Files, "-abcdfhilosxv -A: -j: -N: -S: -t: --address-radix: --skip-bytes: --read-bytes: --format: --output-duplicates --endian: --width?"),
     plain("hexdump", Files, "-bcCdoxv -e: -f< -n: -s: --canonical --length: --skip: --no-squeezing"),
     guarded("strings", Files, "-afwo -n: -t: -e: -# --all --print-file-name --bytes: --radix: --encoding: --include-all-whitespace"),
@@ -204,7 +204,7 @@ const LOOKS: &[Looks] = &[
          --squeeze-blank-lines --quit-at-eof --QUIT-AT-EOF",
     ),
     guarded("more", Files, "-dlefpcsu -n: -#"),
-    guarded("xxd", Files, "-abeEiprsu -c: -g: -l: -n: -o: -R:"),
+    guarded("xxd", Files, "-abeEipru -c: -g: -l: -n: -o: -R: -s:"),
 ];
 
 /// Says what a program does that is known here; `false` if it is none of them.
@@ -218,9 +218,9 @@ pub(super) fn call(walk: &mut Walk, call: &Call<'_>, program: &str) -> bool {
         walk.add(ShellAct { is_raised: call.is_raised, is_secret: tells_secrets(call.arguments), ..ShellAct::new(Verb::FileRead, program) });
         return true;
     }
-    let loose = looks.is_guarded && call.arguments.iter().any(Word::is_loose);
+    let loose = call.arguments.iter().any(Word::is_loose);
     match options::read(&[looks.options, COMMON], call.arguments, false) {
-        Some(options) if !loose => known(walk, call, program, looks, &options),
+        Some(options) if !looks.is_guarded || !loose && !options.is_doubtful => known(walk, call, program, looks, &options),
         _ => unknown(walk, program, "what it does with these options is not known here"),
     }
     true
@@ -234,6 +234,9 @@ fn known(walk: &mut Walk, call: &Call<'_>, program: &str, looks: &Looks, options
         "date" if operands.iter().any(|word| !word.shown().starts_with('+')) => return walk.add(act(Verb::SystemChange, Vec::new())),
         "bat" | "batcat" if operands.first().is_some_and(|word| word.shown() == "cache") => return unknown(walk, program, "it changes how it shows files"),
         // The second file is where it writes to.
+        "uniq" | "xxd" if operands.iter().any(|word| word.may_be_several()) => {
+            return unknown(walk, program, "an argument may become several, and the second is written to");
+        }
         "uniq" | "xxd" if operands.len() > 1 => {
             let written = operands.split_off(1).into_iter().map(|word| walk.target(word)).collect();
             walk.add(act(Verb::FileWrite, written));
@@ -244,7 +247,11 @@ fn known(walk: &mut Walk, call: &Call<'_>, program: &str, looks: &Looks, options
     if !written.is_empty() {
         walk.add(act(Verb::FileWrite, written));
     }
-    let is_given = options.has(&["e", "f", "g", "regexp", "file", "from-file", "files", "type-list"]);
+    let is_given = options.has(match program {
+        "jq" => &["f", "from-file"],
+        "ag" => &["g"],
+        _ => &["e", "f", "regexp", "file", "files", "type-list"],
+    });
     if looks.operands == Pattern && !is_given && operands.first().is_some_and(|word| word.is_named()) {
         operands.remove(0);
     }
@@ -268,8 +275,10 @@ fn strange(call: &Call<'_>, program: &str) -> Option<&'static str> {
             let form = words.next().and_then(Word::literal);
             let sets = form.as_ref().is_none_or(|form| call.arguments.first().is_some_and(|first| first.shown() != "--") && form.starts_with('-'));
             // Some shells read what is printed as a number as arithmetic.
-            let counts = form.is_some_and(|form| prints_numbers(&form)) && words.any(|word| !word.is_named());
-            (sets || counts || call.arguments.iter().any(Word::hides_command)).then_some("it can set a variable or run commands in a text")
+            let counts = form.as_deref().is_some_and(|form| prints(form, "diouxXeEfFgGaA*")) && words.any(|word| !word.is_named());
+            // How much was printed so far goes into a variable.
+            let stores = form.is_some_and(|form| prints(&form, "n"));
+            (sets || counts || stores || call.arguments.iter().any(Word::hides_command)).then_some("it can set a variable or run commands in a text")
         }
         "exit" | "return" | "break" | "continue" | "shift" | "wait" if !call.arguments.iter().all(Word::is_number) => {
             Some("a text in it is read as a number, and that can run commands")
@@ -282,6 +291,10 @@ fn strange(call: &Call<'_>, program: &str) -> Option<&'static str> {
         }
         "strings" if texts().any(|text| text.starts_with('@')) => Some("its options are in a file"),
         "jq" if texts().any(|text| text.contains("import") || text.contains("include")) => Some("it reads files that its filter names"),
+        // It takes values from the words that follow, while others of the same word are options of its own.
+        "tree" if texts().any(|text| !text.starts_with("--") && text.strip_prefix('-').is_some_and(|own| takes_early(own))) => {
+            Some("what it does with these options is not known here")
+        }
         // It reads each option apart, and only the beginning of it.
         "xxd" if texts().any(|text| text.starts_with('-') && text.len() > 2 && text != "-ps" && !text.chars().skip(2).all(|char| char.is_ascii_digit())) => {
             Some("what it does with these options is not known here")
@@ -290,10 +303,16 @@ fn strange(call: &Call<'_>, program: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a form of `printf` prints numbers.
-fn prints_numbers(form: &str) -> bool {
-    let kinds = form.split('%').skip(1).filter_map(|rest| rest.chars().find(|char| char.is_ascii_alphabetic() || *char == '*'));
-    kinds.into_iter().any(|kind| "diouxXeEfFgGaA*".contains(kind))
+/// Whether an option of `tree` that takes a value stands before others.
+fn takes_early(letters: &str) -> bool {
+    letters.chars().rev().skip(1).any(|letter| "LPIHTo".contains(letter))
+}
+
+/// Whether a form of `printf` has one of these kinds, or marks of them.
+fn prints(form: &str, wanted: &str) -> bool {
+    let is_kind = |char: char| char.is_ascii_alphabetic() && !"hjlLtz".contains(char);
+    let of = |rest: &str| rest.find(is_kind).map_or(rest.len(), |at| at + 1);
+    form.split('%').skip(1).any(|rest| rest.chars().take(of(rest)).any(|char| wanted.contains(char)))
 }
 
 /// Whether texts hold variables that may be secrets.
@@ -305,8 +324,8 @@ pub(super) fn tells_secrets(words: &[Word]) -> bool {
 const BOUNDED: &[(&str, &str)] = &[
     (
         "tar",
-        "-cxtrudzjJavkmOpShNlW0123456789 -f> -C< -X< -T< --create --extract --get --list --append --update --diff --compare --delete --gzip --gunzip \
-         --bzip2 --xz --zstd --auto-compress --file> --directory< --verbose --exclude: --exclude-from< --files-from< --exclude-vcs --strip-components: --wildcards \
+        "-cxtrudzjJavkmOpShl0123456789 -f> -C< -X< --create --extract --get --list --append --update --diff --compare --delete --gzip --gunzip \
+         --bzip2 --xz --zstd --auto-compress --file> --directory< --verbose --exclude: --exclude-from< --exclude-vcs --strip-components: --wildcards \
          --no-wildcards --keep-old-files --skip-old-files --overwrite --no-same-owner --no-same-permissions --preserve-permissions --numeric-owner --owner: \
          --group: --mode: --mtime: --sort: --transform: --to-stdout --dereference --sparse --totals --one-file-system --null --anchored --no-recursion",
     ),
@@ -314,7 +333,7 @@ const BOUNDED: &[(&str, &str)] = &[
         "split",
         "-dexu -a: -b: -C: -l: -n: -t: -# --bytes: --lines: --line-bytes: --number: --suffix-length: --numeric-suffixes? --hex-suffixes? --additional-suffix: --elide-empty-files --verbose --separator:",
     ),
-    ("zip", "-rqjuyXvomg0123456789 -x: -i: --recurse-paths --quiet --junk-paths --symlinks --exclude: --include: --verbose"),
+    ("zip", "-rqjuyXvog0123456789 -x: -i: --recurse-paths --quiet --junk-paths --symlinks --exclude: --include: --verbose"),
     (
         "patch",
         "-RNsftbEuncl -p: -i< -d< -o> -F: --strip: --input< --directory< --reverse --forward --silent --quiet --force --batch --backup --unified --context --normal \
@@ -358,5 +377,8 @@ pub(super) fn may_run(program: &str, arguments: &[Word]) -> bool {
         words.remove(0);
         words.drain(..usize::from(letters.contains('f')).min(words.len()));
     }
-    options::read(&[list, COMMON], &words, false).is_none() || words.iter().any(Word::is_loose)
+    // With a colon the archive of `tar` lies on another machine.
+    let is_far = program == "tar" && arguments.iter().any(|word| word.shown().contains(':'));
+    let options = options::read(&[list, COMMON], &words, false);
+    is_far || options.is_none_or(|options| options.is_doubtful) || words.iter().any(Word::is_loose)
 }

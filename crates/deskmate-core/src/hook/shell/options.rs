@@ -20,9 +20,11 @@ pub(super) struct Options<'w> {
     pub(super) reads: Vec<Word>,
     /// Files that options name to be written.
     pub(super) writes: Vec<Word>,
+    /// Whether what a word is may be another thing than it seems, because of a value before it.
+    pub(super) is_doubtful: bool,
 }
 
-impl Options<'_> {
+impl<'w> Options<'w> {
     /// Whether one of these options was given, by letter or name.
     pub(super) fn has(&self, names: &[&str]) -> bool {
         self.given.iter().any(|(name, _)| names.contains(name))
@@ -36,6 +38,16 @@ impl Options<'_> {
     /// The first values of an option, each time it was given.
     pub(super) fn values<'o>(&'o self, names: &'o [&str]) -> impl Iterator<Item = &'o Word> {
         self.given.iter().filter(|(name, _)| names.contains(name)).filter_map(|(_, values)| values.first())
+    }
+
+    /// Takes the values that are still missing out of the words that follow.
+    fn take(&mut self, values: &mut Vec<Word>, name: &str, marks: &str, words: &mut impl Iterator<Item = &'w Word>) -> Option<()> {
+        for _ in values.len()..marks.chars().filter(|mark| *mark != '?').count() {
+            let value = words.next()?;
+            self.is_doubtful |= is_doubtful(name, value);
+            values.push(value.clone());
+        }
+        Some(())
     }
 
     fn give(&mut self, name: &'static str, marks: &'static str, values: Vec<Word>) {
@@ -70,8 +82,11 @@ pub(super) fn read<'w>(lists: &[&'static str], words: &'w [Word], leads: bool) -
             }
             continue;
         }
-        // A pattern leaves the beginning of a word as it is; anything else may change it.
-        if !word.is_named() || word.chooses() {
+        // A pattern leaves the beginning of a word as it is; anything else may change it. What it stands for may be nothing, so that an
+        // option takes the next word for its value.
+        let before = word.beginning();
+        let is_settled = before == text || before.starts_with("--") && before.contains('=') && word.is_named();
+        if !is_settled {
             return None;
         }
         let value = |text: &str| if word.has_glob() { Word { parts: vec![Part::Glob(text.to_owned())] } } else { super::words::quoted(text.to_owned()) };
@@ -82,7 +97,7 @@ pub(super) fn read<'w>(lists: &[&'static str], words: &'w [Word], leads: bool) -
             if !values.is_empty() && marks.is_empty() {
                 return None;
             }
-            take(&mut values, marks, &mut words)?;
+            options.take(&mut values, name, marks, &mut words)?;
             options.give(name, marks, values);
             continue;
         }
@@ -98,7 +113,7 @@ pub(super) fn read<'w>(lists: &[&'static str], words: &'w [Word], leads: bool) -
                 continue;
             }
             let mut values: Vec<Word> = Some(letters).filter(|rest| !rest.is_empty()).map(value).into_iter().collect();
-            take(&mut values, marks, &mut words)?;
+            options.take(&mut values, name, marks, &mut words)?;
             options.give(name, marks, values);
             break;
         }
@@ -106,12 +121,11 @@ pub(super) fn read<'w>(lists: &[&'static str], words: &'w [Word], leads: bool) -
     Some(options)
 }
 
-/// Takes the values that are still missing out of the words that follow.
-fn take<'w>(values: &mut Vec<Word>, marks: &str, words: &mut impl Iterator<Item = &'w Word>) -> Option<()> {
-    for _ in values.len()..marks.chars().filter(|mark| *mark != '?').count() {
-        values.push(words.next()?.clone());
-    }
-    Some(())
+/// Whether a value may be several words, which moves all that follow, or looks like an option, which it may be where the program sees it
+/// otherwise than the lists. Only patterns often begin with a dash.
+fn is_doubtful(name: &str, value: &Word) -> bool {
+    let is_option = value.shown().strip_prefix('-').is_some_and(|rest| rest.starts_with(|first: char| !first.is_ascii_digit()));
+    value.may_be_several() || is_option && !matches!(name, "e" | "regexp")
 }
 
 fn tokens(lists: &[&'static str]) -> impl Iterator<Item = &'static str> {

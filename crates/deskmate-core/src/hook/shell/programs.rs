@@ -164,7 +164,7 @@ fn wrapped(walk: &mut Walk, call: &Call<'_>, program: &str, list: &'static str) 
     let Some(options) = options::read(&[list], call.arguments, true) else {
         return unknown(walk, program, "which program it runs with these options is not known here");
     };
-    if are_loose(call, &options) || program == "timeout" && options.operands.first().is_some_and(|word| word.is_loose()) {
+    if are_loose(call, &options) || program == "timeout" && options.operands.first().is_some_and(|word| word.may_be_several()) {
         return unknown(walk, program, "an argument may become another one when it runs");
     }
     if program == "env" && options.has(&["C", "chdir"]) {
@@ -184,8 +184,8 @@ fn wrapped(walk: &mut Walk, call: &Call<'_>, program: &str, list: &'static str) 
         rest = rest.get(1..).unwrap_or_default();
     }
     if matches!(program, "env" | "sudo" | "doas") {
-        while let Some((word, after)) = rest.split_first().filter(|(word, _)| word.shown().contains('=') || word.is_loose()) {
-            if !sets_known(word) {
+        while let Some((word, after)) = rest.split_first().filter(|(word, _)| word.shown().contains('=') || word.may_be_several()) {
+            if word.has_glob() || !sets_known(word) {
                 unknown(walk, program, "what programs make of this variable is not known here");
             }
             rest = after;
@@ -219,7 +219,7 @@ fn wrapped(walk: &mut Walk, call: &Call<'_>, program: &str, list: &'static str) 
 /// Whether something before the program that is run may become several words, so that another one is run.
 fn are_loose(call: &Call<'_>, options: &Options<'_>) -> bool {
     let before = call.arguments.len() - options.operands.len();
-    call.arguments.iter().take(before).any(Word::is_loose)
+    options.is_doubtful || call.arguments.iter().take(before).any(Word::may_be_several)
 }
 
 /// Whether an argument `NAME=value` sets a variable that changes nothing but how something is shown.
@@ -270,9 +270,11 @@ fn ruling(walk: &mut Walk, call: &Call<'_>, program: &str) {
 
 /// `read` gives a variable what comes in.
 fn input(walk: &mut Walk, call: &Call<'_>) {
-    match options::read(&["-rs -d: -n: -p: -t: -u:"], call.arguments, false) {
+    match options::read(&["-rs -d: -n: -t: -u:"], call.arguments, false) {
         Some(options)
-            if !call.arguments.iter().any(Word::hides_command)
+            // Some shells take no value there, and what stands behind is a variable.
+            if options.values(&["n", "t", "u"]).all(|value| value.is_number() && !value.shown().is_empty())
+                && !call.arguments.iter().any(Word::hides_command)
                 && options.reads.is_empty()
                 && options.operands.iter().all(|word| word.literal().is_some_and(|name| lists(OWN, &name))) =>
         {
@@ -330,7 +332,8 @@ fn find(walk: &mut Walk, call: &Call<'_>) {
     let before = call.arguments.iter().take_while(|word| matches!(word.shown().as_str(), "-H" | "-L" | "-P")).count();
     let arguments = call.arguments.get(before..).unwrap_or_default();
     let starts: Vec<&Word> = arguments.iter().take_while(|word| !word.shown().starts_with(['-', '(', '!'])).collect();
-    if arguments.iter().any(Word::is_loose) {
+    let behind = arguments.get(starts.len()..).unwrap_or_default();
+    if starts.iter().any(|word| word.is_loose()) || behind.iter().any(Word::may_be_several) {
         unknown(walk, "find", "an argument may become another one when it runs");
     }
     let mut targets: Vec<Target> = starts.iter().map(|word| walk.target(word)).collect();
@@ -503,6 +506,9 @@ fn fetch(walk: &mut Walk, call: &Call<'_>, program: &str) {
         "scp" | "rsync" => true,
         _ => false,
     };
+    if program == "rsync" && has(call, &["--delete"]) {
+        walk.add(ShellAct { targets: files.clone(), is_recursive: true, is_raised: call.is_raised, ..ShellAct::new(Verb::FileDelete, program) });
+    }
     if keeps {
         let targets = if files.is_empty() { vec![walk.here()] } else { files };
         walk.add(ShellAct { targets, ..ShellAct::new(Verb::FileWrite, program) });

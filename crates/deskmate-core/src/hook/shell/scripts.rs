@@ -12,7 +12,7 @@ const SED: &str = "-nErsuzb -e: -i? --quiet --silent --regexp-extended --express
 
 /// `sed` changes files with `-i`, and its scripts can write and run; only plain ones are looks.
 pub(super) fn sed(walk: &mut Walk, call: &Call<'_>) {
-    let options = options::read(&[SED], call.arguments, false).filter(|_| !call.arguments.iter().any(Word::is_loose));
+    let options = options::read(&[SED], call.arguments, false).filter(|options| !options.is_doubtful && !call.arguments.iter().any(Word::is_loose));
     let Some(options) = options else { return unknown(walk, "sed", "what it does with these options is not known here") };
     let in_place = options.has(&["i", "in-place"]);
     let mut files = options.operands.clone();
@@ -21,12 +21,21 @@ pub(super) fn sed(walk: &mut Walk, call: &Call<'_>) {
     while scripts.iter().all(|script| in_place && script.shown().is_empty()) && !files.is_empty() {
         scripts.push(files.remove(0).clone());
     }
-    if !scripts.iter().all(|script| script.literal().as_deref().is_some_and(is_plain_sed)) {
+    // Where the first word is taken for the ending of copies, the script is the next one.
+    let is_second = in_place && !options.has(&["e", "expression"]) && options.value("i").is_some_and(<[Word]>::is_empty);
+    let second = files.first().filter(|_| is_second).map(|word| word.shown());
+    if !scripts.iter().all(|script| script.literal().as_deref().is_some_and(is_plain_sed)) || second.is_some_and(|text| names_file(&text)) {
         return unknown(walk, "sed", "its script can write files or run programs");
     }
     let verb = if in_place { Verb::FileWrite } else { Verb::FileRead };
     let targets = files.into_iter().map(|word| walk.target(word)).collect();
     walk.add(ShellAct { targets, is_raised: call.is_raised, ..ShellAct::new(verb, "sed") });
+}
+
+/// Whether a word that should be a file would be a script that writes, reads or runs something.
+fn names_file(text: &str) -> bool {
+    let command = text.trim_start_matches(|char: char| char.is_ascii_digit() || matches!(char, ',' | '$' | '!' | ';' | '{' | ' '));
+    command.strip_prefix(['w', 'W', 'r', 'R', 'e']).is_some_and(|rest| rest.starts_with(['/', '~', ' ', '\t']))
 }
 
 /// Whether a script only prints, deletes lines, or substitutes without writing or running.
@@ -86,11 +95,11 @@ pub(super) fn awk(walk: &mut Walk, call: &Call<'_>, program: &str) {
     let mut script = None;
     while let Some(word) = words.next() {
         let text = word.shown();
-        if word.is_loose() || text.contains("${") {
+        if word.may_be_several() || text.contains("${") {
             return unknown(walk, program, "an argument may become another one when it runs");
         }
         match text.as_str() {
-            "-F" | "-v" if words.next().is_none_or(Word::is_loose) => {
+            "-F" | "-v" if words.next().is_none_or(Word::may_be_several) => {
                 return unknown(walk, program, "an argument may become another one when it runs");
             }
             "-F" | "-v" => {}

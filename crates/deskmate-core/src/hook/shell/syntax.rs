@@ -61,14 +61,24 @@ impl Word {
     pub(super) fn is_loose(&self) -> bool {
         let first = self.parts.iter().find(|part| !matches!(part, Part::Text { text, .. } if text.is_empty()));
         let is_text = matches!(first, None | Some(Part::Text { .. } | Part::Beneath(_) | Part::Channel(_)));
-        !is_text || self.parts.contains(&Part::Split) || self.chooses()
+        !is_text || self.parts.contains(&Part::Split) || self.chooses() || self.has_glob() && self.shown().starts_with('-')
     }
 
-    /// Whether a brace that nothing quotes may stand for several words.
-    pub(super) fn chooses(&self) -> bool {
+    /// Whether it may become several words when it runs, though what they begin with is known.
+    pub(super) fn may_be_several(&self) -> bool {
+        self.is_loose() || self.parts.iter().any(|part| matches!(part, Part::Glob(_) | Part::Beneath(_)))
+    }
+
+    /// Whether a brace that nothing quotes may stand for several words, though a quote in it hides where it ends.
+    fn chooses(&self) -> bool {
         let opens = |part: &Part| matches!(part, Part::Text { text, plain: true } if text.contains('{'));
         let shown = self.shown();
         self.parts.iter().any(opens) && shown.split_once('{').is_some_and(|(_, rest)| rest.contains(',') || rest.contains(".."))
+    }
+
+    /// What is known of its beginning.
+    pub(super) fn beginning(&self) -> String {
+        self.parts.iter().map_while(|part| if let Part::Text { text, .. } = part { Some(text.as_str()) } else { None }).collect()
     }
 
     /// Whether it can only be a number.
