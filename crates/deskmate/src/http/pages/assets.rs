@@ -10,12 +10,13 @@ use axum::response::{IntoResponse, Response};
 use deskmate_core::hex;
 use sha2::{Digest, Sha256};
 
-const SCRIPT: &str = "text/javascript; charset=utf-8";
+pub(super) const SCRIPT: &str = "text/javascript; charset=utf-8";
+pub(super) const STYLE: &str = "text/css; charset=utf-8";
 const ICON: &str = "image/svg+xml";
 
 /// Name, kind and content of each.
 const FILES: &[(&str, &str, &str)] = &[
-    ("desk.css", "text/css; charset=utf-8", include_str!("assets/desk.css")),
+    ("desk.css", STYLE, include_str!("assets/desk.css")),
     ("desk.svg", ICON, include_str!("assets/desk.svg")),
     ("manifest.webmanifest", "application/manifest+json", include_str!("assets/manifest.webmanifest")),
     ("acts.js", SCRIPT, include_str!("assets/acts.js")),
