@@ -5,6 +5,7 @@
 //! value: 5}`, and JSON kept in a text. Lists are transparent: what is in them has the path of the list.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
@@ -254,6 +255,12 @@ impl<'a> Change<'a> {
 /// The value that a table holds under the first of some keys.
 fn held_under<'a>(table: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().find_map(|key| table.get(*key))
+}
+
+/// Every changed path of an act, as field rules see it; `None` where not all of them can be seen.
+pub(crate) fn changed_paths(act: &Act) -> Option<BTreeSet<String>> {
+    let change = Change::of(act);
+    (!change.over && !change.opaque).then(|| change.paths().map(str::to_owned).collect())
 }
 
 /// `/a/b` or `a.b` as `a.b`, without the numbers of list entries.
