@@ -60,7 +60,7 @@ pub(crate) use link::issue_link;
 pub use list::of_requester;
 pub(crate) use model::grade;
 pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, RequestKind, Requester, State, Stop, StopReason};
-pub(crate) use outcome::ask_for_promotion;
+pub(crate) use outcome::{ask_for_promotion, moves_trust};
 pub use projection::RequestProjection;
 pub use standing::waived_by;
 pub use submit::{DeniedAct, cancel, denied, find, questioned, submit, supersede, withdraw};
