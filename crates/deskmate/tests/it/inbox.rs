@@ -103,6 +103,10 @@ fn people_decide_one_command_at_a_time() {
     assert!(inbox(&desk, &["undo", &first]).status.success());
     assert_eq!(state(&desk, &token, &first), "pending");
     assert_eq!(inbox(&desk, &["approve", &first, "--digest", &"0".repeat(64)]).status.code(), Some(5), "what was seen is not what is there");
+    for other in [&["reject", &second, "--reason", "too much"][..], &["ask", &second, "why?"], &["delegate", &second, "Owner"]] {
+        let done = inbox(&desk, &[other, &["--digest", &"0".repeat(64)]].concat());
+        assert_eq!(done.status.code(), Some(5), "{other:?}: {}", said(&done));
+    }
     assert_ne!(inbox(&desk, &["reject", &second]).status.code(), Some(0), "a rejection needs a reason");
     assert!(inbox(&desk, &["reject", &second, "--reason", "too much", "--type", "agent_wrong", "--severity", "low"]).status.success());
     assert_eq!(state(&desk, &token, &second), "rejected");

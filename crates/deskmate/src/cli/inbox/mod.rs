@@ -150,6 +150,9 @@ enum InboxCommand {
     /// Ask the agent something before you decide
     Ask {
         /// The request's id, or its last characters
+        /// The digest of what you saw; if it was changed meanwhile, nothing is done
+        #[arg(long)]
+        digest: Option<String>,
         request: String,
         /// What you want to know
         question: String,
@@ -157,6 +160,9 @@ enum InboxCommand {
     /// Give a request to another person, or take it back from them
     Delegate {
         /// The request's id, or its last characters
+        /// The digest of what you saw; if it was changed meanwhile, nothing is done
+        #[arg(long)]
+        digest: Option<String>,
         request: String,
         /// The person's name; without it, the request is nobody's in particular any more
         to: Option<String>,
@@ -167,6 +173,9 @@ enum InboxCommand {
     /// Put a request off
     Snooze {
         /// The request's id, or its last characters
+        /// The digest of what you saw; if it was changed meanwhile, nothing is done
+        #[arg(long)]
+        digest: Option<String>,
         request: String,
         /// For how long, for example 2h, or until when, for example 2026-11-15T09:30:00Z; without it, it is taken up again
         until: Option<String>,

@@ -58,13 +58,15 @@ fn act(global: &Global, client: &Client, filter: &Filter, command: InboxCommand)
             let input = json!({ "request": id, "expected_digest": digest, "reason": reason, "edits": edits, "remember": remember, "hours": hours });
             call("desk_request_approve", without_nulls(input))
         }
-        InboxCommand::Reject { request, reason, kind, severity } => {
-            let input = json!({ "request": find(client, &request)?, "reason": reason, "type": kind, "severity": severity });
+        InboxCommand::Reject { request, reason, kind, severity, digest } => {
+            let input = json!({ "request": find(client, &request)?, "expected_digest": digest, "reason": reason, "type": kind, "severity": severity });
             call("desk_request_reject", without_nulls(input))
         }
-        InboxCommand::Ask { request, question } => call("desk_request_ask", json!({ "request": find(client, &request)?, "question": question })),
-        InboxCommand::Delegate { request, to, note } => {
-            call("desk_request_delegate", without_nulls(json!({ "request": find(client, &request)?, "to": to, "note": note })))
+        InboxCommand::Ask { request, question, digest } => {
+            call("desk_request_ask", without_nulls(json!({ "request": find(client, &request)?, "expected_digest": digest, "question": question })))
+        }
+        InboxCommand::Delegate { request, to, note, digest } => {
+            call("desk_request_delegate", without_nulls(json!({ "request": find(client, &request)?, "expected_digest": digest, "to": to, "note": note })))
         }
         InboxCommand::Snooze { request, until } => {
             let until = until.map(|text| {
