@@ -116,11 +116,8 @@ impl Live {
     }
 
     fn tell(&mut self, order: Order, failure: &Failure) {
-        let code = match failure {
-            Failure::Desk(error) => json!(error.code).as_str().unwrap_or_default().to_owned(),
-            _ => String::new(),
-        };
-        self.screen.failed(order, &code, &failure.text());
+        let needs_presence = matches!(failure, Failure::Desk(error) if error.needs_presence);
+        self.screen.failed(order, needs_presence, &failure.text());
         self.looked = None;
     }
 

@@ -148,10 +148,9 @@ impl Screen {
     }
 
     /// Tells that an order failed. Where the person has to show again that they are there, they are asked.
-    pub(super) fn failed(&mut self, order: Order, code: &str, message: &str) {
+    pub(super) fn failed(&mut self, order: Order, needs_presence: bool, message: &str) {
         self.said = Some((message.to_owned(), true));
-        let decides = matches!(order, Order::Call { .. });
-        if decides && code == "forbidden" && (message.contains("that you are there") || message.contains("presence")) {
+        if needs_presence && matches!(order, Order::Call { .. }) {
             self.doing = Doing::Presence { text: String::new(), then: Box::new(order) };
         }
     }
@@ -467,7 +466,9 @@ mod tests {
     fn presence_is_asked_for_where_it_is_missing_and_the_order_goes_on() {
         let mut screen = screen();
         let order = keys(&mut screen, "ay").unwrap();
-        screen.failed(order.clone(), "forbidden", "this needs you to show that you are there");
+        screen.failed(order.clone(), false, "over MCP a session never decides, even with desk_show_presence");
+        assert_eq!(screen.doing, Doing::Looking, "no passphrase helps");
+        screen.failed(order.clone(), true, "approving this needs your passphrase again");
         let Some(Order::ShowPresence { passphrase, then }) = keys(&mut screen, "correct horse\n") else { panic!("no passphrase was asked for") };
         assert_eq!((passphrase.as_str(), *then), ("correct horse", order));
     }
