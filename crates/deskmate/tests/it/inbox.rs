@@ -212,6 +212,8 @@ fn the_bell_rings_for_what_came_in_and_not_for_what_moves_up() {
     terminal.sees("Passphrase:");
     terminal.type_in("correct horse\r");
     terminal.sees("upper");
+    // What does not fit on the first page of the list is read on.
+    terminal.sees("inbox: 2");
     terminal.type_in("a");
     terminal.sees("Approve exactly this?");
     terminal.type_in("y");

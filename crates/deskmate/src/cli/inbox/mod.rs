@@ -18,6 +18,10 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failure, Global};
 
+/// How many requests are asked for at once where many are looked through, and how often at most.
+const PAGE: u32 = 200;
+const PAGES_MAX: u32 = 50;
+
 #[derive(Args)]
 pub(super) struct InboxArgs {
     #[command(flatten)]
@@ -146,36 +150,36 @@ enum InboxCommand {
         /// How bad it was: low, medium, high or critical
         #[arg(long)]
         severity: Option<String>,
+        /// The digest of what you saw; if it was changed meanwhile, nothing is done
+        #[arg(long)]
+        digest: Option<String>,
     },
     /// Ask the agent something before you decide
     Ask {
         /// The request's id, or its last characters
-        /// The digest of what you saw; if it was changed meanwhile, nothing is done
-        #[arg(long)]
-        digest: Option<String>,
         request: String,
         /// What you want to know
         question: String,
+        /// The digest of what you saw; if it was changed meanwhile, nothing is done
+        #[arg(long)]
+        digest: Option<String>,
     },
     /// Give a request to another person, or take it back from them
     Delegate {
         /// The request's id, or its last characters
-        /// The digest of what you saw; if it was changed meanwhile, nothing is done
-        #[arg(long)]
-        digest: Option<String>,
         request: String,
         /// The person's name; without it, the request is nobody's in particular any more
         to: Option<String>,
         /// A word to them
         #[arg(long)]
         note: Option<String>,
+        /// The digest of what you saw; if it was changed meanwhile, nothing is done
+        #[arg(long)]
+        digest: Option<String>,
     },
     /// Put a request off
     Snooze {
         /// The request's id, or its last characters
-        /// The digest of what you saw; if it was changed meanwhile, nothing is done
-        #[arg(long)]
-        digest: Option<String>,
         request: String,
         /// For how long, for example 2h, or until when, for example 2026-11-15T09:30:00Z; without it, it is taken up again
         until: Option<String>,

@@ -11,13 +11,10 @@ use super::super::output::{cut, print, say};
 use super::super::{Failure, Global};
 use super::bell::{Bell, requests};
 use super::text::{SHORT, details, distance, moment, part, short};
-use super::{Filter, InboxCommand, Remember, View, plan};
+use super::{Filter, InboxCommand, PAGE, PAGES_MAX, Remember, View, plan};
 use crate::world::wall as now;
 
 const LOOK: Duration = Duration::from_secs(2);
-/// How many requests are asked for at once where all are looked through, and how often at most.
-const PAGE: u32 = 200;
-const PAGES_MAX: u32 = 50;
 
 pub(super) fn run(global: &Global, filter: &Filter, command: InboxCommand) -> Result<(), Failure> {
     let client = Client::new(global)?;

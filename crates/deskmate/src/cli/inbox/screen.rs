@@ -11,6 +11,9 @@ use super::text::{moment, part};
 pub(super) const SEVERITIES: [&str; 4] = ["low", "medium", "high", "critical"];
 pub(super) const USUAL_SEVERITY: &str = "medium";
 
+/// How many requests below the cursor are there before somebody comes to them.
+const AHEAD: usize = 50;
+
 const NOT_HERE: &str = "Its details are not here yet; try again.";
 
 /// What the person is doing.
@@ -113,6 +116,16 @@ impl Screen {
 
     pub(super) fn current_id(&self) -> Option<String> {
         self.current().map(|request| part(request, "request"))
+    }
+
+    /// How many requests are wanted: those down to the cursor, and some below it.
+    pub(super) fn wanted(&self) -> usize {
+        self.selected.saturating_add(AHEAD)
+    }
+
+    /// Whether the cursor comes near the end of what is here while there is more.
+    pub(super) fn is_near_the_end(&self) -> bool {
+        self.more && self.requests.len() < self.wanted()
     }
 
     /// Takes a fresh list in. The cursor stays on its request, or near where it was. What is being decided and is not there any more is
@@ -480,6 +493,21 @@ mod tests {
         screen.done(&order, "Approved: one");
         assert_eq!(call(keys(&mut screen, "u")), ("desk_request_undo", json!({ "request": "r1" })));
         assert_eq!(keys(&mut screen, "u"), None);
+    }
+
+    #[test]
+    fn more_is_wanted_when_the_cursor_comes_near_the_end() {
+        let mut screen = screen();
+        let rows = |count: usize| (0..count).map(|number| json!({ "request": format!("r{number}") })).collect::<Vec<_>>();
+        screen.take(rows(100), true);
+        assert!(!screen.is_near_the_end());
+        keys(&mut screen, "G");
+        assert!(screen.is_near_the_end() && screen.wanted() > 100);
+        screen.take(rows(300), true);
+        assert!(!screen.is_near_the_end());
+        keys(&mut screen, "G");
+        screen.take(rows(300), false);
+        assert!(!screen.is_near_the_end(), "there is no more");
     }
 
     #[test]
