@@ -52,6 +52,8 @@ pub(super) enum IssueType {
     ExecutionWithoutApproval,
     /// Something else was done than was approved.
     ExecutionBeyondApproval,
+    /// Something that was approved was done, and no report says what exactly, so nobody can compare it.
+    ExecutionNotTold,
     /// Something was done while people were still deciding.
     ExecutionBeforeApproval,
     /// Something passed without the people whom policy asks for.
@@ -225,8 +227,9 @@ fn issue(kind: IssueType, severity: IssueSeverity, agent: &str, at: i64, recomme
 /// What was done and should not have been.
 fn of_executions(found: &Found) -> Vec<Dated> {
     use IssueSeverity::{High, Low};
-    use IssueType::{ExecutionBeforeApproval, ExecutionBeyondApproval, ExecutionWithoutApproval, MissingIntent, OrphanedExecution};
+    use IssueType::{ExecutionBeforeApproval, ExecutionBeyondApproval, ExecutionNotTold, ExecutionWithoutApproval, MissingIntent, OrphanedExecution};
     let mut issues = Vec::new();
+    let told: BTreeSet<&str> = found.executions.iter().filter(|row| row.matches != "not_told").filter_map(|row| row.request.as_deref()).collect();
     // What a person did, they did by their own authority.
     for row in found.executions.iter().filter(|row| row.derived != "human") {
         let mut find = |kind, severity, advice: &str| {
@@ -246,7 +249,15 @@ fn of_executions(found: &Found) -> Vec<Dated> {
             (Some(_), Some(_)) if row.matches == "differs" => {
                 find(ExecutionBeyondApproval, High, "compare the change that was done with the one that was approved, and override the agent if it matters");
             }
-            (Some(_), Some(_)) => {}
+            (Some(id), Some(_)) => {
+                if row.outcome == "done" && !told.contains(id.as_str()) && request.is_some_and(|request| request.kind == "proposal") {
+                    find(
+                        ExecutionNotTold,
+                        Low,
+                        "ask the agent for executed_change with its reports: without it nobody sees whether that was what was approved",
+                    );
+                }
+            }
             (Some(_), None) => {
                 let undecided = |request: &Fate| request.state == "pending" || request.decided_at.is_some_and(|decided| decided > row.created_at);
                 if request.is_some_and(undecided) {

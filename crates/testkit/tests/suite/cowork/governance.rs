@@ -128,6 +128,23 @@ both! {
         assert_eq!(report(desk, &owner, json!({ "start_time": "2026-01-01T02:30:00Z", "end_time": "2026-01-01T02:40:00Z" }))["issue_count"], 0, "nothing was decided yet then");
     }
 
+    fn a_report_that_does_not_say_what_was_done_is_found(desk: &TestDesk) {
+        let owner = desk.claim();
+        let [untold, told_later, failed] = [(); 3].map(|()| {
+            let id = proposed(desk, &SALES, "crm");
+            approve(desk, &owner, &id);
+            id
+        });
+        let say = |id: &str, outcome: &str| ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "proposal_id": id, "outcome": outcome }));
+        assert_eq!(say(&untold, "done")["findings"], json!(["execution_not_told"]));
+        assert_eq!(say(&failed, "failed").get("findings"), None, "nothing was done");
+        ok(desk, &SALES, "begin", json!({ "proposal_id": told_later }));
+        say(&told_later, "ambiguous");
+        log(desk, &SALES, &told_later, json!({ "name": "x" }));
+        let found = of_type(&report(desk, &owner, json!({})), "execution_not_told");
+        assert_eq!((found.len(), &found[0]["proposal_id"], &found[0]["severity"]), (1, &json!(untold), &json!("low")), "{found:?}");
+    }
+
     fn statements_of_the_report_go_through_their_index(desk: &TestDesk) {
         desk.claim();
         proposed(desk, &SALES, "crm");
