@@ -206,7 +206,7 @@ fn select(cx: &mut Cx<'_, '_>, filter: &Filter) -> Result<Set> {
     let (agent, domain) = (filter.agent.as_deref().unwrap_or_default(), filter.domain.as_deref().unwrap_or_default());
     let confidence = Points::of(filter.min_confidence.unwrap_or(0.0)).0;
     let (mut covered, mut scores) = (BTreeMap::<String, bool>::new(), BTreeMap::<(String, String, bool), Points>::new());
-    let (mut members, mut more, mut place) = (Vec::new(), false, (i64::MIN, String::new()));
+    let (mut members, mut more, mut refusal, mut place) = (Vec::new(), false, None, (i64::MIN, String::new()));
     'pages: loop {
         let rows = cx.tx.query(PENDING, args![agent, domain, cx.now(), confidence, place.0, place.1, PAGE_MAX])?;
         for row in &rows {
@@ -231,6 +231,14 @@ fn select(cx: &mut Cx<'_, '_>, filter: &Filter) -> Result<Set> {
             if !mine || filter.min_trust.is_some_and(|least| score < Points::of(least)) {
                 continue;
             }
+            // What they asked for themselves, or where their token does not decide, holds up nothing else.
+            match request::check_decider(cx, &found) {
+                Err(error) if error.code == Code::Forbidden && !error.needs_presence => {
+                    refusal.get_or_insert(error);
+                    continue;
+                }
+                checked => checked?,
+            }
             if members.len() == BULK_MAX {
                 more = true;
                 break 'pages;
@@ -240,6 +248,9 @@ fn select(cx: &mut Cx<'_, '_>, filter: &Filter) -> Result<Set> {
         if rows.len() < PAGE_MAX as usize {
             break;
         }
+    }
+    if let Some(refusal) = refusal.filter(|_| members.is_empty()) {
+        return Err(refusal);
     }
     let exactly: Vec<Value> = members.iter().map(|(request, _)| json!([request.id, request.digest_hex()])).collect();
     Ok(Set { digest: hex(&digest(&exactly)?), members, more })
@@ -276,9 +287,6 @@ fn run(
 ) -> Result<(Batch, usize)> {
     filter.check()?;
     let set = select(cx, filter)?;
-    if let Some((first, _)) = set.members.first() {
-        request::check_decider(cx, first)?;
-    }
     let mut batch = Batch { count: set.members.len(), set_digest: set.digest.clone(), more: set.more, ..Batch::default() };
     if how.preview {
         batch.preview = Some(true);
@@ -300,6 +308,8 @@ fn run(
         match decide(cx, request, &further) {
             Ok(after) if after.state == request::State::Pending => waiting += 1,
             Ok(_) => settled += 1,
+            // The passphrase would do, so none is decided before it is given. A token has none to give.
+            Err(error) if error.needs_presence && cx.actor.scopes.is_none() => return Err(error),
             Err(error) if how.all_or_nothing => {
                 return Err(Error::conflict(format!("{} cannot be decided, so none was: {error}", request.id)));
             }

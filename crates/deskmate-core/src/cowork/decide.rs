@@ -243,6 +243,8 @@ fn override_proposal(cx: &mut Cx<'_, '_>, found: &Request, input: &Override, sev
     }
     policy::current(cx)?.settings(&domain).feedback.check_type("override_type", kind)?;
     let correction = Correction { reason: why(input), kind: Some(kind.clone()), severity: Some(severity), action: what(input) };
+    let of = Of { agent: &agent.id, domain: &domain, verified: agent.verified, request: Some(&found.id), confidence: found.confidence.map(Points) };
+    let moves_trust = request::moves_trust(found);
     match found.state_at(cx.now()) {
         State::Pending => drop(request::reject(cx, &found.id, None, correction)?),
         State::Approved if super::propose::has_unused_grant(cx, &found.id)? => {
@@ -251,17 +253,24 @@ fn override_proposal(cx: &mut Cx<'_, '_>, found: &Request, input: &Override, sev
             request::reject(cx, &found.id, None, correction)?;
         }
         State::Approved | State::Executing | State::Done | State::Failed | State::Ambiguous => {
-            let of = Of { agent: &agent.id, domain: &domain, verified: agent.verified, request: Some(&found.id), confidence: found.confidence.map(Points) };
-            correct(cx, of, input, severity)?;
+            correct(cx, of, input, severity, moves_trust)?;
         }
         state => {
             let message = format!("this proposal is {} already; nothing was changed", state.name());
             return Ok(OverrideOut { error: Some(true), proposal_id: Some(found.id.clone()), message, ..OverrideOut::default() });
         }
     }
+    if !moves_trust && correction::of_request(cx, &found.id)?.is_none() {
+        // A rejection keeps a correction only where it moves trust.
+        correct(cx, of, input, severity, moves_trust)?;
+    }
     let row = correction::of_request(cx, &found.id)?;
     let impact = row.as_ref().map(|row| Points(row.impact).to_f64());
-    let out = told(cx, &agent, &domain, &before, kind)?;
+    let mut out = told(cx, &agent, &domain, &before, kind)?;
+    if !moves_trust {
+        out.message =
+            format!("Corrected. Answers to such a {} move no trust: {} has {:.2} in {domain} as before.", found.kind.name(), agent.id, before.score.to_f64());
+    }
     Ok(OverrideOut { override_id: row.map(|row| row.id), proposal_id: Some(found.id.clone()), trust_impact: impact, ..out })
 }
 
@@ -274,13 +283,13 @@ fn override_agent(cx: &mut Cx<'_, '_>, input: &Override, severity: Severity) -> 
     let agent = super::standing::agent_of(cx, Some(name))?;
     let before = trust::look(cx, &agent.id, domain, agent.verified)?;
     let of = Of { agent: &agent.id, domain, verified: agent.verified, request: None, confidence: None };
-    let (id, impact) = correct(cx, of, input, severity)?;
+    let (id, impact) = correct(cx, of, input, severity, true)?;
     let out = told(cx, &agent, domain, &before, &input.override_type)?;
     Ok(OverrideOut { override_id: Some(id), trust_impact: Some(impact.to_f64()), ..out })
 }
 
-/// Moves trust for something that was done, or that no proposal was made of.
-fn correct(cx: &mut Cx<'_, '_>, of: Of<'_>, input: &Override, severity: Severity) -> Result<(String, Points)> {
+/// Keeps a correction of something that was done, or that no proposal was made of, and moves trust where answers to it do.
+fn correct(cx: &mut Cx<'_, '_>, of: Of<'_>, input: &Override, severity: Severity, moves_trust: bool) -> Result<(String, Points)> {
     let rulebook = policy::current(cx)?;
     let feedback = &rulebook.settings(of.domain).feedback;
     if feedback.override_requires_reason {
@@ -288,11 +297,15 @@ fn correct(cx: &mut Cx<'_, '_>, of: Of<'_>, input: &Override, severity: Severity
     }
     let kind = &input.override_type;
     feedback.check_type("override_type", kind)?;
-    let change = trust::overridden(cx, of, kind, severity)?;
-    request::ask_for_promotion(cx, of, &change)?;
+    let mut impact = Points::ZERO;
+    if moves_trust {
+        let change = trust::overridden(cx, of, kind, severity)?;
+        request::ask_for_promotion(cx, of, &change)?;
+        impact = change.impact;
+    }
     let (description, action) = (Some(input.description.as_str()), what(input));
-    let id = overrode(cx, &Overridden { of, kind, severity, impact: change.impact, description, action: action.as_deref() })?;
-    Ok((id, change.impact))
+    let id = overrode(cx, &Overridden { of, kind, severity, impact, description, action: action.as_deref() })?;
+    Ok((id, impact))
 }
 
 fn told(cx: &mut Cx<'_, '_>, agent: &Requester, domain: &str, before: &trust::Trust, kind: &str) -> Result<OverrideOut> {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use deskmate_db::args;
+use deskmate_db::Param;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,8 @@ pub(super) enum IssueType {
     ExecutionWithoutApproval,
     /// Something else was done than was approved.
     ExecutionBeyondApproval,
+    /// Something that was approved was done, and no report says what exactly, so nobody can compare it.
+    ExecutionNotTold,
     /// Something was done while people were still deciding.
     ExecutionBeforeApproval,
     /// Something passed without the people whom policy asks for.
@@ -146,7 +148,7 @@ pub(super) struct Governance {
     end_time: String,
     /// True when there was more than one call looks at: ask again from `end_time` on.
     cut: bool,
-    /// True when more from before `start_time` waits, or is open, than one call looks at: ask for one agent or one domain.
+    /// True when more from before `start_time` waits, is open or was settled since than one call looks at: ask for one agent or one domain.
     older_cut: bool,
     /// Give this as `cursor` for the next page. Absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,17 +171,18 @@ pub(super) fn report(cx: &mut Cx<'_, '_>, input: GovernanceReport) -> Result<Gov
         return Err(Error::invalid("start_time", "is after end_time"));
     }
     let wanted = Wanted { agent: agent_asked_for(cx, "agent_id_filter", input.agent_id_filter)?, domain: input.domain_filter, start, end };
-    let found = scan(cx, &wanted)?;
+    let mut found = scan(cx, &wanted)?;
     let rulebook = policy::current(cx)?;
     let mut issues = of_executions(&found);
     issues.extend(of_open(&found, &rulebook, now));
     let broken = request::broken_between(cx, start, end)?;
+    found.learn(cx, broken.iter().map(|(id, ..)| id.clone()).collect())?;
     let votes = votes(cx, &found)?;
     issues.extend(of_requests(&found, &rulebook, now, &votes, &broken));
-    issues.extend(of_broken(&found, broken));
+    issues.extend(of_broken(&found, &wanted, broken));
     if sees_all(cx) {
         let seen = seen_batches(cx, &found)?;
-        issues.extend(rubber_stamping(&found, &rulebook, &votes, &seen));
+        issues.extend(rubber_stamping(&found, &rulebook, &votes, &seen, start));
     }
     issues.retain(|(_, issue)| input.type_filter.is_none_or(|kind| kind == issue.kind));
     issues.sort_by(|(at, a), (bt, b)| (a.severity, bt, a.kind, &a.proposal_id, &a.action_id).cmp(&(b.severity, at, b.kind, &b.proposal_id, &b.action_id)));
@@ -224,8 +227,9 @@ fn issue(kind: IssueType, severity: IssueSeverity, agent: &str, at: i64, recomme
 /// What was done and should not have been.
 fn of_executions(found: &Found) -> Vec<Dated> {
     use IssueSeverity::{High, Low};
-    use IssueType::{ExecutionBeforeApproval, ExecutionBeyondApproval, ExecutionWithoutApproval, MissingIntent, OrphanedExecution};
+    use IssueType::{ExecutionBeforeApproval, ExecutionBeyondApproval, ExecutionNotTold, ExecutionWithoutApproval, MissingIntent, OrphanedExecution};
     let mut issues = Vec::new();
+    let told: BTreeSet<&str> = found.executions.iter().filter(|row| row.matches != "not_told").filter_map(|row| row.request.as_deref()).collect();
     // What a person did, they did by their own authority.
     for row in found.executions.iter().filter(|row| row.derived != "human") {
         let mut find = |kind, severity, advice: &str| {
@@ -245,7 +249,15 @@ fn of_executions(found: &Found) -> Vec<Dated> {
             (Some(_), Some(_)) if row.matches == "differs" => {
                 find(ExecutionBeyondApproval, High, "compare the change that was done with the one that was approved, and override the agent if it matters");
             }
-            (Some(_), Some(_)) => {}
+            (Some(id), Some(_)) => {
+                if row.outcome == "done" && !told.contains(id.as_str()) && request.is_some_and(|request| request.kind == "proposal") {
+                    find(
+                        ExecutionNotTold,
+                        Low,
+                        "ask the agent for executed_change with its reports: without it nobody sees whether that was what was approved",
+                    );
+                }
+            }
             (Some(_), None) => {
                 let undecided = |request: &Fate| request.state == "pending" || request.decided_at.is_some_and(|decided| decided > row.created_at);
                 if request.is_some_and(undecided) {
@@ -259,12 +271,12 @@ fn of_executions(found: &Found) -> Vec<Dated> {
     issues
 }
 
-/// Requests that went wrong, or nowhere, also those from before that still wait.
+/// Requests that went wrong, or nowhere, also those from before that still wait or that were decided since.
 fn of_requests(found: &Found, rulebook: &Rulebook, now: i64, votes: &Votes, broken: &[(String, String, i64)]) -> Vec<Dated> {
     use IssueSeverity::{High, Medium};
     use IssueType::{MissingApproval, ProposalNeverApproved, SlowDecision};
     let mut issues = Vec::new();
-    for fate in found.requests.values().chain(&found.waiting) {
+    for fate in found.asked() {
         let settings = &rulebook.settings(&fate.domain).governance;
         let mut find = |kind, severity, at, advice: String| {
             let found = issue(kind, severity, &fate.agent, at, advice);
@@ -314,9 +326,9 @@ fn of_open(found: &Found, rulebook: &Rulebook, now: i64) -> Vec<Dated> {
     issues
 }
 
-/// What somebody decided alone.
-fn of_broken(found: &Found, broken: Vec<(String, String, i64)>) -> Vec<Dated> {
-    let seen = broken.into_iter().filter_map(|(id, person, at)| Some((found.requests.get(&id)?, person, at)));
+/// What somebody decided alone, however long before that it was asked.
+fn of_broken(found: &Found, wanted: &Wanted, broken: Vec<(String, String, i64)>) -> Vec<Dated> {
+    let seen = broken.into_iter().filter_map(|(id, person, at)| Some((found.request(&id).filter(|fate| wanted.fits(&fate.agent, &fate.domain))?, person, at)));
     let issues = seen.map(|(fate, person, at)| {
         let advice = "somebody decided alone what needs several people: read the reason, ask those who were passed over, and look at what was done";
         let one = issue(IssueType::BreakGlass, IssueSeverity::High, &fate.agent, at, advice);
@@ -328,19 +340,33 @@ fn of_broken(found: &Found, broken: Vec<(String, String, i64)>) -> Vec<Dated> {
 /// Who approved and when, by request and round.
 type Votes = BTreeMap<(String, i64), Vec<(String, i64)>>;
 
+/// How many requests' votes are read at once.
+const VOTES_OF: usize = 20;
+const VOTES: &str = "select request, round, person, at from vote where vote = 'approve' and request in \
+     ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) order by request, round, person";
+
+/// The votes for what was found; those of others are not read.
 fn votes(cx: &mut Cx<'_, '_>, found: &Found) -> Result<Votes> {
-    let (Some((first, _)), Some((last, _))) = (found.requests.first_key_value(), found.requests.last_key_value()) else { return Ok(BTreeMap::new()) };
-    let sql = "select request, round, person, at from vote where request >= $1 and request <= $2 and vote = 'approve' order by request, round, person";
+    let ids: Vec<&str> = found.asked().filter(|fate| !passed(fate)).map(|fate| fate.id.as_str()).collect();
     let mut votes = Votes::new();
-    for row in &cx.tx.query(sql, args![first, last])? {
-        votes.entry((row.get(0)?, row.get(1)?)).or_default().push((row.get(2)?, row.get(3)?));
+    for ids in ids.chunks(VOTES_OF) {
+        let mut params: Vec<Param<'_>> = ids.iter().map(|id| Param::Text(id)).collect();
+        params.resize(VOTES_OF, Param::Null);
+        for row in &cx.tx.query(VOTES, &params)? {
+            votes.entry((row.get(0)?, row.get(1)?)).or_default().push((row.get(2)?, row.get(3)?));
+        }
     }
     Ok(votes)
 }
 
+/// Whether policy let it pass, without people.
+fn passed(fate: &Fate) -> bool {
+    fate.mode == "act" && fate.person().is_none()
+}
+
 /// Whether what was approved has the approvals that it needs: policy's own word, or enough people.
 fn is_covered(votes: &Votes, fate: &Fate) -> bool {
-    if fate.mode == "act" && fate.person().is_none() {
+    if passed(fate) {
         return true;
     }
     votes.get(&(fate.id.clone(), fate.round)).is_some_and(|votes| i64::try_from(votes.len()).unwrap_or(i64::MAX) >= fate.quorum)
@@ -349,7 +375,7 @@ fn is_covered(votes: &Votes, fate: &Fate) -> bool {
 /// The batches whose list was seen by who decided them.
 fn seen_batches<'a>(cx: &mut Cx<'_, '_>, found: &'a Found) -> Result<BTreeSet<&'a str>> {
     let mut seen = BTreeSet::new();
-    let batches: BTreeSet<&str> = found.requests.values().filter_map(|fate| fate.batch.as_deref()).collect();
+    let batches: BTreeSet<&str> = found.asked().filter_map(|fate| fate.batch.as_deref()).collect();
     for batch in batches {
         if bulk::was_seen(cx, batch)? {
             seen.insert(batch);
@@ -360,12 +386,13 @@ fn seen_batches<'a>(cx: &mut Cx<'_, '_>, found: &'a Found) -> Result<BTreeSet<&'
 
 /// People who approved many things in seconds, whoever's approval settled them. What was approved together as a batch whose list was
 /// seen counts once.
-fn rubber_stamping(found: &Found, rulebook: &Rulebook, votes: &Votes, seen: &BTreeSet<&str>) -> Vec<Dated> {
+fn rubber_stamping(found: &Found, rulebook: &Rulebook, votes: &Votes, seen: &BTreeSet<&str>, start: i64) -> Vec<Dated> {
+    let asked: BTreeMap<&str, &Fate> = found.asked().map(|fate| (fate.id.as_str(), fate)).collect();
     let mut decisions: BTreeMap<&str, BTreeMap<&str, (i64, &Fate)>> = BTreeMap::new();
     for ((id, _), approvals) in votes {
-        let Some(fate) = found.requests.get(id) else { continue };
+        let Some(fate) = asked.get(id.as_str()).copied() else { continue };
         let one = fate.batch.as_deref().filter(|batch| seen.contains(batch)).unwrap_or(&fate.id);
-        for (person, at) in approvals {
+        for (person, at) in approvals.iter().filter(|(_, at)| *at >= start) {
             decisions.entry(person).or_default().entry(one).or_insert((*at, fate));
         }
     }

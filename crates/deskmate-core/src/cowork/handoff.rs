@@ -91,7 +91,7 @@ pub(super) struct HandOff {
     proposal_id: Option<String>,
     /// How urgent it is; `normal` if not given.
     priority: Option<Priority>,
-    /// The person who is asked first, by name or id.
+    /// The person who is asked first, by name or id; somebody who decides in the domain.
     assignee: Option<String>,
     /// After how many seconds without an answer it goes to the owners; as the desk is set if not given.
     timeout_seconds: Option<u32>,
@@ -139,7 +139,7 @@ pub(super) fn hand_off(cx: &mut Cx<'_, '_>, input: HandOff) -> Result<HandedOff>
     let rulebook = policy::current(cx)?;
     let settings = &rulebook.settings(&input.domain).handoff;
     let proposal = input.proposal_id.as_deref().map(|id| find(cx, "proposal_id", id)).transpose()?.map(|request| request.id);
-    let assignee = input.assignee.as_deref().map(|who| person(cx, who)).transpose()?;
+    let assignee = input.assignee.as_deref().map(|who| person(cx, who, &input.domain)).transpose()?;
     let parts = Parts {
         mode,
         reason: input.reason,
@@ -167,12 +167,11 @@ pub(super) fn hand_off(cx: &mut Cx<'_, '_>, input: HandOff) -> Result<HandedOff>
     let why = if settings.include_reasoning { words::one_line(&parts.reason, TITLE_CHARS_MAX / 2) } else { "it does not say why".to_owned() };
     let for_human = format!("{} {}: {why}", cx.actor.id, mode.asks_for());
     let title = if settings.include_reasoning { why } else { words::one_line(&for_human, TITLE_CHARS_MAX) };
-    let mut new = New::new(RequestKind::Handoff, title, act, decision);
+    let mut new = New::new(RequestKind::Handoff, title, act, decision).escalating(timeout.unwrap_or(settings.timeout_seconds));
     new.packet = Packet { reasoning: Some(parts.reason.clone()).filter(|_| settings.include_reasoning), more: packet.clone(), ..Packet::default() };
     new.confidence = Some(input.confidence).filter(|_| settings.include_confidence);
     new.priority = input.priority.unwrap_or_default();
     new.assignee = assignee;
-    new.escalate_seconds = Some(i64::from(timeout.unwrap_or(settings.timeout_seconds)));
     let request = request::submit(cx, new)?;
     Ok(HandedOff {
         for_human,
@@ -210,12 +209,16 @@ fn may_hand_off(cx: &mut Cx<'_, '_>, act: &Act) -> Result<Decision> {
     Err(request::refused(cx, who, act, decision, error))
 }
 
-/// A person by name or id.
-fn person(cx: &mut Cx<'_, '_>, who: &str) -> Result<String> {
+/// A person by name or id, who can answer in a domain.
+fn person(cx: &mut Cx<'_, '_>, who: &str, domain: &str) -> Result<String> {
     check_said("assignee", who, NAME_CHARS_MAX)?;
     let row = cx.tx.optional("select id from person where (id = $1 or name = $1) and state = 'active' order by id limit 1", args![who])?;
     let unknown = || Error { field: Some("assignee".to_owned()), ..Error::not_found(format!("no person here is called {who}")) };
-    Ok(row.ok_or_else(unknown)?.get(0)?)
+    let id: String = row.ok_or_else(unknown)?.get(0)?;
+    if !request::may_decide_in(cx, &id, domain)? {
+        return Err(Error::invalid("assignee", format!("nobody of this name decides in {domain}")));
+    }
+    Ok(id)
 }
 
 /// Requests of the caller's own that it says still wait; each is shown with how it stands.

@@ -14,7 +14,7 @@ use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::policy::{self, Act};
 use crate::redact::Redactor;
-use crate::request::{self, Begun, Outcome, Request, State};
+use crate::request::{self, Begun, Outcome, Request, RequestKind, State};
 use crate::trust::Points;
 use crate::{Error, Result, check_text, digest, meter};
 
@@ -163,7 +163,7 @@ pub(super) fn log(cx: &mut Cx<'_, '_>, input: LogAction) -> Result<Logged> {
         meter::charge(cx, &report.agent, &report.domain, beyond)?;
     }
     execution::keep(cx, &report)?;
-    let findings = findings(&report, &fit, matches);
+    let findings = findings(&report, &fit, matches, found.as_ref());
     let message = match (&fit.why_not, findings.is_empty()) {
         (Some(why), _) => format!("It is kept that you did this, and that it was not covered by an approval: {why}"),
         (None, false) => "It is kept, and people will see what does not fit.".to_owned(),
@@ -307,7 +307,7 @@ fn derived_actor(cx: &mut Cx<'_, '_>, request: Option<&Request>) -> Result<&'sta
 }
 
 /// What people will see in the governance report.
-fn findings(report: &Execution, fit: &Fit, matches: Matches) -> Vec<&'static str> {
+fn findings(report: &Execution, fit: &Fit, matches: Matches, request: Option<&Request>) -> Vec<&'static str> {
     let mut findings = Vec::new();
     if report.derived == "human" {
         return findings;
@@ -320,6 +320,10 @@ fn findings(report: &Execution, fit: &Fit, matches: Matches) -> Vec<&'static str
     }
     if fit.approved && matches == Matches::Differs {
         findings.push("execution_beyond_approval");
+    }
+    let is_of_a_proposal = request.is_some_and(|request| request.kind == RequestKind::Proposal);
+    if fit.approved && matches == Matches::NotTold && report.outcome == Outcome::Done.state().name() && is_of_a_proposal {
+        findings.push("execution_not_told");
     }
     if report.request.is_none() && !report.unknown && report.reasoning.trim().is_empty() {
         findings.push("missing_intent");

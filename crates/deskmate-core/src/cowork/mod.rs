@@ -35,6 +35,7 @@ pub(crate) use erase::erase;
 pub(crate) use log::observed;
 pub use projection::CoworkProjection;
 pub(crate) use propose::foresee;
+pub use scan::INDEXED;
 pub(crate) use words::check_domain;
 
 /// What this capability tells the record.

@@ -12,8 +12,10 @@ use crate::call::Cx;
 /// How many requests, and how many reports, one call looks at.
 pub(super) const ROWS_MAX: usize = 20_000;
 const SLICE: u32 = 1_000;
-/// How many requests from before that still wait, and how many in each state whose outcome is open.
+/// How many requests from before that still wait, how many that were decided or expired, and how many in each state whose
+/// outcome is open.
 const WAITING_MAX: u32 = 20_000;
+const SETTLED_MAX: u32 = 20_000;
 const OPEN_MAX: u32 = 1_000;
 
 /// A request as far as its fate goes, without its texts.
@@ -86,6 +88,18 @@ const OPEN: &str = "select id, kind, state, requester, domain, mode, quorum, exp
 const WAITING: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, \
      batch, confidence from request where state = 'pending' and expires_at > $1 and created_at < $2 and ($3 = '' or requester = $3) \
      and ($4 = '' or domain = $4) order by expires_at, id limit $5";
+const DECIDED: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, \
+     batch, confidence from request where decided_at > created_at and decided_at >= $1 and decided_at <= $2 and created_at < $1 \
+     and ($3 = '' or requester = $3) and ($4 = '' or domain = $4) order by decided_at, id limit $5";
+const EXPIRED: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, \
+     batch, confidence from request where state = 'expired' and expires_at >= $1 and expires_at <= $2 and created_at < $1 \
+     and ($3 = '' or requester = $3) and ($4 = '' or domain = $4) order by expires_at, id limit $5";
+const DUE: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, \
+     batch, confidence from request where state = 'pending' and expires_at >= $1 and expires_at <= $2 and created_at < $1 \
+     and ($3 = '' or requester = $3) and ($4 = '' or domain = $4) order by expires_at, id limit $5";
+
+/// The statements for what was settled, and the index that each goes through.
+pub const INDEXED: &[(&str, &str)] = &[(DECIDED, "request_by_decision"), (EXPIRED, "request_expired"), (DUE, "request_due")];
 const BY_ID: &str = "select id, kind, state, requester, domain, mode, quorum, expires_at, created_at, updated_at, decided_at, decided_by, round, supersedes, \
      batch, confidence from request where id = $1";
 
@@ -103,7 +117,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    fn fits(&self, agent: &str, domain: &str) -> bool {
+    pub(super) fn fits(&self, agent: &str, domain: &str) -> bool {
         self.agent.as_ref().is_none_or(|wanted| wanted == agent) && self.domain.as_ref().is_none_or(|wanted| wanted == domain)
     }
 }
@@ -116,11 +130,13 @@ pub(super) struct Found {
     pub(super) open: Vec<Fate>,
     /// Requests from before that still wait for people.
     pub(super) waiting: Vec<Fate>,
-    /// Requests from before for which something was done.
+    /// Requests from before that were decided, or expired, in this stretch of time.
+    pub(super) settled: Vec<Fate>,
+    /// Requests from before for which something was done or decided.
     named: BTreeMap<String, Fate>,
     /// Set where there was more than one call looks at: up to when it looked.
     pub(super) cut_at: Option<i64>,
-    /// Whether more of those from before wait or are open.
+    /// Whether more of those from before wait, are open or were settled.
     pub(super) older_cut: bool,
 }
 
@@ -132,10 +148,31 @@ impl Found {
         rows.iter().take(most).map(Fate::read).collect()
     }
 
+    /// What was asked in this stretch of time, and what was asked before and waited for people in it.
+    pub(super) fn asked(&self) -> impl Iterator<Item = &Fate> {
+        self.requests.values().chain(&self.waiting).chain(&self.settled)
+    }
+
+    /// Reads some requests besides, by their ids.
+    pub(super) fn learn(&mut self, cx: &mut Cx<'_, '_>, ids: BTreeSet<String>) -> Result<()> {
+        for id in ids {
+            if self.request(&id).is_none()
+                && let Some(row) = cx.tx.optional(BY_ID, args![id])?
+            {
+                self.named.insert(id, Fate::read(&row)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// A request that was read.
+    pub(super) fn request(&self, id: &str) -> Option<&Fate> {
+        self.requests.get(id).or_else(|| self.named.get(id))
+    }
+
     /// The request for which something was done.
     pub(super) fn request_of(&self, report: &ExecutionRow) -> Option<&Fate> {
-        let id = report.request.as_ref()?;
-        self.requests.get(id).or_else(|| self.named.get(id))
+        self.request(report.request.as_ref()?)
     }
 }
 
@@ -146,6 +183,7 @@ pub(super) fn scan(cx: &mut Cx<'_, '_>, wanted: &Wanted) -> Result<Found> {
         executions: Vec::new(),
         open: Vec::new(),
         waiting: Vec::new(),
+        settled: Vec::new(),
         named: BTreeMap::new(),
         cut_at: None,
         older_cut: false,
@@ -201,11 +239,13 @@ pub(super) fn scan(cx: &mut Cx<'_, '_>, wanted: &Wanted) -> Result<Found> {
     let now = cx.now();
     let rows = cx.tx.query(WAITING, args![now, wanted.start, agent, domain, WAITING_MAX + 1])?;
     found.waiting = found.older(&rows, WAITING_MAX)?;
-    let from_before = found.executions.iter().filter_map(|row| row.request.clone()).filter(|id| !found.requests.contains_key(id));
-    for id in from_before.collect::<BTreeSet<String>>() {
-        if let Some(row) = cx.tx.optional(BY_ID, args![id])? {
-            found.named.insert(id, Fate::read(&row)?);
-        }
+    let until = found.cut_at.unwrap_or(wanted.end);
+    for (sql, until) in [(DECIDED, until), (EXPIRED, until), (DUE, until.min(now))] {
+        let rows = cx.tx.query(sql, args![wanted.start, until, agent, domain, SETTLED_MAX + 1])?;
+        let settled = found.older(&rows, SETTLED_MAX)?;
+        found.settled.extend(settled);
     }
+    let from_before = found.executions.iter().filter_map(|row| row.request.clone()).collect();
+    found.learn(cx, from_before)?;
     Ok(found)
 }

@@ -12,7 +12,7 @@ use crate::call::Cx;
 use crate::cowork::check_domain;
 use crate::identity::check_name;
 use crate::limits::{CONTENT_BYTES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX};
-use crate::policy::Act;
+use crate::policy::{self, Act};
 use crate::record::Event;
 use crate::request::{self, New, Packet, RequestKind, Requester};
 use crate::trust::{self, Known, Of, Points};
@@ -320,13 +320,14 @@ fn handoff(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> Re
         arguments: packet.clone(),
         ..Act::default()
     };
+    let timeout = policy::current(cx)?.settings(&row.domain).handoff.timeout_seconds;
     let decision = request::for_people(cx, &row.domain, "low", "the agent handed this over on another server, and nobody had resolved it")?;
     let told = Packet { reasoning: Some(row.reason.clone()), more: packet, ..Packet::default() };
     let new = New {
         requester: Some(who),
         packet: told,
         confidence: row.confidence_at_handoff,
-        ..New::new(RequestKind::Handoff, one_line(&row.reason), act, decision)
+        ..New::new(RequestKind::Handoff, one_line(&row.reason), act, decision).escalating(timeout)
     };
     let why = if unheard {
         "the agent had not fetched its instructions, and who gave them is not known; it is open here, so that a person gives them again"

@@ -1,10 +1,11 @@
 //! The whole change of an act, as field rules see it: every path that would be different afterwards, with its value.
 //!
 //! Agents write changes in several forms, and a rule must not depend on which: `{amount: 5}`, `{deal: {amount: 5}}`,
-//! `{value: 5}` with the field declared beside it, `{field: amount, value: 5}` anywhere, `{op: replace, path: /amount,
-//! value: 5}`, and JSON kept in a text. Lists are transparent: what is in them has the path of the list.
+//! `{/deal/amount: 5}`, `{value: 5}` with the field declared beside it, `{field: amount, value: 5}` anywhere, `{op: replace,
+//! path: /amount, value: 5}`, and JSON kept in a text. Lists are transparent: what is in them has the path of the list.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
@@ -22,7 +23,7 @@ pub(super) const NAMING: [&str; 7] = ["field", "path", "property", "column", "at
 /// Of these the last are common words: they name a field only beside a key that surely holds a value.
 pub(super) const COMMON: [&str; 2] = ["key", "name"];
 /// Keys that hold the value for a field named beside them.
-pub(super) const HOLDING: [&str; 2] = ["value", "new_value"];
+pub(super) const HOLDING: [&str; 3] = ["value", "new_value", "newValue"];
 /// Keys that do so where there is none of these.
 pub(super) const PERHAPS_HOLDING: [&str; 2] = ["new", "to"];
 
@@ -158,7 +159,11 @@ impl<'a> Change<'a> {
                     let below = super::yaml::below(path, key);
                     self.opaque |= is_about_the_change(key) && tells(entry);
                     self.value(&below, entry);
-                    self.walk(&below, entry, depth + 1);
+                    let pointed = pointed(path, key);
+                    if let Some(pointed) = &pointed {
+                        self.value(pointed, entry);
+                    }
+                    self.walk(pointed.as_deref().unwrap_or(&below), entry, depth + 1);
                     if self.over {
                         return;
                     }
@@ -187,8 +192,9 @@ impl<'a> Change<'a> {
             }
             match if COMMON.contains(&key) { surely } else { perhaps } {
                 Some(value) => self.named(&field, value, depth),
-                None if key == "field" || (key == "path" && table.contains_key("op")) => self.push(&field, Held::Missing),
-                None => {}
+                // A path may as well be that of a file, and so it needs more to be a field's.
+                None if COMMON.contains(&key) || (key == "path" && !table.contains_key("op")) => {}
+                None => self.push(&field, Held::Missing),
             }
         }
     }
@@ -251,9 +257,21 @@ impl<'a> Change<'a> {
     }
 }
 
+/// Every changed path of an act, as field rules see it; `None` where not all of them can be seen.
+pub(crate) fn changed_paths(act: &Act) -> Option<BTreeSet<String>> {
+    let change = Change::of(act);
+    (!change.over && !change.opaque).then(|| change.paths().map(str::to_owned).collect())
+}
+
 /// The value that a table holds under the first of some keys.
 fn held_under<'a>(table: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().find_map(|key| table.get(*key))
+}
+
+/// The path that a key below another means where it is a pointer, such as `/a/b`.
+pub(super) fn pointed(path: &str, key: &str) -> Option<String> {
+    let below = key.starts_with('/').then(|| dotted(key))?;
+    Some(if below.is_empty() { path.to_owned() } else { super::yaml::below(path, &below) })
 }
 
 /// `/a/b` or `a.b` as `a.b`, without the numbers of list entries.

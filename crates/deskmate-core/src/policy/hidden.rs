@@ -5,12 +5,12 @@
 use serde_json::{Map, Value};
 
 use super::ask::{held_kind, holds_any};
-use super::change::{COMMON, DEPTH_MAX, HOLDING, NAMING, PATH_BYTES_MAX, PERHAPS_HOLDING, dotted};
+use super::change::{COMMON, DEPTH_MAX, HOLDING, NAMING, PATH_BYTES_MAX, PERHAPS_HOLDING, dotted, pointed};
 use super::index::Patterns;
 use super::{Act, Decision};
 
 /// Keys that hold what a field named beside them was before.
-const HOLDING_OLD: [&str; 3] = ["old", "old_value", "from"];
+const HOLDING_OLD: [&str; 4] = ["old", "old_value", "oldValue", "from"];
 
 /// The places in a value that patterns of fields hide, as JSON pointers. `field` is the one that the value is said to be
 /// for. What is too large to be looked through is hidden whole, and so is a text with hidden fields in it.
@@ -74,12 +74,13 @@ impl Search<'_> {
                 }
                 let keys = table.iter().all(|(key, entry)| {
                     let below = super::yaml::below(path, key);
+                    let pointed = pointed(path, key);
                     let pointer = at(pointer, key);
-                    if self.hides(&below) || self.hides.fits(key) {
+                    if self.hides(&below) || self.hides.fits(key) || pointed.as_deref().is_some_and(|pointed| self.hides(pointed)) {
                         self.found.push(pointer);
                         true
                     } else {
-                        self.walk(entry, &below, &pointer, depth + 1)
+                        self.walk(entry, pointed.as_deref().unwrap_or(&below), &pointer, depth + 1)
                     }
                 });
                 keys && self.naming(table, pointer, depth)
@@ -102,7 +103,13 @@ impl Search<'_> {
     /// A table that names a field and holds a value for it.
     fn naming(&mut self, table: &Map<String, Value>, pointer: &str, depth: usize) -> bool {
         let surely = HOLDING.iter().any(|key| table.contains_key(*key));
+        let is_known = surely || PERHAPS_HOLDING.iter().any(|key| table.contains_key(*key));
         NAMING.iter().all(|key| match (table.get(*key), COMMON.contains(key)) {
+            // Nobody knows under which key the value stands, so whatever stands beside the name is hidden.
+            (Some(Value::String(name)), false) if !is_known && *key != "path" && self.hides(&dotted(name)) => {
+                self.found.extend(table.keys().filter(|other| !NAMING.contains(&other.as_str())).map(|other| at(pointer, other)));
+                true
+            }
             (Some(Value::String(name)), false) => self.held(table, &dotted(name), pointer, &[&HOLDING, &PERHAPS_HOLDING], depth),
             (Some(Value::String(name)), true) if surely => self.held(table, &dotted(name), pointer, &[&HOLDING], depth),
             _ => true,

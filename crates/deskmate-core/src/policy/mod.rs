@@ -41,6 +41,7 @@ pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reas
 pub(crate) use ask::doings_of;
 pub use attached::Attached;
 pub use cases::{CaseResult, run_case, run_cases};
+pub(crate) use change::changed_paths;
 pub use criteria::Criterion;
 pub use decide::{HIGH_RISK_LIST, OpenRule, Outlook, decide, decide_under, mode_of_trust, outlook};
 pub use document::Document;

@@ -86,7 +86,7 @@ pub(super) fn deciders(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Vec<Str
 }
 
 /// Whether a person may still decide in a domain.
-pub(super) fn may_decide_in(cx: &mut Cx<'_, '_>, person: &str, domain: &str) -> Result<bool> {
+pub(crate) fn may_decide_in(cx: &mut Cx<'_, '_>, person: &str, domain: &str) -> Result<bool> {
     Ok(find_person(cx, person)?.is_some_and(|person| person.decides_in(domain)))
 }
 

@@ -42,8 +42,8 @@ mod view;
 use crate::call::{Access, Op, Role, Toolset};
 use crate::record::Kind;
 
-pub(crate) use access::role_decides;
 pub use access::{FRESH, WAYS, check_decider, check_decider_in, check_fresh, covers_domain};
+pub(crate) use access::{may_decide_in, role_decides};
 pub(crate) use break_glass::broken_between;
 pub use decide::{Correction, Further, approve, approve_with, reject, reject_with, undo};
 pub(crate) use decide::{asks_anew, check_seen};
@@ -60,7 +60,7 @@ pub(crate) use link::issue_link;
 pub use list::of_requester;
 pub(crate) use model::grade;
 pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, RequestKind, Requester, State, Stop, StopReason};
-pub(crate) use outcome::ask_for_promotion;
+pub(crate) use outcome::{ask_for_promotion, moves_trust};
 pub use projection::RequestProjection;
 pub use standing::waived_by;
 pub use submit::{DeniedAct, cancel, denied, find, questioned, submit, supersede, withdraw};

@@ -318,6 +318,15 @@ impl New {
             trust: None,
         }
     }
+
+    /// Sends it to the owners after some seconds without a decision. They get as long as anybody had before.
+    #[must_use]
+    pub fn escalating(mut self, seconds: u32) -> Self {
+        let seconds = i64::from(seconds);
+        self.escalate_seconds = Some(seconds);
+        self.decision.needs.expires_seconds = self.decision.needs.expires_seconds.saturating_add(seconds);
+        self
+    }
 }
 
 /// A stored request. Texts are `None` once they were erased.

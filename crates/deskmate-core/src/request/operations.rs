@@ -34,7 +34,7 @@ pub(super) fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<Details> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Remember {
-    /// Acts like it (the same verb, tool, action and environment, no other fields, nothing from outside) pass for `hours` without a person. It stands in for trust only: rules, limits and high-risk fields hold.
+    /// Acts like it (the same verb, tool, action and environment, no other changed paths, nothing from outside) pass for `hours` without a person. It stands in for trust only: rules, limits and high-risk fields hold.
     Session,
     /// A rule is drafted that would let acts like it pass, with the earlier acts that it would have matched. It is not put in force.
     Rule,

@@ -25,7 +25,7 @@ fn of(request: &Request) -> Of<'_> {
 }
 
 /// Whether people's answers to it move an agent's trust.
-fn moves_trust(request: &Request) -> bool {
+pub(crate) fn moves_trust(request: &Request) -> bool {
     request.kind.moves_trust() && request.requester.is_agent()
 }
 

@@ -1,7 +1,6 @@
 //! A rule drafted from an approval: what it would say, and which earlier acts it would have matched.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deskmate_db::args;
 use schemars::JsonSchema;
@@ -43,7 +42,9 @@ struct Matched {
 /// Drafts a rule for acts like this one, and tries it on what the agent asked for before.
 pub(super) fn draft(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Draft> {
     let (name, now) = (name_of(request), cx.now());
-    let yaml = text(request, &name, &request.act()?);
+    let act = request.act()?;
+    let changed = policy::changed_paths(&act).ok_or_else(unclear)?;
+    let yaml = text(request, &name, &act, &changed);
     let rulebook = with_rule(cx, &yaml)?;
     let rows = cx.tx.query(BEFORE, args![request.requester.id, i64::MAX, DRAFT_LOOKED_MAX])?;
     let mut would_have_matched = Vec::new();
@@ -56,6 +57,12 @@ pub(super) fn draft(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Draft> {
         }
     }
     Ok(Draft { yaml, would_have_matched, looked_at: rows.len() })
+}
+
+/// Nobody can say which acts are like one whose change is not written field by field.
+pub(super) fn unclear() -> Error {
+    Error::invalid("remember", "what this would change cannot be seen field by field, so no other act can be known to be like it")
+        .hint("approve it without remembering it")
 }
 
 fn name_of(request: &Request) -> String {
@@ -98,12 +105,12 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn text(request: &Request, name: &str, act: &Act) -> String {
-    let mut when = format!("act.action == {} && size(act.taint) == 0", quoted(&act.action));
-    if let Some(fields) = act.arguments.as_object() {
-        let fields: Vec<String> = fields.keys().map(|key| quoted(key)).collect();
-        // Writing to a String does not fail.
-        let _ = write!(when, " && args.all(name, name in [{}])", fields.join(", "));
+fn text(request: &Request, name: &str, act: &Act, changed: &BTreeSet<String>) -> String {
+    let paths: Vec<String> = changed.iter().map(|path| quoted(path)).collect();
+    let mut when = format!("act.action == {} && size(act.taint) == 0 && changed.all(path, path in [{}])", quoted(&act.action), paths.join(", "));
+    if changed.iter().all(String::is_empty) {
+        // An act that says in words what it changes has no path either.
+        when.push_str(" && size(texts) == 0");
     }
     let lists = [("kind", &act.kind), ("tool", &act.tool), ("domain", &act.domain), ("agent", &request.requester.id), ("environment", &act.environment)];
     let lists = lists.into_iter().filter(|(_, value)| !value.is_empty());

@@ -12,12 +12,13 @@ use super::model::Request;
 use super::rows;
 
 use crate::call::{Cx, PageIn};
-use crate::limits::STANDING_HOURS_MAX;
-use crate::policy::Act;
+use crate::limits::{CONDITION_BYTES_MAX, STANDING_HOURS_MAX};
+use crate::policy::{Act, changed_paths};
 use crate::record::{self, Event};
 use crate::{Error, Result, hex};
 
-/// What makes an act like another one: the same verb, tool, action and place, and no other fields than that one had.
+/// What makes an act like another one: the same verb, tool, action and place, and no other changed paths than that one had,
+/// in whatever form either says them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pattern {
@@ -25,13 +26,14 @@ pub(super) struct Pattern {
     tool: String,
     environment: String,
     action: String,
-    fields: BTreeSet<String>,
+    changed: BTreeSet<String>,
 }
 
 impl Pattern {
-    /// Acts like this one.
-    pub(super) fn of(act: &Act) -> Self {
-        Self { kind: act.kind.clone(), tool: act.tool.clone(), environment: act.environment.clone(), action: act.action.clone(), fields: fields(act) }
+    /// Acts like this one; `None` where what it changes cannot be told path by path.
+    pub(super) fn of(act: &Act) -> Option<Self> {
+        let changed = changed_paths(act).filter(|paths| paths.iter().map(String::len).sum::<usize>() <= CONDITION_BYTES_MAX)?;
+        Some(Self { kind: act.kind.clone(), tool: act.tool.clone(), environment: act.environment.clone(), action: act.action.clone(), changed })
     }
 
     /// Whether an act is like it. What came from outside, unlike the act that the person saw, is never like it.
@@ -41,13 +43,8 @@ impl Pattern {
             && self.tool == act.tool
             && self.environment == act.environment
             && self.action == act.action
-            && fields(act).is_subset(&self.fields)
+            && changed_paths(act).is_some_and(|changed| changed.is_subset(&self.changed))
     }
-}
-
-fn fields(act: &Act) -> BTreeSet<String> {
-    let named = act.arguments.as_object().into_iter().flat_map(|fields| fields.keys().cloned());
-    named.chain(act.field.clone()).collect()
 }
 
 /// A stored standing approval.
@@ -112,6 +109,7 @@ pub fn waived_by(cx: &mut Cx<'_, '_>, agent: &str, act: &Act) -> Result<Option<S
     let rows = cx.tx.query(OF_AGENT, args![agent, act.domain, now])?;
     for row in &rows {
         let row = StandingRow::read(row)?;
+        // One of an earlier version, which kept the names of fields alone, cannot be read, and covers nothing.
         let covers = serde_json::from_str::<Pattern>(&row.pattern).is_ok_and(|pattern| pattern.covers(act));
         if covers && is_told(cx, &row)? && super::access::may_decide_in(cx, &row.person, &row.domain)? {
             return Ok(Some(row.request));
@@ -137,7 +135,7 @@ pub(super) fn give(cx: &mut Cx<'_, '_>, request: &Request, hours: u32) -> Result
     if hours == 0 || hours > STANDING_HOURS_MAX {
         return Err(Error::invalid("hours", format!("must be between 1 and {STANDING_HOURS_MAX}")));
     }
-    let pattern = Pattern::of(&request.act()?);
+    let pattern = Pattern::of(&request.act()?).ok_or_else(super::remember::unclear)?;
     let row = StandingRow {
         id: cx.new_id(),
         request: request.id.clone(),

@@ -182,6 +182,7 @@ fn read_answer(answer: &[u8]) -> Result<Value, Failure> {
     let mut told = Error::new(code, part("message").unwrap_or_else(|| "the server refused".to_owned()));
     (told.hint, told.field, told.incident) = (part("hint"), part("field"), part("incident").map(Into::into));
     told.retry_after_ms = error.get("retry_after_ms").and_then(Value::as_u64);
+    told.needs_presence = error.get("needs_presence").and_then(Value::as_bool).unwrap_or_default();
     Err(told.into())
 }
 
@@ -225,6 +226,18 @@ pub(super) fn passphrase(global: &Global, prompt: &str) -> Result<String, Failur
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_says_whether_it_helps_to_show_that_one_is_there() {
+        for (body, helps) in
+            [(r#"{"error":{"code":"forbidden","message":"m","needs_presence":true}}"#, true), (r#"{"error":{"code":"forbidden","message":"m"}}"#, false)]
+        {
+            match read_answer(format!("HTTP/1.1 403 Forbidden\r\n\r\n{body}").as_bytes()) {
+                Err(Failure::Desk(error)) => assert_eq!((error.code, error.needs_presence), (Code::Forbidden, helps)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]

@@ -103,6 +103,10 @@ fn people_decide_one_command_at_a_time() {
     assert!(inbox(&desk, &["undo", &first]).status.success());
     assert_eq!(state(&desk, &token, &first), "pending");
     assert_eq!(inbox(&desk, &["approve", &first, "--digest", &"0".repeat(64)]).status.code(), Some(5), "what was seen is not what is there");
+    for other in [&["reject", &second, "--reason", "too much"][..], &["ask", &second, "why?"], &["delegate", &second, "Owner"]] {
+        let done = inbox(&desk, &[other, &["--digest", &"0".repeat(64)]].concat());
+        assert_eq!(done.status.code(), Some(5), "{other:?}: {}", said(&done));
+    }
     assert_ne!(inbox(&desk, &["reject", &second]).status.code(), Some(0), "a rejection needs a reason");
     assert!(inbox(&desk, &["reject", &second, "--reason", "too much", "--type", "agent_wrong", "--severity", "low"]).status.success());
     assert_eq!(state(&desk, &token, &second), "rejected");
@@ -208,6 +212,8 @@ fn the_bell_rings_for_what_came_in_and_not_for_what_moves_up() {
     terminal.sees("Passphrase:");
     terminal.type_in("correct horse\r");
     terminal.sees("upper");
+    // What does not fit on the first page of the list is read on.
+    terminal.sees("inbox: 2");
     terminal.type_in("a");
     terminal.sees("Approve exactly this?");
     terminal.type_in("y");

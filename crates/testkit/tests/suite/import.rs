@@ -141,6 +141,14 @@ both! {
         assert!(desk.verify().sound, "{:?}", desk.verify().findings);
     }
 
+    fn a_brought_in_handoff_goes_to_the_owners_like_any_other(desk: &TestDesk) {
+        let owner = desk.claim();
+        import(desk, &owner, agents());
+        import(desk, &owner, rows());
+        desk.world.pass(std::time::Duration::from_secs(3_601));
+        assert_eq!(desk.act(|cx| deskmate_core::request::escalate_due(cx, 10)).unwrap(), 2);
+    }
+
     fn a_brought_in_proposal_is_decided_like_any_other(desk: &TestDesk) {
         let owner = desk.claim();
         import(desk, &owner, agents());

@@ -113,12 +113,12 @@ both! {
     fn a_replay_knows_what_stood_in_for_trust(desk: &TestDesk) {
         let owner = desk.claim();
         let sales = desk.register(&owner, "sales");
-        let held = propose(desk, &sales, "crm.deals", &json!({ "amount": 1 }));
+        let held = propose(desk, &sales, "crm.deals", &json!({ "amount": 1, "owner": 1 }));
         assert_eq!(held["mode"], "escalate");
         desk.call(&owner, "desk_request_approve", json!({ "request": held["request_id"], "remember": "session" })).unwrap();
         assert_eq!(propose(desk, &sales, "crm.deals", &json!({ "amount": 2 }))["mode"], "act");
         // Here it lifts what trust alone would hold, and a person still decides.
-        assert_eq!(propose(desk, &sales, "crm.deals", &json!({ "amount": { "owner": 1 } }))["mode"], "suggest");
+        assert_eq!(propose(desk, &sales, "crm.deals", &json!({ "owner": 2 }))["mode"], "suggest");
         let same = simulate(desk, &owner, json!({}));
         assert_eq!((&same["looked_at"], &same["same"], &same["differing"]), (&json!(3), &json!(3), &json!([])), "{same}");
         let stricter = simulate(desk, &owner, json!({ "document": "rules: [{ field: amount, constraint: high_risk }]" }));

@@ -151,7 +151,7 @@ impl VariableResolver for Scope<'_> {
             "act.cost" => cost,
             "act.taint" => self.taint.get_or_init(|| texts(self.act.taint.iter().map(String::as_str))).as_deref()?,
             "args" => self.args.get_or_init(|| self.within_bounds().then(|| value(&self.act.arguments))).as_deref()?,
-            "changed" => self.changed.get_or_init(|| texts(self.change.paths())).as_deref()?,
+            "changed" => self.changed.get_or_init(|| if self.change.over { None } else { texts(self.change.paths()) }).as_deref()?,
             "agent.id" => agent,
             "agent.verified" => &self.verified,
             "trust.score" => score,

@@ -15,7 +15,7 @@ use super::bell::{Bell, requests};
 use super::draw::draw;
 use super::screen::{Order, Screen};
 use super::text::part;
-use super::{Filter, plan};
+use super::{Filter, PAGE, PAGES_MAX, plan};
 use crate::config;
 use crate::world::wall as now;
 
@@ -68,7 +68,7 @@ impl Live {
 
     /// Reads the list again when it is time, and the details of what is under the cursor. A failure is shown, not fatal.
     fn refresh(&mut self) {
-        if self.looked.is_none_or(|at| at.elapsed() >= LOOK)
+        if (self.screen.is_near_the_end() || self.looked.is_none_or(|at| at.elapsed() >= LOOK))
             && let Err(failure) = self.reload()
         {
             self.screen.said = Some((failure.text(), true));
@@ -91,7 +91,12 @@ impl Live {
         if self.seen.hears(&asked, &page).is_some() && self.bell {
             ring();
         }
-        self.screen.take(requests(&page).to_vec(), page.get("next_cursor").is_some());
+        let client = &self.client;
+        let (rows, more) = read_on(page, self.screen.wanted(), |cursor| {
+            let further = Filter { limit: Some(PAGE), cursor: Some(cursor), ..self.filter.clone() };
+            client.call("desk_request_list", &further.input())
+        })?;
+        self.screen.take(rows, more);
         Ok(())
     }
 
@@ -116,11 +121,8 @@ impl Live {
     }
 
     fn tell(&mut self, order: Order, failure: &Failure) {
-        let code = match failure {
-            Failure::Desk(error) => json!(error.code).as_str().unwrap_or_default().to_owned(),
-            _ => String::new(),
-        };
-        self.screen.failed(order, &code, &failure.text());
+        let needs_presence = matches!(failure, Failure::Desk(error) if error.needs_presence);
+        self.screen.failed(order, needs_presence, &failure.text());
         self.looked = None;
     }
 
@@ -139,6 +141,17 @@ impl Live {
             }
         }
     }
+}
+
+/// The requests of a page, and of those after it until there are as many as are wanted; and whether there are more.
+fn read_on(mut page: Value, wanted: usize, mut after: impl FnMut(String) -> Result<Value, Failure>) -> Result<(Vec<Value>, bool), Failure> {
+    let mut rows = requests(&page).to_vec();
+    for _ in 0..PAGES_MAX {
+        let Some(next) = page.get("next_cursor").and_then(Value::as_str).filter(|_| rows.len() < wanted) else { break };
+        page = after(next.to_owned())?;
+        rows.extend_from_slice(requests(&page));
+    }
+    Ok((rows, page.get("next_cursor").is_some()))
 }
 
 fn ring() {
@@ -161,4 +174,35 @@ fn in_editor(arguments: &Value) -> Result<Option<Value>, Failure> {
     let text = std::fs::read(file.path())?;
     let edited = deskmate_core::call::parse_strict(&text)?;
     Ok((edited != *arguments).then_some(edited))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_read_on_as_far_as_it_is_wanted() {
+        let page = |from: usize| {
+            let rows: Vec<Value> = (from..from + 50).map(|number| json!({ "request": format!("r{number}") })).collect();
+            let next = (from < 200).then(|| (from + 50).to_string());
+            json!({ "requests": rows, "next_cursor": next })
+        };
+        let without_null = |mut page: Value| {
+            if page["next_cursor"].is_null() {
+                page.as_object_mut().unwrap().remove("next_cursor");
+            }
+            page
+        };
+        for (wanted, count, more, calls) in [(0, 50, true, 0), (50, 50, true, 0), (51, 100, true, 1), (250, 250, false, 4), (9_999, 250, false, 4)] {
+            let mut asked = 0;
+            let (rows, is_more) = read_on(page(0), wanted, |cursor| {
+                asked += 1;
+                Ok(without_null(page(cursor.parse().unwrap())))
+            })
+            .unwrap();
+            assert_eq!((rows.len(), is_more, asked), (count, more, calls), "{wanted}");
+            assert_eq!(rows.last().map(|row| part(row, "request")), Some(format!("r{}", count - 1)));
+        }
+        assert!(read_on(page(0), 51, |_| Err(Failure::Other("away".to_owned()))).is_err(), "a failure is told, and no end");
+    }
 }

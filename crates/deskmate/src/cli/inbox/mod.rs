@@ -18,6 +18,10 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failure, Global};
 
+/// How many requests are asked for at once where many are looked through, and how often at most.
+const PAGE: u32 = 200;
+const PAGES_MAX: u32 = 50;
+
 #[derive(Args)]
 pub(super) struct InboxArgs {
     #[command(flatten)]
@@ -146,6 +150,9 @@ enum InboxCommand {
         /// How bad it was: low, medium, high or critical
         #[arg(long)]
         severity: Option<String>,
+        /// The digest of what you saw; if it was changed meanwhile, nothing is done
+        #[arg(long)]
+        digest: Option<String>,
     },
     /// Ask the agent something before you decide
     Ask {
@@ -153,6 +160,9 @@ enum InboxCommand {
         request: String,
         /// What you want to know
         question: String,
+        /// The digest of what you saw; if it was changed meanwhile, nothing is done
+        #[arg(long)]
+        digest: Option<String>,
     },
     /// Give a request to another person, or take it back from them
     Delegate {
@@ -163,6 +173,9 @@ enum InboxCommand {
         /// A word to them
         #[arg(long)]
         note: Option<String>,
+        /// The digest of what you saw; if it was changed meanwhile, nothing is done
+        #[arg(long)]
+        digest: Option<String>,
     },
     /// Put a request off
     Snooze {

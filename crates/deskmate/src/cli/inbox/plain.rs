@@ -11,13 +11,10 @@ use super::super::output::{cut, print, say};
 use super::super::{Failure, Global};
 use super::bell::{Bell, requests};
 use super::text::{SHORT, details, distance, moment, part, short};
-use super::{Filter, InboxCommand, Remember, View, plan};
+use super::{Filter, InboxCommand, PAGE, PAGES_MAX, Remember, View, plan};
 use crate::world::wall as now;
 
 const LOOK: Duration = Duration::from_secs(2);
-/// How many requests are asked for at once where all are looked through, and how often at most.
-const PAGE: u32 = 200;
-const PAGES_MAX: u32 = 50;
 
 pub(super) fn run(global: &Global, filter: &Filter, command: InboxCommand) -> Result<(), Failure> {
     let client = Client::new(global)?;
@@ -58,13 +55,15 @@ fn act(global: &Global, client: &Client, filter: &Filter, command: InboxCommand)
             let input = json!({ "request": id, "expected_digest": digest, "reason": reason, "edits": edits, "remember": remember, "hours": hours });
             call("desk_request_approve", without_nulls(input))
         }
-        InboxCommand::Reject { request, reason, kind, severity } => {
-            let input = json!({ "request": find(client, &request)?, "reason": reason, "type": kind, "severity": severity });
+        InboxCommand::Reject { request, reason, kind, severity, digest } => {
+            let input = json!({ "request": find(client, &request)?, "expected_digest": digest, "reason": reason, "type": kind, "severity": severity });
             call("desk_request_reject", without_nulls(input))
         }
-        InboxCommand::Ask { request, question } => call("desk_request_ask", json!({ "request": find(client, &request)?, "question": question })),
-        InboxCommand::Delegate { request, to, note } => {
-            call("desk_request_delegate", without_nulls(json!({ "request": find(client, &request)?, "to": to, "note": note })))
+        InboxCommand::Ask { request, question, digest } => {
+            call("desk_request_ask", without_nulls(json!({ "request": find(client, &request)?, "expected_digest": digest, "question": question })))
+        }
+        InboxCommand::Delegate { request, to, note, digest } => {
+            call("desk_request_delegate", without_nulls(json!({ "request": find(client, &request)?, "expected_digest": digest, "to": to, "note": note })))
         }
         InboxCommand::Snooze { request, until } => {
             let until = until.map(|text| {

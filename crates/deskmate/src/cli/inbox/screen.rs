@@ -11,6 +11,9 @@ use super::text::{moment, part};
 pub(super) const SEVERITIES: [&str; 4] = ["low", "medium", "high", "critical"];
 pub(super) const USUAL_SEVERITY: &str = "medium";
 
+/// How many requests below the cursor are there before somebody comes to them.
+const AHEAD: usize = 50;
+
 const NOT_HERE: &str = "Its details are not here yet; try again.";
 
 /// What the person is doing.
@@ -115,6 +118,16 @@ impl Screen {
         self.current().map(|request| part(request, "request"))
     }
 
+    /// How many requests are wanted: those down to the cursor, and some below it.
+    pub(super) fn wanted(&self) -> usize {
+        self.selected.saturating_add(AHEAD)
+    }
+
+    /// Whether the cursor comes near the end of what is here while there is more.
+    pub(super) fn is_near_the_end(&self) -> bool {
+        self.more && self.requests.len() < self.wanted()
+    }
+
     /// Takes a fresh list in. The cursor stays on its request, or near where it was. What is being decided and is not there any more is
     /// not decided: the screen would show another one beside the question.
     pub(super) fn take(&mut self, requests: Vec<Value>, more: bool) {
@@ -148,10 +161,9 @@ impl Screen {
     }
 
     /// Tells that an order failed. Where the person has to show again that they are there, they are asked.
-    pub(super) fn failed(&mut self, order: Order, code: &str, message: &str) {
+    pub(super) fn failed(&mut self, order: Order, needs_presence: bool, message: &str) {
         self.said = Some((message.to_owned(), true));
-        let decides = matches!(order, Order::Call { .. });
-        if decides && code == "forbidden" && (message.contains("that you are there") || message.contains("presence")) {
+        if needs_presence && matches!(order, Order::Call { .. }) {
             self.doing = Doing::Presence { text: String::new(), then: Box::new(order) };
         }
     }
@@ -467,7 +479,9 @@ mod tests {
     fn presence_is_asked_for_where_it_is_missing_and_the_order_goes_on() {
         let mut screen = screen();
         let order = keys(&mut screen, "ay").unwrap();
-        screen.failed(order.clone(), "forbidden", "this needs you to show that you are there");
+        screen.failed(order.clone(), false, "over MCP a session never decides, even with desk_show_presence");
+        assert_eq!(screen.doing, Doing::Looking, "no passphrase helps");
+        screen.failed(order.clone(), true, "approving this needs your passphrase again");
         let Some(Order::ShowPresence { passphrase, then }) = keys(&mut screen, "correct horse\n") else { panic!("no passphrase was asked for") };
         assert_eq!((passphrase.as_str(), *then), ("correct horse", order));
     }
@@ -479,6 +493,21 @@ mod tests {
         screen.done(&order, "Approved: one");
         assert_eq!(call(keys(&mut screen, "u")), ("desk_request_undo", json!({ "request": "r1" })));
         assert_eq!(keys(&mut screen, "u"), None);
+    }
+
+    #[test]
+    fn more_is_wanted_when_the_cursor_comes_near_the_end() {
+        let mut screen = screen();
+        let rows = |count: usize| (0..count).map(|number| json!({ "request": format!("r{number}") })).collect::<Vec<_>>();
+        screen.take(rows(100), true);
+        assert!(!screen.is_near_the_end());
+        keys(&mut screen, "G");
+        assert!(screen.is_near_the_end() && screen.wanted() > 100);
+        screen.take(rows(300), true);
+        assert!(!screen.is_near_the_end());
+        keys(&mut screen, "G");
+        screen.take(rows(300), false);
+        assert!(!screen.is_near_the_end(), "there is no more");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Deciding many proposals at once.
 
 use deskmate_core::Code;
+use deskmate_core::call::Surface;
 use serde_json::{Value, json};
-use testkit::{TestDesk, assert_code, both};
+use testkit::{Caller, TestDesk, assert_code, both};
 
-use super::{SALES, SUPPORT, in_force, is, no, ok, proposal, proposed, sound, text, told};
+use super::{SALES, SUPPORT, in_force, is, no, ok, pass, proposal, proposed, sound, text, told};
 
 fn sure(desk: &TestDesk, confidence: f64) -> String {
     let mut input = proposal("crm", json!({ "name": "x" }));
@@ -96,8 +97,8 @@ mappings: [{ agent_id: '*', domain: '*', policy_id: closed }]
     fn a_batch_is_within_the_persons_own_domains(desk: &TestDesk) {
         let owner = desk.claim();
         let invitation = desk.call(&owner, "desk_person_invite", json!({ "name": "Ann", "role": "approver", "domains": ["crm"] })).unwrap();
-        let accepted = desk.call(&testkit::Caller::Nobody, "desk_accept_invitation", json!({ "code": invitation["code"], "passphrase": "battery staple" })).unwrap();
-        let ann = testkit::Caller::Secret(text(&accepted, "session"));
+        let accepted = desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": invitation["code"], "passphrase": "battery staple" })).unwrap();
+        let ann = Caller::Secret(text(&accepted, "session"));
         let (mine, others) = (proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "tickets"));
         let preview = ok(desk, &ann, "bulk_approve", json!({ "feedback": "f", "preview": true }));
         assert_eq!(ids(&preview), [mine]);
@@ -105,5 +106,52 @@ mappings: [{ agent_id: '*', domain: '*', policy_id: closed }]
         assert_eq!(batch["approved"], 1);
         assert_eq!(ok(desk, &owner, "get_request", json!({ "request_id": others }))["request"]["state"], "pending");
         assert_code(&no(desk, &ann, "approve", json!({ "proposal_id": others })), Code::Forbidden);
+    }
+
+    fn one_that_a_person_must_not_decide_holds_up_no_others(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        let invitation = desk.call(&owner, "desk_person_invite", json!({ "name": "Ann", "role": "approver", "domains": ["*"] })).unwrap();
+        desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": invitation["code"], "passphrase": "battery staple" })).unwrap();
+        let asked = json!({ "agentId": "sales", "action": "delete_customer", "description": "x", "approvers": ["Ann"] });
+        let own = desk.call_on(Surface::Rest, &owner, "agents_request_approval", asked).unwrap();
+        let preview = |caller: &Caller| desk.call_on(Surface::Rest, caller, "cowork_bulk_approve", json!({ "feedback": "f", "preview": true }));
+        let alone = preview(&owner).unwrap_err();
+        assert!(alone.code == Code::Forbidden && alone.message.contains("you ask for it"), "with nothing else it says why: {alone}");
+        let (mine, elsewhere) = (proposed(desk, &sales, "crm"), proposed(desk, &sales, "tickets"));
+        assert_eq!(ids(&preview(&owner).unwrap()), [mine.clone(), elsewhere.clone()]);
+        // A token decides where policy names its owner, and nowhere else.
+        let token = desk.call(&owner, "desk_token_create", json!({ "note": "script", "scopes": ["cowork"] })).unwrap();
+        let token = Caller::Secret(text(&token, "token"));
+        assert_code(&preview(&token).unwrap_err(), Code::Forbidden);
+        in_force(desk, "domains: { tickets: { authority: { token_deciders: [Owner] } } }");
+        assert_eq!(ids(&preview(&token).unwrap()), std::slice::from_ref(&elsewhere));
+        let batch = ok(desk, &owner, "bulk_approve", json!({ "feedback": "f", "all_or_nothing": true }));
+        assert_eq!((&batch["approved"], &batch["error_count"]), (&json!(2), &json!(0)), "{batch}");
+        let state = desk.call(&owner, "desk_request_get", json!({ "request": own["approvalId"] })).unwrap()["state"].clone();
+        assert_eq!(state, "pending");
+        sound(desk);
+    }
+
+    fn a_batch_with_something_of_high_risk_asks_for_the_passphrase_first(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "authority: { token_deciders: [Owner] }");
+        let token = desk.call(&owner, "desk_token_create", json!({ "note": "script", "scopes": ["cowork"] })).unwrap();
+        let token = Caller::Secret(text(&token, "token"));
+        let (plain, grave) = (proposed(desk, &SALES, "crm"), text(&super::propose(desk, &SALES, "crm", json!({ "deal_stage": "won" })), "proposal_id"));
+        let state = |id: &str| ok(desk, &owner, "get_request", json!({ "request_id": id }))["request"]["state"].clone();
+        pass(desk, 120);
+        for all_or_nothing in [true, false] {
+            let refused = no(desk, &owner, "bulk_approve", json!({ "feedback": "f", "all_or_nothing": all_or_nothing }));
+            assert!(refused.needs_presence && refused.code == Code::Forbidden, "{refused:?}");
+            assert_eq!((state(&plain), state(&grave)), (json!("pending"), json!("pending")));
+        }
+        // A token has no passphrase to give: what it may decide it decides, and the rest it is told.
+        let batch = ok(desk, &token, "bulk_approve", json!({ "feedback": "f" }));
+        assert_eq!((&batch["approved"], &batch["error_count"], &batch["errors"][0]["proposal_id"]), (&json!(1), &json!(1), &json!(grave)), "{batch}");
+        desk.call(&owner, "desk_show_presence", json!({ "passphrase": "correct horse" })).unwrap();
+        let batch = ok(desk, &owner, "bulk_approve", json!({ "feedback": "f", "all_or_nothing": true }));
+        assert_eq!((&batch["approved"], state(&grave)), (&json!(1), json!("approved")), "{batch}");
+        sound(desk);
     }
 }

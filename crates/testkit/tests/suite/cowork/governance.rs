@@ -1,6 +1,8 @@
 //! What does not fit, and how good proposals are.
 
 use deskmate_core::Code;
+use deskmate_core::cowork::INDEXED;
+use deskmate_db::Param;
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both};
 
@@ -82,6 +84,77 @@ both! {
         assert!(slow.contains(&json!(waits)) && slow.len() == 2, "{report_}");
         assert_eq!(of_type(&report_, "execution_before_approval")[0]["proposal_id"], json!(early), "{report_}");
         assert_eq!((&report_["audit_report"]["proposed"], &report(desk, &owner, json!({ "agent_id_filter": "support" }))["issue_count"]), (&json!(0), &json!(0)));
+    }
+
+    fn what_was_decided_lately_is_found_however_old_the_request_is(desk: &TestDesk) {
+        desk.claim();
+        in_force(desk, "governance: { slow_decision_seconds: 3600, rubber_stamp_count: 3, rubber_stamp_seconds: 60 }\nauthority: { request_seconds: 14400, break_glass: owner }\nrules: [{ name: two, match: { domain: [two] }, effect: require_approval, quorum: 2, message: two people }]");
+        let queue: Vec<String> = (0..3).map(|_| proposed(desk, &SALES, "crm")).collect();
+        let (alone, forgotten, unvoted) = (proposed(desk, &SALES, "two"), proposed(desk, &SALES, "crm"), proposed(desk, &SALES, "lost"));
+        let elsewhere = proposed(desk, &SUPPORT, "crm");
+        pass(desk, 3 * 3_600);
+        let owner = signed_in(desk);
+        for id in queue.iter().chain([&unvoted]) {
+            approve(desk, &owner, id);
+        }
+        let digest = desk.call(&owner, "desk_request_get", json!({ "request": alone })).unwrap()["digest"].clone();
+        desk.call(&owner, "desk_request_break_glass", json!({ "request": alone, "expected_digest": digest, "reason": "the shop is down and nobody else answers" })).unwrap();
+        ok(desk, &owner, "override", json!({ "proposal_id": elsewhere, "action_description": "a", "override_type": "edge_case", "description": "d" }));
+        desk.tamper("delete from vote where request in (select id from request where domain = 'lost')");
+        pass(desk, 3_601);
+        let owner = signed_in(desk);
+        let since = |mut input: Value| {
+            input["start_time"] = json!("2026-01-01T02:30:00Z");
+            report(desk, &owner, input)
+        };
+        let found = since(json!({}));
+        let ids = |kind: &str| {
+            let mut ids: Vec<String> = of_type(&found, kind).iter().map(|issue| text(issue, "proposal_id")).collect();
+            ids.sort();
+            ids
+        };
+        let sorted = |mut ids: Vec<String>| {
+            ids.sort();
+            ids
+        };
+        assert_eq!(ids("slow_decision"), sorted([queue.clone(), vec![unvoted.clone(), alone.clone(), elsewhere.clone()]].concat()), "{found}");
+        assert_eq!(ids("proposal_never_approved"), [forgotten.as_str()]);
+        assert_eq!(ids("missing_approval"), [unvoted.as_str()]);
+        assert_eq!(ids("break_glass"), [alone.as_str()]);
+        assert_eq!((ids("rubber_stamping").len(), &found["audit_report"]["proposed"]), (1, &json!(0)), "{found}");
+        // Filters hold for them too.
+        assert_eq!(since(json!({ "agent_id_filter": "support" }))["issue_count"], 1);
+        assert_eq!(since(json!({ "domain_filter": "two" }))["issues_by_type"], json!({ "break_glass": 1, "slow_decision": 1 }));
+        assert_eq!(report(desk, &owner, json!({ "start_time": "2026-01-01T02:30:00Z", "end_time": "2026-01-01T02:40:00Z" }))["issue_count"], 0, "nothing was decided yet then");
+    }
+
+    fn a_report_that_does_not_say_what_was_done_is_found(desk: &TestDesk) {
+        let owner = desk.claim();
+        let [untold, told_later, failed] = [(); 3].map(|()| {
+            let id = proposed(desk, &SALES, "crm");
+            approve(desk, &owner, &id);
+            id
+        });
+        let say = |id: &str, outcome: &str| ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "proposal_id": id, "outcome": outcome }));
+        assert_eq!(say(&untold, "done")["findings"], json!(["execution_not_told"]));
+        assert_eq!(say(&failed, "failed").get("findings"), None, "nothing was done");
+        ok(desk, &SALES, "begin", json!({ "proposal_id": told_later }));
+        say(&told_later, "ambiguous");
+        log(desk, &SALES, &told_later, json!({ "name": "x" }));
+        let found = of_type(&report(desk, &owner, json!({})), "execution_not_told");
+        assert_eq!((found.len(), &found[0]["proposal_id"], &found[0]["severity"]), (1, &json!(untold), &json!("low")), "{found:?}");
+    }
+
+    fn statements_of_the_report_go_through_their_index(desk: &TestDesk) {
+        desk.claim();
+        proposed(desk, &SALES, "crm");
+        let plans: deskmate_db::Result<Vec<String>> = desk.desk.db.write_blocking(|tx| {
+            let (time, of) = (Param::Int(1_767_225_600_000_000), Param::Text(""));
+            INDEXED.iter().map(|(sql, _)| testkit::plan(tx, sql, &[time, time, of, of, Param::Int(21)])).collect()
+        });
+        for ((sql, index), plan) in INDEXED.iter().zip(plans.unwrap()) {
+            assert!(plan.contains(index), "{sql}\ndoes not use {index}:\n{plan}");
+        }
     }
 
     fn slow_open_and_forgotten_things_are_found(desk: &TestDesk) {

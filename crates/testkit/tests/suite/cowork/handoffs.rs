@@ -146,6 +146,44 @@ both! {
         assert_eq!(told(desk, &owner, "request.escalated").len(), 2);
     }
 
+    fn a_handoff_goes_to_the_owners_before_it_expires(desk: &TestDesk) {
+        desk.claim();
+        in_force(desk, "authority: { request_seconds: 600 }\nhandoff: { timeout_seconds: 3600 }");
+        let mut long = handoff();
+        long["timeout_seconds"] = json!(30 * 86_400);
+        for input in [handoff(), long] {
+            let handed = ok(desk, &SALES, "handoff", input);
+            assert!(text(&handed, "escalates_at") < text(&handed, "expires_at"), "{handed}");
+        }
+        super::pass(desk, 3_601);
+        assert_eq!(desk.act(|cx| Ok((deskmate_core::request::expire_due(cx, 10)?, deskmate_core::request::escalate_due(cx, 10)?))).unwrap(), (0, 1));
+        assert_eq!(told(desk, &super::signed_in(desk), "request.escalated").len(), 1);
+        // Then the owners have as long as anybody has.
+        super::pass(desk, 600);
+        assert_eq!(desk.act(|cx| deskmate_core::request::expire_due(cx, 10)).unwrap(), 1);
+    }
+
+    fn a_handoff_is_for_somebody_who_can_answer_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        for (name, role, domains) in [("Ann", "approver", json!(["billing"])), ("Mo", "member", json!([])), ("Bea", "approver", json!(["crm"]))] {
+            let link = desk.call(&owner, "desk_person_invite", json!({ "name": name, "role": role, "domains": domains })).unwrap();
+            desk.call(&Caller::Nobody, "desk_accept_invitation", json!({ "code": link["code"], "passphrase": "correct horse" })).unwrap();
+        }
+        let to = |name: &str| {
+            let mut input = handoff();
+            input["assignee"] = json!(name);
+            input
+        };
+        for name in ["Ann", "Mo"] {
+            let refused = no(desk, &SALES, "handoff", to(name));
+            assert_eq!((refused.code, refused.field.as_deref()), (Code::Invalid, Some("assignee")), "{refused}");
+            assert!(refused.message.contains("decides in crm"), "{refused}");
+        }
+        for name in ["Bea", "Owner"] {
+            ok(desk, &SALES, "handoff", to(name));
+        }
+    }
+
     fn every_mode_of_handing_over_is_known(desk: &TestDesk) {
         for mode in ["escalate", "review", "collaborate", "delegate", "takeover"] {
             let mut input = handoff();

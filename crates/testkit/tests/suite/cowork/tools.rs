@@ -322,6 +322,32 @@ both! {
         sound(desk);
     }
 
+    fn a_correction_of_an_approval_is_kept_and_moves_no_trust(desk: &TestDesk) {
+        let owner = desk.claim();
+        let sales = desk.register(&owner, "sales");
+        let ask = || {
+            let input = json!({ "agentId": "sales", "action": "send_letter", "description": "to the printer", "approvers": ["Owner"] });
+            text(&desk.call(&sales, "agents_request_approval", input).unwrap(), "approvalId")
+        };
+        let (pending, unused, done) = (ask(), ask(), ask());
+        for id in [&unused, &done] {
+            desk.call(&owner, "desk_request_approve", json!({ "request": id })).unwrap();
+        }
+        log(desk, &sales, &done, json!({}));
+        for (id, state) in [(&pending, "rejected"), (&unused, "rejected"), (&done, "done")] {
+            let correct = || ok(desk, &owner, "override", json!({ "proposal_id": id, "action_description": "a", "override_type": "agent_wrong", "description": "d" }));
+            let first = correct();
+            assert!(first["override_id"].is_string() && is(&first["trust_impact"], 0.0), "{state}: {first}");
+            assert_eq!((&first["previous_trust"], first.get("repeated")), (&first["new_trust"], None), "{first}");
+            assert!(text(&first, "message").contains("move no trust"), "{first}");
+            let again = correct();
+            assert_eq!((&again["override_id"], &again["repeated"], again.get("error")), (&first["override_id"], &json!(true), None), "{again}");
+            assert_eq!(desk.call(&owner, "desk_request_get", json!({ "request": id })).unwrap()["state"], state);
+        }
+        assert_eq!(desk.call(&owner, "desk_trust_replay", json!({})).unwrap()["agrees"], true);
+        super::sound(desk);
+    }
+
     fn decisions_over_mcp_need_a_token_that_policy_names(desk: &TestDesk) {
         use deskmate_core::call::Surface;
         let owner = desk.claim();

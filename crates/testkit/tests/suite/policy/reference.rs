@@ -179,6 +179,13 @@ fn w11_the_whole_change_is_looked_at() {
         json!({ "raw": "{\"amount\": 750000}" }),
         json!({ "amount": [1, 750_000] }),
         json!({ "field": "deal.amount", "new_value": 750_000 }),
+        json!({ "/amount": 750_000 }),
+        json!({ "/deal/amount": 750_000 }),
+        json!({ "deal": { "/0/amount": 750_000 } }),
+        json!({ "/deal": { "amount": 750_000 } }),
+        json!({ "column": "amount", "newValue": 750_000 }),
+        json!({ "property": "amount", "becomes": 750_000 }),
+        json!({ "attribute": "/deal/amount", "becomes": 750_000 }),
     ] {
         for declared in [None, Some("amount"), Some("harmless")] {
             assert_eq!(mode_of(arguments.clone(), declared), Mode::Deny, "{arguments} with {declared:?}");
@@ -188,6 +195,8 @@ fn w11_the_whole_change_is_looked_at() {
     assert_eq!(mode_of(json!(750_000), Some("amount")), Mode::Deny);
     assert_eq!(mode_of(json!({ "amount": 1_000, "name": "x" }), None), Mode::Act, "what is right passes");
     assert_eq!(mode_of(json!({ "amount": 1_000 }), Some("amount")), Mode::Act);
+    assert_eq!(mode_of(json!({ "/amount": 1_000, "column": "amount", "newValue": 2_000 }), None), Mode::Act);
+    assert_eq!(mode_of(json!({ "path": "/srv/amount", "content": "x" }), None), Mode::Act, "a path may be that of a file");
     assert_eq!(mode_of(json!({ "owner": { "id": 7 } }), None), Mode::Deny, "below a readonly field nothing changes either");
     assert_eq!(mode_of(json!({ "field": "owner" }), None), Mode::Deny);
 }

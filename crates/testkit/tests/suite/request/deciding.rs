@@ -357,6 +357,59 @@ both! {
         sound(desk);
     }
 
+    fn an_approval_is_remembered_for_the_changed_paths_in_whatever_form(desk: &TestDesk) {
+        let owner = desk.claim();
+        let forms = |path: &str, value: Value| {
+            vec![
+                json!({ "field": path, "value": value }),
+                json!({ "deal": { path: value } }),
+                json!([{ "op": "replace", "path": format!("/{path}"), "value": value }]),
+                json!({ "patch": json!([{ "op": "replace", "path": format!("/{path}"), "value": value }]).to_string() }),
+            ]
+        };
+        for (number, (seen, other)) in forms("note", json!("x")).into_iter().zip(forms("amount", json!(9e9))).enumerate() {
+            let again = forms("note", json!("y")).swap_remove(number);
+            let made = submit(desk, "code", &New { act: act(seen.clone()), ..proposal() });
+            show_presence(desk, &owner);
+            let approved = desk.call(&owner, "desk_request_approve", json!({ "request": made.id, "remember": "session" })).unwrap();
+            let standing = approved["standing_approval"]["standing_approval"].as_str().unwrap().to_owned();
+            let waived = |arguments: &Value| {
+                let like = act(arguments.clone());
+                as_agent(desk, "code", move |cx| request::waived_by(cx, "code", &like)).unwrap()
+            };
+            assert_eq!(waived(&again).as_deref(), Some(made.id.as_str()), "{again} after {seen}");
+            assert_eq!(waived(&other), None, "{other} after {seen}");
+            desk.call(&owner, "desk_standing_approval_revoke", json!({ "standing_approval": standing })).unwrap();
+            // A drafted rule is about the same paths.
+            let (like, unlike) = (submit(desk, "code", &New { act: act(again), ..proposal() }), submit(desk, "code", &New { act: act(other), ..proposal() }));
+            let made = submit(desk, "code", &New { act: act(seen.clone()), ..proposal() });
+            let approved = desk.call(&owner, "desk_request_approve", json!({ "request": made.id, "remember": "rule" })).unwrap();
+            let matched: Vec<&str> = approved["rule"]["would_have_matched"].as_array().unwrap().iter().map(|other| other["request"].as_str().unwrap()).collect();
+            assert!(matched.contains(&like.id.as_str()) && !matched.contains(&unlike.id.as_str()), "{seen}: {approved}");
+        }
+        // Of a change in words nobody knows what is like it.
+        let words = submit(desk, "code", &New { act: act(json!({ "change": "make it better" })), ..proposal() });
+        for remember in ["session", "rule"] {
+            show_presence(desk, &owner);
+            let error = error_of(desk, &owner, "desk_request_approve", json!({ "request": words.id, "remember": remember }));
+            assert_eq!((error.code, error.field.as_deref()), (Code::Invalid, Some("remember")), "{error:?}");
+        }
+        assert_eq!(find(desk, &words.id).state, State::Pending);
+        // An act without any change stands for no change in words.
+        let nothing = submit(desk, "code", &New { act: act(json!({})), ..proposal() });
+        let approved = desk.call(&owner, "desk_request_approve", json!({ "request": nothing.id, "remember": "rule" })).unwrap();
+        assert!(approved["rule"]["yaml"].as_str().unwrap().contains("size(texts) == 0"), "{approved}");
+        sound(desk);
+    }
+
+    fn an_approval_remembered_by_an_earlier_version_covers_nothing(desk: &TestDesk) {
+        let owner = desk.claim();
+        let made = pending(desk);
+        desk.call(&owner, "desk_request_approve", json!({ "request": made.id, "remember": "session" })).unwrap();
+        desk.tamper("update standing_approval set pattern = replace(pattern, '\"changed\"', '\"fields\"')");
+        assert_eq!(as_agent(desk, "code", |cx| request::waived_by(cx, "code", &act(json!({ "amount": 7 })))).unwrap(), None);
+    }
+
     fn a_rule_is_drafted_with_what_it_would_have_matched(desk: &TestDesk) {
         let owner = desk.claim();
         let like = pending(desk);
