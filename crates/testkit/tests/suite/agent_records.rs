@@ -230,6 +230,8 @@ both! {
         let refused = ask(desk, &code, json!({ "approvers": ["ada@example.org"] })).unwrap_err();
         assert_code(&refused, Code::Invalid);
         assert_eq!(ask(desk, &code, json!({ "approvers": ["Ada"] })).unwrap()["approval"]["approvers"], json!(["Ada"]), "by name she is still found");
+        // The same address for a digest is another way to the same person.
+        desk.call(&ada, "desk_subscription_set", json!({ "outlet": "mail", "name": "weekly", "address": "ada@example.org" })).unwrap();
     }
 
     fn an_agent_asks_for_itself_and_for_those_that_it_made(desk: &TestDesk) {
