@@ -1,6 +1,7 @@
 //! Steps: a small workflow that a person can read. Each does one thing, with values of those before it. What only turns values
 //! into others is done here; everything else is an operation of the desk, called as the agent.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
@@ -359,10 +360,18 @@ fn read_condition(value: &Value) -> Result<Condition, String> {
     serde_json::from_value(value.clone()).map_err(|error| format!("the condition cannot be read: {error}"))
 }
 
-fn compare(one: Option<&Value>, other: Option<&Value>) -> std::cmp::Ordering {
-    match (one.and_then(as_number), other.and_then(as_number)) {
-        (Some(one), Some(other)) => one.total_cmp(&other),
-        _ => one.map(value::to_text).cmp(&other.map(value::to_text)),
+/// What is not there comes first, then numbers, then texts. Numbers among texts are not compared as such: "10" would come before "1a", that
+/// before "2", and "2" before "10", which is no order.
+fn compare(one: Option<&Value>, other: Option<&Value>) -> Ordering {
+    let is_there = |value: &&Value| !value.is_null();
+    match (one.filter(is_there), other.filter(is_there)) {
+        (Some(one), Some(other)) => match (as_number(one), as_number(other)) {
+            (Some(one), Some(other)) => one.total_cmp(&other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => value::to_text(one).cmp(&value::to_text(other)),
+        },
+        (one, other) => one.is_some().cmp(&other.is_some()),
     }
 }
 
@@ -544,6 +553,30 @@ mod tests {
         let found = done("classify", with).unwrap();
         assert_eq!(found["groups"], json!({ "negative": 2, "positive": 1 }));
         assert_eq!(found["items"][0]["because"], "terrible");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_values_have_one_order(mut values in proptest::collection::vec("|null|[0-9]{1,3}|[0-9]{1,2}[a-z]|n/a|[0-9]\\.[0-9]|-[0-9]|inf|nan", 0..80)) {
+            let items = |values: &[String]| -> Vec<Value> {
+                values.iter().map(|text| if text == "null" { json!({ "n": null }) } else { json!({ "n": text }) }).collect()
+            };
+            let sorted = |values: &[String]| done("sort", json!({ "items": items(values), "by": "n" })).unwrap()["items"].clone();
+            let one = sorted(&values);
+            // Equal numbers keep the order in which they came, so only what they are worth is compared.
+            let worth = |items: &Value| -> Vec<String> {
+                let of = |item: &Value| as_number(&item["n"]).map_or_else(|| item["n"].to_string(), |number| number.to_string());
+                items.as_array().unwrap().iter().map(of).collect()
+            };
+            values.reverse();
+            proptest::prop_assert_eq!(worth(&one), worth(&sorted(&values)));
+        }
+    }
+
+    #[test]
+    fn numbers_come_before_texts_and_what_is_not_there_before_both() {
+        let sorted = done("sort", json!({ "items": ["2", "10", "1a", null, "n/a", 7], "by": "" })).unwrap();
+        assert_eq!(sorted["items"], json!([null, "2", 7, "10", "1a", "n/a"]));
     }
 
     #[test]
