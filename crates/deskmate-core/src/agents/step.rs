@@ -388,7 +388,7 @@ fn classify(items: &[Value], field: Option<&str>, classes: Option<&Map<String, V
     let mut groups: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
     let mut found = Vec::new();
     for item in items {
-        let text = value::to_text(field.map_or(item, |path| value::at(item, path).unwrap_or(&Value::Null))).to_lowercase();
+        let text = words_of(field.map_or(item, |path| value::at(item, path).unwrap_or(&Value::Null))).to_lowercase();
         let hit = lists.iter().find_map(|(class, words)| words.iter().find(|word| has_word(&text, word)).map(|word| ((*class).clone(), Some(word.clone()))));
         let (class, word) = hit.unwrap_or_else(|| (rest.to_owned(), None));
         *groups.entry(class.clone()).or_default() += 1;
@@ -404,6 +404,15 @@ fn has_word(text: &str, word: &str) -> bool {
         let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + word.len()..).unwrap_or_default());
         outside(before.chars().next_back()) && outside(after.chars().next())
     })
+/// What a value says: of an object what its fields hold, and not how they are called, which is the same for all rows of a table.
+fn words_of(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => fields.values().map(words_of).collect::<Vec<_>>().join("\n"),
+        Value::Array(items) => items.iter().map(words_of).collect::<Vec<_>>().join("\n"),
+        other => value::to_text(other),
+    }
+}
+
 }
 
 fn parse(text: &str, form: &str) -> Result<Value, String> {
@@ -553,6 +562,13 @@ mod tests {
         let found = done("classify", with).unwrap();
         assert_eq!(found["groups"], json!({ "negative": 2, "positive": 1 }));
         assert_eq!(found["items"][0]["because"], "terrible");
+    }
+
+    #[test]
+    fn a_row_is_told_by_what_stands_in_it_and_not_by_its_columns() {
+        let items = json!([{ "urgent": "no", "note": { "down": ["all fine"] } }, { "urgent": "no", "note": { "down": ["the shop is down"] } }]);
+        let found = done("classify", json!({ "items": items, "classes": { "urgent": ["urgent", "down"] } })).unwrap();
+        assert_eq!((&found["items"][0]["class"], &found["items"][1]["because"]), (&json!("other"), &json!("down")), "{found}");
     }
 
     proptest::proptest! {
