@@ -290,7 +290,7 @@ pub fn compute(does: &str, with: &Map<String, Value>, scope: &Scope) -> Result<V
             let holds = read_condition(get("if").ok_or("if must be a condition")?)?.holds(scope)?;
             Ok(json!({ "value": get(if holds { "then" } else { "otherwise" }) }))
         }
-        "lines" => Ok(lines(text("text")?, get("keep").and_then(Value::as_str).unwrap_or_default(), get("beside").and_then(Value::as_object))),
+        "lines" => lines(text("text")?, get("keep").and_then(Value::as_str).unwrap_or_default(), get("beside").and_then(Value::as_object)),
         "parse" => parse(text("text")?, get("as").and_then(Value::as_str).unwrap_or("json")),
         "filter" => {
             let condition = get("keep").ok_or("keep must be a condition on {{item}}")?;
@@ -339,13 +339,15 @@ pub fn compute(does: &str, with: &Map<String, Value>, scope: &Scope) -> Result<V
 
 /// The lines of a text that have something in them, and these words if any are given. With something to stand beside them they become
 /// objects.
-fn lines(text: &str, keep: &str, beside: Option<&Map<String, Value>>) -> Value {
+fn lines(text: &str, keep: &str, beside: Option<&Map<String, Value>>) -> Result<Value, String> {
     let keep = keep.to_lowercase();
     let fits = |line: &&str| !line.is_empty() && (keep.is_empty() || line.to_lowercase().contains(&keep));
-    let lines = text.lines().map(str::trim).filter(fits).take(AGENT_ITEMS_MAX);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(fits).collect();
+    check_count(lines.len(), "lines")?;
     let items: Vec<Value> = match beside {
-        None => lines.map(Value::from).collect(),
+        None => lines.into_iter().map(Value::from).collect(),
         Some(beside) => lines
+            .into_iter()
             .map(|line| {
                 let mut fields = beside.clone();
                 fields.insert("line".to_owned(), Value::from(line));
@@ -353,7 +355,12 @@ fn lines(text: &str, keep: &str, beside: Option<&Map<String, Value>>) -> Value {
             })
             .collect(),
     };
-    json!({ "count": items.len(), "items": items })
+    Ok(json!({ "count": items.len(), "items": items }))
+}
+
+/// Refuses more than a step takes: what is left out without a word is missed by nobody.
+fn check_count(count: usize, what: &str) -> Result<(), String> {
+    if count > AGENT_ITEMS_MAX { Err(format!("{count} {what} are more than the {AGENT_ITEMS_MAX} that a step takes")) } else { Ok(()) }
 }
 
 fn read_condition(value: &Value) -> Result<Condition, String> {
@@ -397,13 +404,6 @@ fn classify(items: &[Value], field: Option<&str>, classes: Option<&Map<String, V
     Ok(json!({ "count": found.len(), "groups": groups, "items": found }))
 }
 
-/// Whether a word or phrase stands in a text by itself, not within another word.
-fn has_word(text: &str, word: &str) -> bool {
-    let outside = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
-    text.match_indices(word).any(|(at, _)| {
-        let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + word.len()..).unwrap_or_default());
-        outside(before.chars().next_back()) && outside(after.chars().next())
-    })
 /// What a value says: of an object what its fields hold, and not how they are called, which is the same for all rows of a table.
 fn words_of(value: &Value) -> String {
     match value {
@@ -413,21 +413,31 @@ fn words_of(value: &Value) -> String {
     }
 }
 
+/// Whether a word or phrase stands in a text by itself, not within another word.
+fn has_word(text: &str, word: &str) -> bool {
+    let outside = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    text.match_indices(word).any(|(at, _)| {
+        let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + word.len()..).unwrap_or_default());
+        outside(before.chars().next_back()) && outside(after.chars().next())
+    })
 }
 
 fn parse(text: &str, form: &str) -> Result<Value, String> {
     match form {
         "json" => serde_json::from_str(text).map(|value: Value| json!({ "value": value })).map_err(|error| format!("it is not JSON: {error}")),
         "json_lines" => {
-            let lines = text.lines().filter(|line| !line.trim().is_empty()).take(AGENT_ITEMS_MAX);
-            let items = lines.map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>().map_err(|error| format!("a line is not JSON: {error}"))?;
+            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+            check_count(lines.len(), "lines")?;
+            let items =
+                lines.into_iter().map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>().map_err(|error| format!("a line is not JSON: {error}"))?;
             Ok(json!({ "count": items.len(), "items": items }))
         }
         "csv" => {
             let mut rows = csv_rows(text)?.into_iter();
             let head = rows.next().unwrap_or_default();
+            check_count(rows.len(), "rows")?;
             let mut items = Vec::new();
-            for (number, row) in rows.take(AGENT_ITEMS_MAX).enumerate() {
+            for (number, row) in rows.enumerate() {
                 if row.len() != head.len() {
                     return Err(format!("row {} has {} fields, and the head has {}", number + 2, row.len(), head.len()));
                 }
@@ -569,6 +579,23 @@ mod tests {
         let items = json!([{ "urgent": "no", "note": { "down": ["all fine"] } }, { "urgent": "no", "note": { "down": ["the shop is down"] } }]);
         let found = done("classify", json!({ "items": items, "classes": { "urgent": ["urgent", "down"] } })).unwrap();
         assert_eq!((&found["items"][0]["class"], &found["items"][1]["because"]), (&json!("other"), &json!("down")), "{found}");
+    }
+
+    #[test]
+    fn more_than_a_step_takes_is_refused_and_not_cut_off() {
+        let text = |count: usize, head: &str| format!("{head}{}", "1\n".repeat(count));
+        for (does, more, head, what) in
+            [("lines", json!({}), "", "lines"), ("parse", json!({ "as": "json_lines" }), "", "lines"), ("parse", json!({ "as": "csv" }), "n\n", "rows")]
+        {
+            let with = |count: usize| {
+                let mut with = more.clone();
+                with["text"] = json!(text(count, head));
+                with
+            };
+            assert_eq!(done(does, with(AGENT_ITEMS_MAX)).unwrap()["count"], AGENT_ITEMS_MAX, "{more}");
+            let why = done(does, with(AGENT_ITEMS_MAX + 1)).unwrap_err();
+            assert_eq!(why, format!("{} {what} are more than the {AGENT_ITEMS_MAX} that a step takes", AGENT_ITEMS_MAX + 1));
+        }
     }
 
     proptest::proptest! {
