@@ -189,7 +189,7 @@ impl Run<'_> {
         scope.put("params", Value::Object(self.begun.definition.params.clone()));
         scope.put("input", self.begun.input.clone());
         scope.put("last", self.begun.last.clone());
-        scope.put("run", agents::told(&self.begun.run, &self.begun.agent, self.begun.started_at));
+        scope.put("run", agents::told(&self.begun.run, &self.begun.agent, self.begun.started_at, &self.begun.definition));
         for (id, value) in &self.at.values {
             scope.put_step(id, value.clone());
         }
