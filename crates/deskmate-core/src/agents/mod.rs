@@ -72,7 +72,7 @@ pub(crate) use rows::{is_made, is_taken};
 pub use runner::{Cli, Given, IfInterrupted, Language, Reach};
 pub(crate) use subject::{Subject, subject};
 pub use suggest::{Question, READING, question};
-pub use work::{Begun, begin, credential, end, said, told};
+pub use work::{Begun, INTERRUPTED, begin, credential, end, said, told};
 pub(crate) use work::{actor, job_ended, spend};
 
 /// The job that does a run.

@@ -15,6 +15,10 @@ use crate::{Code, Error, Result, format_time, hex, identity, job, meter, redact}
 
 /// Seconds for which a run's token outlives the run's own time, while the run is being ended.
 const TOKEN_GRACE: i64 = 60;
+/// What is said of a run that was left in the middle and does not go on.
+pub const INTERRUPTED: &str = "it was interrupted: the server that did it ended while it was under way, and nobody knows how far it came";
+/// What is said of one that does not begin because of the kill switch.
+const IS_PAUSED: &str = "its agent is paused";
 /// How many runs are looked through for the newest that was done: pages, and runs on each.
 const LAST_PAGES_MAX: usize = 10;
 const LAST_PAGE: i64 = 50;
@@ -66,9 +70,11 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Begun>> {
         end(cx, id, RunState::Stopped, Err(if test { "its agent was changed" } else { "its agent is not deployed any more" }.to_owned()), run.calls)?;
         return Ok(None);
     };
-    // The kill switch: nothing begins. Steps that were under way are taken up, and wait where they are; a program cannot wait.
+    // The kill switch: nothing begins. Steps that were under way are taken up, and wait where they are; a program cannot wait, and of one that
+    // was under way nobody knows how far it came.
     if (!again || row.definition.runner.is_program()) && meter::paused(cx, &row.agent)? {
-        end(cx, id, RunState::Stopped, Err("its agent is paused".to_owned()), run.calls)?;
+        let (state, why) = if again { (RunState::Ambiguous, INTERRUPTED) } else { (RunState::Stopped, IS_PAUSED) };
+        end(cx, id, state, Err(why.to_owned()), run.calls)?;
         return Ok(None);
     }
     run.node = cx.server.name().map(str::to_owned);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use deskmate_core::agents::step::{self, OnError, Step};
 use deskmate_core::agents::value::{self, Scope};
-use deskmate_core::agents::{self, Begun, IfInterrupted, RunState, Runner};
+use deskmate_core::agents::{self, Begun, INTERRUPTED, IfInterrupted, RunState, Runner};
 use deskmate_core::call::{Call, Credential, Cx, Outcome as Answered, Surface};
 use deskmate_core::job::{Outcome, Progress};
 use deskmate_core::limits::AGENT_ITEMS_MAX;
@@ -67,9 +67,6 @@ enum Stop {
     /// A worker before this one left it in the middle, and it is not to go on.
     Interrupted,
 }
-
-/// What is said of a run that was left in the middle and does not go on.
-pub(super) const INTERRUPTED: &str = "it was interrupted: the server that did it ended while it was under way, and nobody knows how far it came";
 
 struct Run<'r> {
     running: &'r Running,
