@@ -303,6 +303,26 @@ fn paused_runs_leave_their_places_to_others() {
 }
 
 #[test]
+fn a_loop_tells_how_far_it_is() {
+    let (desk, _folder, token) = gateway::desk();
+    let mut code = client(&desk, &token);
+    let steps = json!([
+        { "id": "begin", "do": "log", "with": { "text": "begun" } },
+        { "id": "look", "do": "gateway_call", "for_each": "{{input.items}}", "with": { "mount": "notes", "tool": "slow", "arguments": { "seconds": 0.7 } } }
+    ]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Looks at each", "steps": steps, "policies": [] }));
+    let run = started(&desk, &id, json!({ "items": [1, 2, 3, 4, 5, 6, 7, 8] }));
+    let seen = until("it says how far it is", || {
+        let seen = ask(&mut code, "agents_get_run", json!({ "runId": run }));
+        (seen["ended"] == true || seen["progress"]["text"].as_str().is_some_and(|text| text.contains("of 8"))).then_some(seen)
+    });
+    let percent = seen["progress"]["percent"].as_u64().unwrap_or_else(|| panic!("{seen}"));
+    assert!(percent > 50 && percent < 100 && seen["calls"].as_i64() > Some(0), "{seen}");
+    let seen = ended(&mut code, &run);
+    assert_eq!((&seen["state"], &seen["result"]["count"]), (&json!("done"), &json!(8)), "{seen}");
+}
+
+#[test]
 fn a_run_that_waits_to_try_again_stops_at_once_and_waits_no_longer_than_its_seconds() {
     let (desk, folder, token) = gateway::desk();
     let mut code = client(&desk, &token);
