@@ -492,6 +492,13 @@ fn a_sentence_about_a_backup_makes_one_that_is_checked_and_can_be_brought_back()
     assert_eq!(done["deployed"], true, "{done}");
     let seen = once(&desk, &made["agentId"]);
     assert_eq!((&seen["state"], &seen["result"]["files"], &seen["result"]["restored"]), (&json!("done"), &json!(2), &json!(true)), "{seen}");
+    assert_eq!((&seen["result"]["left_out"], &seen["calls"]), (&json!(0), &json!(3)), "{seen}");
+    // What cannot be copied is told, and the rest is copied nevertheless.
+    let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff.txt");
+    std::fs::write(source.join(name), "three").unwrap();
+    let seen = once(&desk, &made["agentId"]);
+    assert_eq!((&seen["state"], &seen["result"]["files"], &seen["calls"]), (&json!("done"), &json!(2), &json!(4)), "{seen}");
+    assert_eq!(seen["result"]["not_read"], json!(["1 names that are not UTF-8"]), "{seen}");
 }
 
 /// A server that reads three mails at once, behind the place that it is told, and writes down what it was asked.

@@ -74,7 +74,8 @@ both! {
         deploy(desk, &owner, &id);
         let failing = desk.call(&code, "agents_sketch_agent", json!({ "description": "Back up the photos folder every night and tell ada if it fails" })).unwrap();
         let tells = names(&failing["definition"]["runner"]["steps"], "do").iter().filter(|does| *does == "bridge_send_message").count();
-        assert_eq!((tells, names(&failing["needs"], "param")), (1, vec!["mount".to_owned(), "to".to_owned()]), "who wants to hear of failures hears of nothing else: {failing}");
+        let needs = vec!["mount".to_owned(), "to".to_owned()];
+        assert_eq!((tells, names(&failing["needs"], "param")), (2, needs), "who wants to hear of failures hears of those and of what could not be read: {failing}");
         let one = desk.call(&owner, "agents_sketch_agent", json!({ "description": "Back up notes/ledger.csv every night" })).unwrap();
         assert_eq!(names(&one["definition"]["runner"]["steps"], "do"), ["workspace_change_plan", "cowork_wait_for_decision", "workspace_execute_plan"], "{one}");
         assert_eq!(one["definition"]["params"]["from"], "notes/ledger.csv");
