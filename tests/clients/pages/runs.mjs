@@ -60,7 +60,7 @@ async function ofASentence({ desk, page, complaints }) {
   check((await page.locator("#next time").count()) === 3 && told.includes("every weekday at 08:30"), "a sentence is read while it is written: when it runs", told);
   const [moment, shown] = await page.locator("#next time").first().evaluate((time) => [time.dateTime, time.textContent]);
   check(shown.includes("05:30") || shown.includes("17:30"), "with the next runs in the reader's zone", [moment, shown]);
-  check((await sketch.locator(".steps li").count()) === 5 && told.includes("Sort steps.rows.items into classes"), "its steps in words", told);
+  check((await sketch.locator(".steps li").count()) === 6 && told.includes("Sort steps.rows.items into classes"), "its steps in words", told);
   check((await page.locator("#policy-human-review[data-chosen]").textContent()).includes("Because"), "policies with their reasons");
   check((await page.locator("#assumed").textContent()).includes("word lists"), "what was assumed");
   check((await page.locator("#not-understood").textContent()).includes("frobnicators"), "what was not understood");

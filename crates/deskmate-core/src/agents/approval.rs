@@ -103,7 +103,7 @@ pub(super) struct Approver {
 
 const BY_ID: &str = "select id, name, role, domains, state from person where id = $1";
 const BY_NAME: &str = "select id, name, role, domains, state from person where name = $1";
-const BY_ADDRESS: &str = "select p.id, p.name, p.role, p.domains, p.state from subscription s join person p on p.id = s.person where lower(s.address) = lower($1) order by p.id limit 2";
+const BY_ADDRESS: &str = "select distinct p.id, p.name, p.role, p.domains, p.state from subscription s join person p on p.id = s.person where lower(s.address) = lower($1) order by p.id limit 2";
 
 pub(super) fn ask(cx: &mut Cx<'_, '_>, input: RequestApproval) -> Result<Asked> {
     guard::not_from_a_run_of_another(cx, &input.agent_id)?;

@@ -139,6 +139,8 @@ pub(super) struct RequestNow {
 
 /// How far the clocks of the servers of one desk may be apart, in microseconds.
 const CLOCKS_APART: i64 = 3_600_000_000;
+/// How many events are read at once where not all of them fit.
+const PAGE_LEAST: usize = 200;
 const SUMMARY_DAYS: i64 = 30 * 86_400_000_000;
 
 pub(super) const OWN: &str = "select seq, kind from event where actor = $1 and seq >= $2 order by seq desc limit $3";
@@ -202,8 +204,11 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, input: AuditLog) -> Result<Found> {
         event.seq >= first && is_of(event, &agent) && event.visible_to(&actor) && in_time() && says(event, &filter)
     };
     let (limit, mut found, mut looked) = (usize::try_from(limit).unwrap_or(1), Vec::new(), 0);
+    // Where most of it may not fit, many small pages would cost more than a few large ones.
+    let mut wanted = if filter.is_empty() { limit + 1 } else { PAGE_LEAST.max(limit + 1) };
     let next = loop {
-        let (page, is_last) = page(cx, &agent, before, limit + 1)?;
+        let (page, is_last) = page(cx, &agent, before, wanted)?;
+        wanted = wanted.max(PAGE_LEAST);
         looked += page.len();
         before = page.last().map(|event| event.seq).or(before);
         let is_last = is_last || page.last().is_some_and(|event| event.seq <= first);

@@ -9,11 +9,12 @@ use super::model::{Definition, Need};
 use super::project;
 use super::runner::Language;
 use super::sentence::{self, Sketch, Step as Said};
-use super::step::Step;
+use super::step::{Condition, Step};
 use super::template::{self, AgentTemplate, ParameterKind};
 use super::value;
 use crate::call::Cx;
 use crate::gateway::{self, Served};
+use crate::limits::FILE_READ_BYTES_MAX;
 use crate::{Error, Result};
 
 /// What came of a sketch.
@@ -193,6 +194,12 @@ struct Builder<'s> {
     field: Option<&'static str>,
     /// The class that was asked for, once items are classified.
     class: Option<String>,
+    /// What was read, as it stands there, while the items are still all of it.
+    read: Option<String>,
+    /// Whether what was read are lines, or rows with fields.
+    lines: bool,
+    /// Whether it stands within items that say its class, and whether all of these are of one class.
+    classified: (bool, bool),
     /// The text that was made last.
     said: Option<String>,
     /// Where the place stands from which the next run reads on.
@@ -202,7 +209,9 @@ struct Builder<'s> {
 /// Makes steps of a sketch.
 pub(super) fn compose(cx: &mut Cx<'_, '_>, sketch: &Sketch, description: &str, given: &Map<String, Value>) -> Result<Composed> {
     let made = Composed { params: given.clone(), ..Composed::default() };
-    let mut builder = Builder { sketch, text: description.to_owned(), made, items: None, field: None, class: None, said: None, after: None };
+    let text = description.to_owned();
+    let mut builder =
+        Builder { sketch, text, made, items: None, field: None, class: None, read: None, lines: false, classified: (false, false), said: None, after: None };
     // A sentence may name what goes out before what it is made of: "forward negative cases". Reading comes first, sending last.
     let mut in_order: Vec<&Said> = sketch.steps.iter().collect();
     in_order.sort_by_key(|said| rank(&said.kind));
@@ -327,15 +336,15 @@ impl Builder<'_> {
             "fetch_url" => {
                 self.param("url", url_in(&self.text.clone()), "params.url: the page that it reads", &said.words);
                 let id = self.add("page", "workspace_browse_web", json!({ "url": "{{params.url}}" }));
-                let lines = self.add("lines", "lines", json!({ "text": format!("{{{{steps.{id}.text}}}}") }));
-                self.items = Some(format!("{{{{steps.{lines}.items}}}}"));
-                self.said = Some(format!("{{{{steps.{id}.text}}}}"));
+                self.whole(&id, "only the beginning of {{params.url}} could be read: it is too long");
+                let text = format!("{{{{steps.{id}.text}}}}");
+                let lines = self.add("lines", "lines", json!({ "text": text }));
+                self.reads(&lines, text, true);
             }
             "classify" => self.classify(said),
             "filter" => self.filter(said),
             "analyse" if self.items.is_some() => {
-                let id = self.add("count", "count", json!({ "items": self.items() }));
-                self.said = Some(format!("{{{{steps.{id}.count}}}} items"));
+                self.count();
                 self.made.assumed.push(format!("\"{}\" is counting, because the desk reckons with nothing else by itself", said.words));
             }
             "write_report" => {
@@ -430,7 +439,8 @@ impl Builder<'_> {
     fn read_files(&mut self, said: &Said) {
         let found = path_in(&self.text.clone());
         self.param("path", found, "params.path: the file that it reads, beneath a root of the desk", &said.words);
-        let id = self.add("file", "workspace_read_file", json!({ "path": "{{params.path}}" }));
+        let id = self.add("file", "workspace_read_file", json!({ "path": "{{params.path}}", "max_bytes": FILE_READ_BYTES_MAX }));
+        self.whole(&id, &format!("{{{{params.path}}}} is longer than {FILE_READ_BYTES_MAX} bytes"));
         let text = format!("{{{{steps.{id}.text}}}}");
         let path = self.made.params.get("path").and_then(Value::as_str).unwrap_or_default().to_owned();
         let is_table = ends(&path, "csv") || (path.is_empty() && self.sketch.source.as_ref().is_some_and(|source| source.kind == "spreadsheet"));
@@ -442,15 +452,38 @@ impl Builder<'_> {
             self.add("lines", "lines", json!({ "text": text }))
         };
         self.field = None;
-        self.items = Some(format!("{{{{steps.{rows}.items}}}}"));
-        self.said = Some(text);
+        let lines = self.made.steps.iter().any(|step| step.id == rows && step.does == "lines");
+        self.reads(&rows, text, lines);
+    }
+
+    /// What a step reads has to be all that is there: nobody would miss the rest.
+    fn whole(&mut self, id: &str, message: &str) {
+        let that = json!({ "value": format!("{{{{steps.{id}.truncated}}}}"), "is": "not_equal", "than": true });
+        self.add("whole", "check", json!({ "that": that, "message": message }));
+    }
+
+    /// The items that were read, and the text that they were read from.
+    fn reads(&mut self, items: &str, text: String, lines: bool) {
+        self.items = Some(format!("{{{{steps.{items}.items}}}}"));
+        (self.read, self.lines, self.classified, self.said) = (Some(text), lines, (false, false), None);
+    }
+
+    /// Others of the items stand in their place, so what was read says more than they do.
+    fn works_on(&mut self, items: &str) {
+        self.items = Some(format!("{{{{steps.{items}.items}}}}"));
+        self.read = None;
+    }
+
+    fn count(&mut self) {
+        let id = self.add("count", "count", json!({ "items": self.items() }));
+        self.said = Some(format!("{{{{steps.{id}.count}}}} items"));
     }
 
     /// No more items than the sentence allows for one run.
     fn at_most(&mut self, at: usize, most: u32) {
         self.made.params.entry(MOST).or_insert_with(|| Value::from(most));
         let id = self.add("at_most", "first", json!({ "items": self.items(), "most": format!("{{{{params.{MOST}}}}}") }));
-        self.items = Some(format!("{{{{steps.{id}.items}}}}"));
+        self.works_on(&id);
         self.made.kept.insert(at);
     }
 
@@ -470,7 +503,8 @@ impl Builder<'_> {
             fields.insert("field".to_owned(), Value::from(field));
         }
         let id = self.add("classified", "classify", with);
-        self.items = Some(format!("{{{{steps.{id}.items}}}}"));
+        self.works_on(&id);
+        self.classified = (true, false);
     }
 
     fn filter(&mut self, said: &Said) {
@@ -479,21 +513,33 @@ impl Builder<'_> {
             let class = self.class.clone();
             self.param("keep", class, "params.keep: the class that is kept", &said.words);
             let keep = json!({ "value": "{{item.class}}", "is": "equal", "than": "{{params.keep}}" });
-            let id = self.add("kept", "filter", json!({ "items": self.items(), "keep": keep }));
-            self.items = Some(format!("{{{{steps.{id}.items}}}}"));
+            self.keep(&keep);
+            self.classified.1 = true;
         } else if self.made.steps.iter().any(|step| step.does == "lines") {
             self.need(Some("keep"), "params.keep: the words that a line has to have to be kept", &said.words);
             let keep = json!({ "value": "{{item}}", "is": "contains", "than": "{{params.keep}}" });
-            let id = self.add("kept", "filter", json!({ "items": self.items(), "keep": keep }));
-            self.items = Some(format!("{{{{steps.{id}.items}}}}"));
+            self.keep(&keep);
         } else {
             self.need(None, "which items are kept: give steps with a filter on a field of theirs", &said.words);
         }
     }
 
+    /// Keeps only the items that fit. Who counted them before counts what is left.
+    fn keep(&mut self, condition: &Value) {
+        let counted = self.made.steps.iter().position(|step| step.does == "count").filter(|_| self.said.is_some());
+        if let Some(at) = counted {
+            self.made.steps.remove(at);
+        }
+        let id = self.add("kept", "filter", json!({ "items": self.items(), "keep": condition }));
+        self.works_on(&id);
+        if counted.is_some() {
+            self.count();
+        }
+    }
+
     /// The text that a message or a file is made of.
     fn text_so_far(&mut self) -> String {
-        if let Some(said) = self.said.clone() {
+        if let Some(said) = self.said.clone().or_else(|| self.read.clone()) {
             return said;
         }
         let id = self.report();
@@ -501,10 +547,22 @@ impl Builder<'_> {
     }
 
     fn report(&mut self) -> String {
-        let items = self.items();
-        let body = self.said.clone().unwrap_or(items);
+        let body = self.said.clone().or_else(|| self.read.clone()).unwrap_or_else(|| self.written());
         let task = self.task();
         self.add("report", "text", json!({ "text": format!("{task}\n\n{body}") }))
+    }
+
+    /// The items as people read them: lines as they are, rows as a table. Where all are of one class, that need not be said of each.
+    fn written(&mut self) -> String {
+        let Some(mut items) = self.items.clone() else { return self.items() };
+        let (classified, of_one) = self.classified;
+        if of_one {
+            let id = self.add("plain", "map", json!({ "items": items, "to": "{{item.item}}" }));
+            items = format!("{{{{steps.{id}.items}}}}");
+        }
+        let form = if self.lines && classified == of_one { "lines" } else { "csv" };
+        let id = self.add("table", "format", json!({ "items": items, "as": form }));
+        format!("{{{{steps.{id}.text}}}}")
     }
 
     fn notify(&mut self, cx: &Cx<'_, '_>, said: &Said) {
@@ -540,10 +598,23 @@ impl Builder<'_> {
         }
     }
 
-    /// A plan is carried out once a person has approved it.
+    /// A plan is carried out once a person has approved it. What could not be made, was rejected or was done in part fails the run; where there
+    /// is nothing to do, nothing of it is done.
     fn carry_out(&mut self, plan: &str) {
-        self.add("decided", "cowork_wait_for_decision", json!({ "request_id": format!("{{{{steps.{plan}.request_id}}}}") }));
-        self.add("done", "workspace_execute_plan", json!({ "plan_id": format!("{{{{steps.{plan}.plan_id}}}}") }));
+        let of = |id: &str, field: &str| format!("{{{{steps.{id}.{field}}}}}");
+        let check = |value: String, than: Value, message: String| json!({ "that": { "value": value, "is": "equal", "than": than }, "message": message });
+        let begins = self.made.steps.len();
+        self.add("made", "check", check(of(plan, "state"), json!("ready"), format!("the plan could not be made: {}", of(plan, "note"))));
+        let decided = self.add("decided", "cowork_wait_for_decision", json!({ "request_id": of(plan, "request_id") }));
+        self.add("agreed", "check", check(of(&decided, "approved"), json!(true), "it was not approved, and nothing was changed".to_owned()));
+        let done = self.add("done", "workspace_execute_plan", json!({ "plan_id": of(plan, "plan_id") }));
+        let [state, applied, failed, skipped] = ["state", "applied", "failed", "skipped"].map(|field| of(&done, field));
+        let message = format!("it is {state}: {applied} steps were done, {failed} failed, {skipped} were left out");
+        self.add("complete", "check", check(state, json!("done"), message));
+        let when: Option<Condition> = serde_json::from_value(json!({ "value": of(plan, "state"), "is": "not_equal", "than": "empty" })).ok();
+        for step in self.made.steps.iter_mut().skip(begins) {
+            step.when.clone_from(&when);
+        }
     }
 
     /// What only a mounted server can do: its tool if there is exactly one that fits, else a need.
@@ -574,7 +645,10 @@ impl Builder<'_> {
             };
             let id = self.add(kind, "gateway_call", json!({ "mount": mount, "tool": tool, "arguments": arguments, "reasoning": self.task() }));
             self.items = Some(format!("{{{{steps.{id}.result.structuredContent.items}}}}"));
-            self.said = None;
+            (self.read, self.lines, self.classified, self.said) = (None, false, (false, false), None);
+            if rank(kind) == 0 {
+                self.whole(&format!("{id}.result.structuredContent"), &format!("{mount} {tool} gave only the beginning of what is there"));
+            }
             if reads_on {
                 self.after = Some(format!("{{{{steps.{id}.result.structuredContent.after}}}}"));
             }

@@ -11,7 +11,7 @@ use super::gate::DOMAIN;
 use super::model::{Cause, Definition, IfMissed, Runner, Status};
 use super::place::{self, Environment, Place};
 use super::rows::{self, AgentRow};
-use super::run;
+use super::run::{self, Skip};
 use super::schedule::Schedule;
 use super::{DEPLOYED, PAUSED, RESUMED, STOPPED, WAITS, approval, guard, node, test};
 use crate::call::{Cx, Presence};
@@ -309,6 +309,9 @@ fn change(cx: &mut Cx<'_, '_>, input: &Named, from: &[Status], to: Status, kind:
     AgentOut::of(&row, cx)
 }
 
+/// How many moments that went by are counted, beside the first.
+const MISSED_COUNTED: usize = 1_000;
+
 /// Makes runs of what is due, the longest due first, and says how many agents were looked at. A moment has one run, whoever finds
 /// it due.
 pub fn start_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<usize> {
@@ -323,14 +326,23 @@ pub fn start_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<usize> {
         let late = now.saturating_sub(moment) > 60_000_000;
         let missed = timing.as_ref().is_some_and(|timing| timing.missed == IfMissed::Skip) && late;
         cx.tx.execute("update agent_definition set due_at = $2 where id = $1", args![row.id, row.due_at])?;
-        if missed || row.status != Status::Deployed || meter::paused(cx, &row.agent)? {
+        if row.status != Status::Deployed {
+            continue;
+        }
+        if meter::paused(cx, &row.agent)? {
+            run::skip(cx, &row, moment, &Skip::Paused)?;
+            continue;
+        }
+        if missed {
+            let by = due_times(&row, moment, MISSED_COUNTED)?.into_iter().take_while(|at| *at <= now).count();
+            run::skip(cx, &row, moment, &Skip::Away { moments: 1 + by, all: by < MISSED_COUNTED })?;
             continue;
         }
         // However many may be under way at once: where nobody does them, they do not pile up, and other agents begin theirs.
         let most = if timing.is_some_and(|timing| timing.overlap) { AGENT_OPEN_RUNS_MAX } else { 1 };
         let busy = i64::try_from(rows::open_runs(cx.tx, &row.id, most)?.len()).unwrap_or(i64::MAX) >= most;
         if busy {
-            run::skip(cx, &row, moment)?;
+            run::skip(cx, &row, moment, &Skip::Busy)?;
         } else {
             run::make(cx, &row, Cause::Schedule, Some(moment), None, Value::Null)?;
         }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::step::{as_number, is_empty};
 use super::value::{self, Scope};
+use crate::csv_cell;
 use crate::limits::AGENT_ITEMS_MAX;
 
 /// Does one of these steps with what it is given. The error is for people.
@@ -227,8 +228,12 @@ fn format(items: &[Value], form: &str, named: &[String]) -> Result<Value, String
         "csv" => {
             let columns = columns(items, named);
             let quoted = |cell: &String| {
-                let plain = !(cell.contains(['"', ',', '\n', '\r']) || cell.starts_with(' ') || cell.ends_with(' '));
-                if plain { cell.clone() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
+                // A number is no formula, whatever its sign, and neither is a sign alone: whoever reads the table again reads the same.
+                let is_none = cell.len() < 2 || cell.parse::<f64>().is_ok_and(f64::is_finite);
+                let cell = if is_none && !cell.contains(['"', ',', '\n', '\r']) { cell.clone() } else { csv_cell(cell) };
+                // What is in quotes already stands for itself; spaces at an end would be lost.
+                let bare = !cell.starts_with('"') && (cell.starts_with(' ') || cell.ends_with(' '));
+                if bare { format!("\"{cell}\"") } else { cell }
             };
             let line = |cells: &[String]| format!("{}\n", cells.iter().map(quoted).collect::<Vec<_>>().join(","));
             let rows = items.iter().map(|item| line(&cells(item, &columns))).collect::<String>();
@@ -308,6 +313,10 @@ mod tests {
         let text = done("format", json!({ "items": items, "as": "csv" })).unwrap()["text"].clone();
         let read = done("parse", json!({ "text": text, "as": "csv" })).unwrap();
         assert_eq!(read["items"], json!([{ "a": "one, \"two\"\nthree", "b": " x" }, { "a": "|", "b": "2" }]));
+        let scraped = json!([{ "line": "=HYPERLINK(\"http://x\",\"here\")", "n": -5 }, { "line": "-1.5", "n": "+49 30" }, { "line": "@a", "n": " =1" }, { "line": "-", "n": "," }]);
+        let text = done("format", json!({ "items": scraped, "as": "csv", "columns": ["line", "n"] })).unwrap()["text"].clone();
+        let safe = "line,n\n\"'=HYPERLINK(\"\"http://x\"\",\"\"here\"\")\",-5\n-1.5,'+49 30\n'@a,\" =1\"\n-,\",\"\n";
+        assert_eq!(text, safe, "no cell is a formula, and numbers stay what they are");
         let table = done("format", json!({ "items": items, "as": "markdown", "columns": ["b", "a"] })).unwrap();
         assert_eq!(table["text"], "| b | a |\n| --- | --- |\n| x | one, \"two\" three |\n| 2 | \\| |\n");
         assert_eq!(done("format", json!({ "items": ["a", "b"], "as": "lines" })).unwrap()["text"], "a\nb\n");

@@ -72,7 +72,7 @@ pub(crate) use rows::{is_made, is_taken};
 pub use runner::{Cli, Given, IfInterrupted, Language, Reach};
 pub(crate) use subject::{Subject, subject};
 pub use suggest::{Question, READING, question};
-pub use work::{Begun, begin, credential, end, said, told};
+pub use work::{Begun, INTERRUPTED, begin, credential, end, said, told};
 pub(crate) use work::{actor, job_ended, spend};
 
 /// The job that does a run.
@@ -97,7 +97,8 @@ const TAKEN_UP: Kind =
 const NODE_HERE: Kind = Kind { name: "node.here", says: "A server offers itself for runs of agents." };
 const NODE_GONE: Kind = Kind { name: "node.gone", says: "A server that offered itself for runs ended, or gave no sign of life." };
 const PRUNED: Kind = Kind { name: "run.pruned", says: "Runs that ended long ago were deleted with what they said, and old tests of agents." };
-const SKIPPED: Kind = Kind { name: "run.skipped", says: "A run was due while the one before was still under way, and was left out." };
+const SKIPPED: Kind =
+    Kind { name: "run.skipped", says: "A run was due and was left out: the one before was still under way, the desk was away, or its agent is paused." };
 
 /// What this capability tells the record.
 pub const EVENTS: &[Kind] = &[

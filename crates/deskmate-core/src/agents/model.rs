@@ -320,7 +320,7 @@ pub enum RunState {
     Stopped,
     /// Nobody knows whether its last step was done.
     Ambiguous,
-    /// It was due while the one before was still under way, and was left out.
+    /// It was due and was left out; `error` says why.
     Skipped,
 }
 

@@ -26,8 +26,15 @@ pub(super) fn plain_calls(steps: &[Step], params: &Map<String, Value>) -> Option
         let Value::Object(with) = value::render(&with, &scope).ok().filter(|_| is_known && is_plain(step))? else { return None };
         Some(Step { with, ..step.clone() })
     };
-    // What only reads a text as lines or a table does nothing where no later call uses it, and one that does is not plain.
-    let calls: Vec<&Step> = steps.iter().filter(|step| !matches!(step.does.as_str(), "lines" | "parse")).collect();
+    // What only reads a text as lines or a table does nothing where no later call uses it, and one that does is not plain. Nor does what
+    // is checked where no call comes behind it.
+    let last = steps.iter().rposition(|step| !step::is_built_in(&step.does)).unwrap_or(0);
+    let does_nothing = |number: usize, step: &Step| match step.does.as_str() {
+        "lines" | "parse" => true,
+        "check" => number > last,
+        _ => false,
+    };
+    let calls: Vec<&Step> = steps.iter().enumerate().filter(|(number, step)| !does_nothing(*number, step)).map(|(_, step)| step).collect();
     if calls.is_empty() { None } else { calls.into_iter().map(plain).collect() }
 }
 

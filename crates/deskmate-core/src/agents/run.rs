@@ -141,12 +141,42 @@ fn blank(cx: &Cx<'_, '_>, row: &AgentRow, id: String, cause: Cause, moment: Opti
     }
 }
 
-/// Notes a moment that was left out, because the run before is still under way.
-pub(super) fn skip(cx: &mut Cx<'_, '_>, row: &AgentRow, moment: i64) -> Result<()> {
+/// Why a moment was left out.
+pub(super) enum Skip {
+    /// The run before is still under way.
+    Busy,
+    /// It went by, and so did others until now, of which all are counted or so many.
+    Away { moments: usize, all: bool },
+    /// The kill switch is on.
+    Paused,
+}
+
+/// Notes a moment that was left out. Of what is left out while the kill switch is on only the first is noted, until something else runs.
+pub(super) fn skip(cx: &mut Cx<'_, '_>, row: &AgentRow, moment: i64, skipped: &Skip) -> Result<()> {
+    let why = match skipped {
+        Skip::Busy => "the run before was still under way".to_owned(),
+        Skip::Away { moments: 1, .. } => "the desk was away or too busy when it was due".to_owned(),
+        Skip::Away { moments, all } => {
+            let at_least = if *all { "" } else { "at least " };
+            format!("the desk was away or too busy when it was due: {at_least}{moments} moments were left out, of which this is the first")
+        }
+        Skip::Paused => "its agent is paused; this moment and those behind it are left out until a person lets it go on".to_owned(),
+    };
+    if matches!(skipped, Skip::Paused) {
+        let newest = cx.tx.optional(rows::RUNS, args![i64::MAX, "", 1_i64, row.id])?.map(|row| RunRow::read(&row)).transpose()?;
+        if newest.is_some_and(|run| run.state == RunState::Skipped && run.error.as_ref() == Some(&why)) {
+            return Ok(());
+        }
+    }
     let mut run = blank(cx, row, cx.new_id(), Cause::Schedule, Some(moment));
     run.state = RunState::Skipped;
     run.finished_at = Some(cx.now());
-    if rows::insert_run(cx.tx, &run)? { rows::tell_run(cx, &run, SKIPPED, Value::Null) } else { Ok(()) }
+    run.error = Some(why);
+    if !rows::insert_run(cx.tx, &run)? {
+        return Ok(());
+    }
+    let payload = json!({ "error": run.error });
+    rows::save_run(cx, &run, SKIPPED, payload)
 }
 
 /// Start a run of a deployed agent now, or a run of its test.

@@ -1,6 +1,7 @@
 //! Steps: a small workflow that a person can read. Each does one thing, with values of those before it. What only turns values
 //! into others is done here; everything else is an operation of the desk, called as the agent.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
@@ -289,7 +290,7 @@ pub fn compute(does: &str, with: &Map<String, Value>, scope: &Scope) -> Result<V
             let holds = read_condition(get("if").ok_or("if must be a condition")?)?.holds(scope)?;
             Ok(json!({ "value": get(if holds { "then" } else { "otherwise" }) }))
         }
-        "lines" => Ok(lines(text("text")?, get("keep").and_then(Value::as_str).unwrap_or_default(), get("beside").and_then(Value::as_object))),
+        "lines" => lines(text("text")?, get("keep").and_then(Value::as_str).unwrap_or_default(), get("beside").and_then(Value::as_object)),
         "parse" => parse(text("text")?, get("as").and_then(Value::as_str).unwrap_or("json")),
         "filter" => {
             let condition = get("keep").ok_or("keep must be a condition on {{item}}")?;
@@ -338,13 +339,15 @@ pub fn compute(does: &str, with: &Map<String, Value>, scope: &Scope) -> Result<V
 
 /// The lines of a text that have something in them, and these words if any are given. With something to stand beside them they become
 /// objects.
-fn lines(text: &str, keep: &str, beside: Option<&Map<String, Value>>) -> Value {
+fn lines(text: &str, keep: &str, beside: Option<&Map<String, Value>>) -> Result<Value, String> {
     let keep = keep.to_lowercase();
     let fits = |line: &&str| !line.is_empty() && (keep.is_empty() || line.to_lowercase().contains(&keep));
-    let lines = text.lines().map(str::trim).filter(fits).take(AGENT_ITEMS_MAX);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(fits).collect();
+    check_count(lines.len(), "lines")?;
     let items: Vec<Value> = match beside {
-        None => lines.map(Value::from).collect(),
+        None => lines.into_iter().map(Value::from).collect(),
         Some(beside) => lines
+            .into_iter()
             .map(|line| {
                 let mut fields = beside.clone();
                 fields.insert("line".to_owned(), Value::from(line));
@@ -352,17 +355,30 @@ fn lines(text: &str, keep: &str, beside: Option<&Map<String, Value>>) -> Value {
             })
             .collect(),
     };
-    json!({ "count": items.len(), "items": items })
+    Ok(json!({ "count": items.len(), "items": items }))
+}
+
+/// Refuses more than a step takes: what is left out without a word is missed by nobody.
+fn check_count(count: usize, what: &str) -> Result<(), String> {
+    if count > AGENT_ITEMS_MAX { Err(format!("{count} {what} are more than the {AGENT_ITEMS_MAX} that a step takes")) } else { Ok(()) }
 }
 
 fn read_condition(value: &Value) -> Result<Condition, String> {
     serde_json::from_value(value.clone()).map_err(|error| format!("the condition cannot be read: {error}"))
 }
 
-fn compare(one: Option<&Value>, other: Option<&Value>) -> std::cmp::Ordering {
-    match (one.and_then(as_number), other.and_then(as_number)) {
-        (Some(one), Some(other)) => one.total_cmp(&other),
-        _ => one.map(value::to_text).cmp(&other.map(value::to_text)),
+/// What is not there comes first, then numbers, then texts. Numbers among texts are not compared as such: "10" would come before "1a", that
+/// before "2", and "2" before "10", which is no order.
+fn compare(one: Option<&Value>, other: Option<&Value>) -> Ordering {
+    let is_there = |value: &&Value| !value.is_null();
+    match (one.filter(is_there), other.filter(is_there)) {
+        (Some(one), Some(other)) => match (as_number(one), as_number(other)) {
+            (Some(one), Some(other)) => one.total_cmp(&other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => value::to_text(one).cmp(&value::to_text(other)),
+        },
+        (one, other) => one.is_some().cmp(&other.is_some()),
     }
 }
 
@@ -379,13 +395,22 @@ fn classify(items: &[Value], field: Option<&str>, classes: Option<&Map<String, V
     let mut groups: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
     let mut found = Vec::new();
     for item in items {
-        let text = value::to_text(field.map_or(item, |path| value::at(item, path).unwrap_or(&Value::Null))).to_lowercase();
+        let text = words_of(field.map_or(item, |path| value::at(item, path).unwrap_or(&Value::Null))).to_lowercase();
         let hit = lists.iter().find_map(|(class, words)| words.iter().find(|word| has_word(&text, word)).map(|word| ((*class).clone(), Some(word.clone()))));
         let (class, word) = hit.unwrap_or_else(|| (rest.to_owned(), None));
         *groups.entry(class.clone()).or_default() += 1;
         found.push(json!({ "item": item, "class": class, "because": word }));
     }
     Ok(json!({ "count": found.len(), "groups": groups, "items": found }))
+}
+
+/// What a value says: of an object what its fields hold, and not how they are called, which is the same for all rows of a table.
+fn words_of(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => fields.values().map(words_of).collect::<Vec<_>>().join("\n"),
+        Value::Array(items) => items.iter().map(words_of).collect::<Vec<_>>().join("\n"),
+        other => value::to_text(other),
+    }
 }
 
 /// Whether a word or phrase stands in a text by itself, not within another word.
@@ -401,15 +426,18 @@ fn parse(text: &str, form: &str) -> Result<Value, String> {
     match form {
         "json" => serde_json::from_str(text).map(|value: Value| json!({ "value": value })).map_err(|error| format!("it is not JSON: {error}")),
         "json_lines" => {
-            let lines = text.lines().filter(|line| !line.trim().is_empty()).take(AGENT_ITEMS_MAX);
-            let items = lines.map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>().map_err(|error| format!("a line is not JSON: {error}"))?;
+            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+            check_count(lines.len(), "lines")?;
+            let items =
+                lines.into_iter().map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>().map_err(|error| format!("a line is not JSON: {error}"))?;
             Ok(json!({ "count": items.len(), "items": items }))
         }
         "csv" => {
             let mut rows = csv_rows(text)?.into_iter();
             let head = rows.next().unwrap_or_default();
+            check_count(rows.len(), "rows")?;
             let mut items = Vec::new();
-            for (number, row) in rows.take(AGENT_ITEMS_MAX).enumerate() {
+            for (number, row) in rows.enumerate() {
                 if row.len() != head.len() {
                     return Err(format!("row {} has {} fields, and the head has {}", number + 2, row.len(), head.len()));
                 }
@@ -544,6 +572,54 @@ mod tests {
         let found = done("classify", with).unwrap();
         assert_eq!(found["groups"], json!({ "negative": 2, "positive": 1 }));
         assert_eq!(found["items"][0]["because"], "terrible");
+    }
+
+    #[test]
+    fn a_row_is_told_by_what_stands_in_it_and_not_by_its_columns() {
+        let items = json!([{ "urgent": "no", "note": { "down": ["all fine"] } }, { "urgent": "no", "note": { "down": ["the shop is down"] } }]);
+        let found = done("classify", json!({ "items": items, "classes": { "urgent": ["urgent", "down"] } })).unwrap();
+        assert_eq!((&found["items"][0]["class"], &found["items"][1]["because"]), (&json!("other"), &json!("down")), "{found}");
+    }
+
+    #[test]
+    fn more_than_a_step_takes_is_refused_and_not_cut_off() {
+        let text = |count: usize, head: &str| format!("{head}{}", "1\n".repeat(count));
+        for (does, more, head, what) in
+            [("lines", json!({}), "", "lines"), ("parse", json!({ "as": "json_lines" }), "", "lines"), ("parse", json!({ "as": "csv" }), "n\n", "rows")]
+        {
+            let with = |count: usize| {
+                let mut with = more.clone();
+                with["text"] = json!(text(count, head));
+                with
+            };
+            assert_eq!(done(does, with(AGENT_ITEMS_MAX)).unwrap()["count"], AGENT_ITEMS_MAX, "{more}");
+            let why = done(does, with(AGENT_ITEMS_MAX + 1)).unwrap_err();
+            assert_eq!(why, format!("{} {what} are more than the {AGENT_ITEMS_MAX} that a step takes", AGENT_ITEMS_MAX + 1));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_values_have_one_order(mut values in proptest::collection::vec("|null|[0-9]{1,3}|[0-9]{1,2}[a-z]|n/a|[0-9]\\.[0-9]|-[0-9]|inf|nan", 0..80)) {
+            let items = |values: &[String]| -> Vec<Value> {
+                values.iter().map(|text| if text == "null" { json!({ "n": null }) } else { json!({ "n": text }) }).collect()
+            };
+            let sorted = |values: &[String]| done("sort", json!({ "items": items(values), "by": "n" })).unwrap()["items"].clone();
+            let one = sorted(&values);
+            // Equal numbers keep the order in which they came, so only what they are worth is compared.
+            let worth = |items: &Value| -> Vec<String> {
+                let of = |item: &Value| as_number(&item["n"]).map_or_else(|| item["n"].to_string(), |number| number.to_string());
+                items.as_array().unwrap().iter().map(of).collect()
+            };
+            values.reverse();
+            proptest::prop_assert_eq!(worth(&one), worth(&sorted(&values)));
+        }
+    }
+
+    #[test]
+    fn numbers_come_before_texts_and_what_is_not_there_before_both() {
+        let sorted = done("sort", json!({ "items": ["2", "10", "1a", null, "n/a", 7], "by": "" })).unwrap();
+        assert_eq!(sorted["items"], json!([null, "2", 7, "10", "1a", "n/a"]));
     }
 
     #[test]

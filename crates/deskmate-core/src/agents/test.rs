@@ -427,7 +427,7 @@ impl<'t> Trial<'t> {
         scope.put("params", Value::Object(row.definition.params.clone()));
         scope.put("input", given);
         scope.put("last", mocks.get("last").cloned().unwrap_or(Value::Null));
-        scope.put("run", work::told("test", &row.agent, now));
+        scope.put("run", work::told("test", &row.agent, now, &row.definition));
         Self {
             who: Requester::agent(row.agent.clone(), true),
             scope,

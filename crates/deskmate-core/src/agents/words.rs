@@ -33,7 +33,12 @@ fn one(step: &Step) -> String {
         "first" => format!("Take no more than {} of {}", given(step, "most"), given(step, "items")),
         "lines" => format!("Take {} apart into lines", given(step, "text")),
         "parse" => format!("Read {} as data", given(step, "text")),
-        "check" => "Go on only if something holds".to_owned(),
+        "map" => format!("Make something else of each of {}", given(step, "items")),
+        "format" => format!("Write {} as {}", given(step, "items"), given(step, "as")),
+        "check" => {
+            let that = step.with.get("that").and_then(|that| serde_json::from_value::<Condition>(that.clone()).ok());
+            format!("Go on only if {}", that.as_ref().map_or_else(|| "something holds".to_owned(), condition))
+        }
         "log" => "Write something into the log".to_owned(),
         operation => of_operation(operation, step),
     };
@@ -132,6 +137,8 @@ mod tests {
             ),
             "Write something into the log, if steps.a.count is more than 3; tried again up to 2 times"
         );
+        let whole = json!({ "that": { "value": "{{steps.file.truncated}}", "is": "not_equal", "than": true }, "message": "too long" });
+        assert_eq!(step(json!({ "id": "a", "do": "check", "with": whole })), "Go on only if steps.file.truncated is not true");
         assert_eq!(step(json!({ "id": "a", "do": "bridge_send_message", "with": { "to": "{{params.to}}" } })), "Send a message to params.to");
         let told = step(json!({ "id": "a", "do": "bridge_create_task", "for_each": "{{input.items}}", "on_error": "go_on" }));
         assert!(told.len() > 30 && !told.starts_with("bridge_") && told.contains("for each of input.items") && told.ends_with("the run goes on"), "{told}");

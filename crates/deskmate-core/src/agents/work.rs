@@ -2,17 +2,23 @@
 //! known of them.
 
 use deskmate_db::{Tx, args};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::model::{Cause, Definition, RunState, Status};
 use super::rows::{self, AgentRow, RunRow};
-use super::{BEGUN, ENDED, RUN_JOB, TAKEN_UP, test};
+use super::{BEGUN, ENDED, RUN_JOB, TAKEN_UP, schedule, test};
 use crate::call::{Actor, Cx};
 use crate::limits::{AGENT_RESULT_BYTES_MAX, NOTE_BYTES_MAX};
 use crate::{Code, Error, Result, format_time, hex, identity, job, meter, redact};
 
 /// Seconds for which a run's token outlives the run's own time, while the run is being ended.
 const TOKEN_GRACE: i64 = 60;
+/// What is said of a run that was left in the middle and does not go on.
+pub const INTERRUPTED: &str = "it was interrupted: the server that did it ended while it was under way, and nobody knows how far it came";
+/// What is said of one that does not begin because of the kill switch.
+const IS_PAUSED: &str = "its agent is paused";
 /// How many runs are looked through for the newest that was done: pages, and runs on each.
 const LAST_PAGES_MAX: usize = 10;
 const LAST_PAGE: i64 = 50;
@@ -39,10 +45,11 @@ pub struct Begun {
     pub last: Value,
 }
 
-/// What steps find as `{{run}}`: which one it is, whose, and the day and the moment when it began, in UTC.
-pub fn told(id: &str, agent: &str, started_at: i64) -> Value {
-    let time = format_time(started_at);
-    json!({ "id": id, "agent": agent, "date": time.split('T').next(), "time": time })
+/// What steps find as `{{run}}`: which one it is, whose, and when it began: the day where its schedule is, and the moment in UTC.
+pub fn told(id: &str, agent: &str, started_at: i64, definition: &Definition) -> Value {
+    let zone = definition.schedule.as_ref().and_then(|timing| schedule::zone(&timing.time_zone).ok()).unwrap_or(TimeZone::UTC);
+    let date = Timestamp::from_microsecond(started_at).map_or_else(|_| String::new(), |at| zone.to_datetime(at).date().to_string());
+    json!({ "id": id, "agent": agent, "date": date, "time": format_time(started_at) })
 }
 
 /// Begins a run, or goes on with one that a worker before this one left. `None` if there is nothing to do.
@@ -63,9 +70,11 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Begun>> {
         end(cx, id, RunState::Stopped, Err(if test { "its agent was changed" } else { "its agent is not deployed any more" }.to_owned()), run.calls)?;
         return Ok(None);
     };
-    // The kill switch: nothing begins. Steps that were under way are taken up, and wait where they are; a program cannot wait.
+    // The kill switch: nothing begins. Steps that were under way are taken up, and wait where they are; a program cannot wait, and of one that
+    // was under way nobody knows how far it came.
     if (!again || row.definition.runner.is_program()) && meter::paused(cx, &row.agent)? {
-        end(cx, id, RunState::Stopped, Err("its agent is paused".to_owned()), run.calls)?;
+        let (state, why) = if again { (RunState::Ambiguous, INTERRUPTED) } else { (RunState::Stopped, IS_PAUSED) };
+        end(cx, id, state, Err(why.to_owned()), run.calls)?;
         return Ok(None);
     }
     run.node = cx.server.name().map(str::to_owned);
@@ -180,4 +189,21 @@ pub(crate) fn actor(tx: &mut Tx<'_>, id: &str) -> Result<Actor> {
         .filter(|row| matches!(row.status, Status::Deployed | Status::Paused) && row.deleted_at.is_none())
         .ok_or_else(refused)?;
     Ok(Actor { run: Some(run.id), ..Actor::agent(row.agent, true) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn today_is_the_day_where_the_schedule_is() {
+        let at = crate::parse_time("at", "2026-11-16T22:30:00Z").unwrap();
+        let on = |zone: Option<&str>| {
+            let schedule = zone.map(|zone| json!({ "cron": "30 9 * * *", "time_zone": zone }));
+            let definition: Definition = serde_json::from_value(json!({ "task": "x", "schedule": schedule })).unwrap();
+            told("r", "a", at, &definition)
+        };
+        assert_eq!((&on(Some("Australia/Sydney"))["date"], &on(Some("America/New_York"))["date"]), (&json!("2026-11-17"), &json!("2026-11-16")));
+        assert_eq!((&on(None)["date"], &on(Some("Australia/Sydney"))["time"]), (&json!("2026-11-16"), &json!("2026-11-16T22:30:00.000000Z")));
+    }
 }

@@ -14,6 +14,7 @@ mod trash;
 mod verify;
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,6 +29,7 @@ use deskmate_core::workspace::scan::SCAN_JOB;
 use deskmate_core::workspace::{AUDIT_JOB, TRASH_JOB};
 use deskmate_core::{Code, Error, Result, meter, notify, program as programs};
 use deskmate_db::{Engine, Tx};
+use futures_util::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -193,8 +195,11 @@ impl Slot {
 impl Running {
     async fn finish_it(self) {
         let work = self.do_it();
-        let outcome = self.with_heartbeat(work).await;
-        let outcome = outcome.unwrap_or_else(|error| Outcome::Failed { error: error.to_string(), retry: true });
+        let outcome = match caught(self.with_heartbeat(work)).await {
+            Ok(outcome) => outcome.unwrap_or_else(|error| Outcome::Failed { error: error.to_string(), retry: true }),
+            // A run would come to the same point again.
+            Err(error) => Outcome::Failed { error, retry: self.claimed.kind != RUN_JOB },
+        };
         let (running, kept) = (self.clone(), outcome);
         let done =
             self.app.desk.act(Surface::System, move |cx| job::finish(cx, &running.claimed.job, &running.worker, running.claimed.fence, kept.clone())).await;
@@ -308,6 +313,12 @@ impl Running {
     }
 }
 
+/// Does something that may panic: that is a failure of what is done, and not of the worker, whose job would lie until its lease runs out. What
+/// the panic says stands in the server's log alone, for it may repeat what was worked on.
+async fn caught<T>(work: impl Future<Output = T>) -> std::result::Result<T, String> {
+    AssertUnwindSafe(work).catch_unwind().await.map_err(|_| "the desk made a mistake of its own while it did this; the log of the server says where".to_owned())
+}
+
 /// A failure that trying again cannot mend.
 fn hopeless(error: &Error) -> Outcome {
     Outcome::Failed { error: error.to_string(), retry: false }
@@ -319,6 +330,18 @@ mod tests {
 
     fn slot(slots: &Arc<Semaphore>, own: Option<OwnedSemaphorePermit>) -> Slot {
         Slot { all: Arc::clone(slots), own: Mutex::new(own) }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_failure_of_what_was_done() {
+        let wrong = caught(async {
+            if std::hint::black_box(true) {
+                panic!("user-provided comparison function does not correctly implement a total order")
+            }
+        })
+        .await;
+        assert!(wrong.unwrap_err().contains("mistake of its own"));
+        assert_eq!(caught(async { 7 }).await, Ok(7));
     }
 
     #[tokio::test]

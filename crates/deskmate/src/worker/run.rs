@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use deskmate_core::agents::step::{self, OnError, Step};
 use deskmate_core::agents::value::{self, Scope};
-use deskmate_core::agents::{self, Begun, IfInterrupted, RunState, Runner};
+use deskmate_core::agents::{self, Begun, INTERRUPTED, IfInterrupted, RunState, Runner};
 use deskmate_core::call::{Call, Credential, Cx, Outcome as Answered, Surface};
 use deskmate_core::job::{Outcome, Progress};
 use deskmate_core::limits::AGENT_ITEMS_MAX;
@@ -21,6 +21,23 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// How often it is looked whether a person has decided about a call, or whether a store that was away is back.
 const HELD: Duration = Duration::from_secs(1);
+
+/// How often a loop tells how far it is.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// Which step it is, of how many.
+#[derive(Clone, Copy)]
+struct Part {
+    number: usize,
+    of: usize,
+}
+
+impl Part {
+    /// How far a run is once so many items of this step are behind it.
+    fn percent(self, items: usize, of: usize) -> u8 {
+        u8::try_from((self.number * of + items) * 100 / (self.of * of).max(1)).unwrap_or(100)
+    }
+}
 
 /// Where a run is.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -68,14 +85,13 @@ enum Stop {
     Interrupted,
 }
 
-/// What is said of a run that was left in the middle and does not go on.
-pub(super) const INTERRUPTED: &str = "it was interrupted: the server that did it ended while it was under way, and nobody knows how far it came";
-
 struct Run<'r> {
     running: &'r Running,
     begun: &'r Begun,
     at: At,
     lines: Vec<(String, String)>,
+    /// When it was written down last where the run is.
+    kept: Instant,
 }
 
 pub(super) async fn run(running: &Running) -> Result<Outcome> {
@@ -92,7 +108,7 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
     if begun.definition.runner.is_program() {
         return process::run(running, &begun).await;
     }
-    let mut run = Run { running, begun: &begun, at: At::of(running, &begun), lines: Vec::new() };
+    let mut run = Run { running, begun: &begun, at: At::of(running, &begun), lines: Vec::new(), kept: Instant::now() };
     let came = match begun.definition.when_interrupted() {
         IfInterrupted::End if begun.again => Err(Stop::Interrupted),
         _ => run.steps().await?,
@@ -129,7 +145,8 @@ impl Run<'_> {
             if self.running.is_cancelled() {
                 return Ok(Err(Stop::Asked));
             }
-            let came = match self.step(step).await? {
+            let part = Part { number, of: steps.len().max(1) };
+            let came = match self.step(step, part).await? {
                 Ok(value) => value,
                 Err(Stop::Failed(why)) if step.on_error == OnError::GoOn => {
                     self.log(&step.id, &format!("failed: {why}"));
@@ -145,8 +162,7 @@ impl Run<'_> {
             self.at.items.clear();
             let used = step::used_behind(steps, number + 1);
             self.at.values.retain(|id, _| used.contains(id));
-            let percent = u8::try_from((number + 1) * 100 / steps.len().max(1)).unwrap_or(100);
-            if let Err(stop) = self.keep(Some(Progress { percent: Some(percent), text: Some(step.id.clone()) })).await? {
+            if let Err(stop) = self.keep(Some(Progress { percent: Some(part.percent(1, 1)), text: Some(step.id.clone()) })).await? {
                 return Ok(Err(stop));
             }
             if ends {
@@ -166,10 +182,23 @@ impl Run<'_> {
             agents::said(cx, &id, &lines, calls)
         };
         self.running.app.desk.act(Surface::System, say).await?;
+        self.kept = Instant::now();
         let at = serde_json::to_value(&self.at).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         match self.running.beat_at(progress, Some(at)).await {
             Err(error) if error.code == Code::Invalid => Ok(Err(Stop::Failed("what its steps hold grows beyond what can be kept".to_owned()))),
             done => done.map(Ok),
+        }
+    }
+
+    /// The same within a loop, no more often than once in [`KEPT`]. What a loop holds may be more than can be kept and be needed by no step
+    /// behind it: then a further attempt goes on where the loop began.
+    async fn keep_in_loop(&mut self, progress: Progress) -> Result<std::result::Result<(), Stop>> {
+        if self.kept.elapsed() < KEPT {
+            return Ok(Ok(()));
+        }
+        match self.keep(Some(progress.clone())).await? {
+            Err(Stop::Failed(_)) => self.running.beat(Some(progress)).await.map(Ok),
+            kept => Ok(kept),
         }
     }
 
@@ -189,14 +218,14 @@ impl Run<'_> {
         scope.put("params", Value::Object(self.begun.definition.params.clone()));
         scope.put("input", self.begun.input.clone());
         scope.put("last", self.begun.last.clone());
-        scope.put("run", agents::told(&self.begun.run, &self.begun.agent, self.begun.started_at));
+        scope.put("run", agents::told(&self.begun.run, &self.begun.agent, self.begun.started_at, &self.begun.definition));
         for (id, value) in &self.at.values {
             scope.put_step(id, value.clone());
         }
         scope
     }
 
-    async fn step(&mut self, step: &Step) -> Result<std::result::Result<Value, Stop>> {
+    async fn step(&mut self, step: &Step, part: Part) -> Result<std::result::Result<Value, Stop>> {
         let scope = self.scope();
         if let Some(when) = &step.when {
             match when.holds(&scope) {
@@ -224,6 +253,10 @@ impl Run<'_> {
                 Ok(value) => self.at.items.push(value),
                 Err(Stop::Failed(why)) if step.on_error == OnError::GoOn => self.at.items.push(json!({ "error": why })),
                 Err(ended) => return Ok(Err(ended)),
+            }
+            let text = format!("{}: {} of {}", step.id, index + 1, items.len());
+            if let Err(stop) = self.keep_in_loop(Progress { percent: Some(part.percent(index + 1, items.len())), text: Some(text) }).await? {
+                return Ok(Err(stop));
             }
         }
         Ok(Ok(json!({ "count": self.at.items.len(), "items": self.at.items })))

@@ -303,6 +303,26 @@ fn paused_runs_leave_their_places_to_others() {
 }
 
 #[test]
+fn a_loop_tells_how_far_it_is() {
+    let (desk, _folder, token) = gateway::desk();
+    let mut code = client(&desk, &token);
+    let steps = json!([
+        { "id": "begin", "do": "log", "with": { "text": "begun" } },
+        { "id": "look", "do": "gateway_call", "for_each": "{{input.items}}", "with": { "mount": "notes", "tool": "slow", "arguments": { "seconds": 0.7 } } }
+    ]);
+    let id = deployed(&desk, &mut code, json!({ "description": "Looks at each", "steps": steps, "policies": [] }));
+    let run = started(&desk, &id, json!({ "items": [1, 2, 3, 4, 5, 6, 7, 8] }));
+    let seen = until("it says how far it is", || {
+        let seen = ask(&mut code, "agents_get_run", json!({ "runId": run }));
+        (seen["ended"] == true || seen["progress"]["text"].as_str().is_some_and(|text| text.contains("of 8"))).then_some(seen)
+    });
+    let percent = seen["progress"]["percent"].as_u64().unwrap_or_else(|| panic!("{seen}"));
+    assert!(percent > 50 && percent < 100 && seen["calls"].as_i64() > Some(0), "{seen}");
+    let seen = ended(&mut code, &run);
+    assert_eq!((&seen["state"], &seen["result"]["count"]), (&json!("done"), &json!(8)), "{seen}");
+}
+
+#[test]
 fn a_run_that_waits_to_try_again_stops_at_once_and_waits_no_longer_than_its_seconds() {
     let (desk, folder, token) = gateway::desk();
     let mut code = client(&desk, &token);
@@ -472,6 +492,13 @@ fn a_sentence_about_a_backup_makes_one_that_is_checked_and_can_be_brought_back()
     assert_eq!(done["deployed"], true, "{done}");
     let seen = once(&desk, &made["agentId"]);
     assert_eq!((&seen["state"], &seen["result"]["files"], &seen["result"]["restored"]), (&json!("done"), &json!(2), &json!(true)), "{seen}");
+    assert_eq!((&seen["result"]["left_out"], &seen["calls"]), (&json!(0), &json!(3)), "{seen}");
+    // What cannot be copied is told, and the rest is copied nevertheless.
+    let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff.txt");
+    std::fs::write(source.join(name), "three").unwrap();
+    let seen = once(&desk, &made["agentId"]);
+    assert_eq!((&seen["state"], &seen["result"]["files"], &seen["calls"]), (&json!("done"), &json!(2), &json!(4)), "{seen}");
+    assert_eq!(seen["result"]["not_read"], json!(["1 names that are not UTF-8"]), "{seen}");
 }
 
 /// A server that reads three mails at once, behind the place that it is told, and writes down what it was asked.

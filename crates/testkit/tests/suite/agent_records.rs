@@ -132,6 +132,14 @@ both! {
         assert_eq!(seqs(&before).len(), 5, "{before}");
         assert_eq!(seqs(&log(desk, &code, json!({ "agentId": "code", "actionFilter": "mail", "limit": 2 }))).len(), 2);
         assert!(seqs(&log(desk, &code, json!({ "agentId": "code", "actionFilter": "no such thing" }))).is_empty());
+        let mut paged = Vec::new();
+        let mut page = log(desk, &code, json!({ "agentId": "code", "actionFilter": "mail", "limit": 3 }));
+        loop {
+            paged.extend(seqs(&page));
+            let Some(cursor) = page.get("next_cursor").cloned() else { break };
+            page = log(desk, &code, json!({ "agentId": "code", "actionFilter": "mail", "limit": 3, "cursor": cursor }));
+        }
+        assert_eq!(paged, seqs(&log(desk, &code, json!({ "agentId": "code", "actionFilter": "mail" }))), "page by page it is the same, each once");
         desk.world.pass(Duration::from_hours(40 * 24));
         assert_eq!(log(desk, &code, json!({ "agentId": "code" }))["summary"]["total"], 0, "the summary is of 30 days");
     }
@@ -222,6 +230,8 @@ both! {
         let tell = |who: &Caller| desk.call(who, "desk_subscription_set", json!({ "outlet": "mail", "address": "ada@example.org" })).unwrap();
         assert_code(&ask(desk, &code, json!({ "approvers": ["ada@example.org"] })).unwrap_err(), Code::Invalid);
         tell(&ada);
+        // The same address for a digest is another way to the same person.
+        desk.call(&ada, "desk_subscription_set", json!({ "outlet": "mail", "name": "weekly", "address": "ada@example.org" })).unwrap();
         let asked = ask(desk, &code, json!({ "approvers": ["Ada@Example.org"] })).unwrap();
         assert_eq!(asked["approval"]["approvers"], json!(["Ada"]), "{asked}");
         desk.call(&ada, "desk_request_approve", json!({ "request": asked["approvalId"] })).unwrap();

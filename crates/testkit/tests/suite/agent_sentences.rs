@@ -23,7 +23,7 @@ both! {
         assert!(text(&made, "name").contains("customer-feedback"), "{made}");
         assert_eq!((&made["schedule"]["cron"], made["schedule"]["nextRuns"].as_array().unwrap().len()), (&json!("30 7 * * *"), 3));
         let does: Vec<String> = names(&made["definition"]["runner"]["steps"], "do");
-        assert_eq!(does, ["workspace_read_file", "parse", "first", "classify", "filter", "cowork_handoff"], "{made}");
+        assert_eq!(does, ["workspace_read_file", "check", "parse", "first", "classify", "filter", "cowork_handoff"], "{made}");
         assert_eq!(made["definition"]["params"]["path"], "support/feedback.csv");
         assert_eq!(made["definition"]["params"]["most"], 1_000, "at most 1,000 in one run");
         let policies = names(&made["policies"], "id");
@@ -46,7 +46,8 @@ both! {
         let sending = sketch(json!({ "description": "Read notes/today.csv and notify me of it, at most 3 messages per run" }));
         let does = names(&sending["definition"]["runner"]["steps"], "do");
         let at = |step: &str| does.iter().position(|does| does == step).unwrap_or_else(|| panic!("{does:?}"));
-        assert!(at("first") > at("parse") && at("first") + 1 == at("bridge_send_message"), "what goes out is counted last: {does:?}");
+        assert!(at("first") > at("parse") && at("format") == at("first") + 1, "what goes out is counted last, and that is what is told: {does:?}");
+        assert_eq!(does.last().map(String::as_str), Some("bridge_send_message"));
         let quick = sketch(json!({ "description": "Read notes/today.csv and notify me, at most 5 minutes per run, at most 7 calls per run" }));
         assert_eq!((&quick["definition"]["budget"]["seconds"], &quick["definition"]["budget"]["calls"], said(&quick)), (&json!(300), &json!(7), false), "{quick}");
         let by_policy = sketch(json!({ "description": "Ask the database about sales every hour, at most 100 queries per hour" }));
@@ -59,6 +60,59 @@ both! {
         ] {
             assert!(said(&sketch(open.clone())), "{open}");
         }
+    }
+
+    fn what_is_told_is_what_was_kept_and_nothing_is_cut_without_a_word(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        desk.call(&owner, "desk_policy_apply", json!({ "document": "workspace: { roots: [{ name: notes, path: /srv/notes }, { name: logs, path: /srv/logs }] }" })).unwrap();
+        let tried = |sentence: &str, mocks: Value, params: Value| {
+            let made = desk.call(&owner, "agents_create_agent", json!({ "description": sentence, "params": params, "policies": [] })).unwrap();
+            assert_eq!(made["needs"], json!([]), "{made}");
+            desk.call(&owner, "agents_test_agent", json!({ "agentId": made["agentId"], "scenario": "Try it", "mockData": mocks })).unwrap()
+        };
+        let sent = |tested: &Value| {
+            let acts = tested["acts"].as_array().unwrap();
+            acts.iter().find(|act| act["operation"] == "bridge_send_message").map(|act| text(&act["with"], "content")).unwrap_or_else(|| panic!("{tested}"))
+        };
+        let table = "id,text\n1,The service was terrible\n2,All good\n3,A refund please\n";
+        let few = sent(&tried("Read notes/today.csv every day and notify me, at most 2 rows per run", json!({ "file": { "text": table } }), json!({})));
+        assert!(few.ends_with("id,text\n1,The service was terrible\n2,All good\n"), "{few}");
+        let negative = "Read notes/today.csv every day, classify the feedback, filter the negative cases and notify me";
+        let kept = sent(&tried(negative, json!({ "file": { "text": table } }), json!({})));
+        assert!(kept.ends_with("id,text\n1,The service was terrible\n3,A refund please\n"), "{kept}");
+        let classes = json!({ "classes": { "negative": ["refund"] } });
+        let all = sent(&tried("Read logs/app.log every day, classify the feedback and notify me", json!({ "file": { "text": "fine\na refund" } }), classes));
+        assert!(all.ends_with("because,class,item\n,other,fine\nrefund,negative,a refund\n"), "what each is goes with it: {all}");
+        let log = "ok\nan error of the disk\nfine\nerror again\n";
+        let lines = sent(&tried("Read logs/app.log every day, filter the lines and notify me", json!({ "file": { "text": log } }), json!({ "keep": "error" })));
+        assert!(lines.ends_with("an error of the disk\nerror again\n") && !lines.contains("fine"), "{lines}");
+        let whole = sent(&tried("Read notes/today.csv every day and notify me", json!({ "file": { "text": table } }), json!({})));
+        assert_eq!(whole, table, "where nothing is left out it is told as it is");
+        let cut = tried("Read notes/today.csv every day and notify me", json!({ "file": { "text": table, "truncated": true } }), json!({}));
+        assert!(cut["passed"] == false && cut.to_string().contains("notes/today.csv is longer than 400000 bytes"), "{cut}");
+    }
+
+    fn a_plan_that_was_not_carried_out_in_full_is_no_success(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        desk.call(&owner, "desk_policy_apply", json!({ "document": "workspace: { roots: [{ name: downloads, path: /srv/downloads }] }" })).unwrap();
+        let made = desk
+            .call(&owner, "agents_create_agent", json!({ "description": "Tidy my downloads folder every evening", "params": { "folder": "downloads" }, "policies": [] }))
+            .unwrap();
+        let tried = |state: &str, approved: bool, done: &str| {
+            let mocks = json!({ "plan": { "state": state, "plan_id": "p", "request_id": "r", "note": "a disk is full" }, "decided": { "approved": approved },
+                "done": { "state": done, "applied": 2, "failed": 1, "skipped": 0 } });
+            desk.call(&owner, "agents_test_agent", json!({ "agentId": made["agentId"], "scenario": "Tidy", "mockData": mocks })).unwrap()
+        };
+        assert_eq!(tried("ready", true, "done")["passed"], true, "{made}");
+        for (tested, says) in [
+            (tried("failed", true, "done"), "the plan could not be made: a disk is full"),
+            (tried("ready", false, "done"), "it was not approved"),
+            (tried("ready", true, "partly"), "it is partly: 2 steps were done, 1 failed"),
+        ] {
+            assert!(tested["passed"] == false && tested.to_string().contains(says), "{says}: {tested}");
+        }
+        let empty = tried("empty", false, "");
+        assert!(empty["passed"] == true && empty["steps"].as_array().unwrap().iter().filter(|step| step["state"] == "left_out").count() == 5, "{empty}");
     }
 
     fn a_backup_needs_the_connector_for_it_and_only_one_file_is_copied_by_a_plan(desk: &TestDesk) {
@@ -74,9 +128,11 @@ both! {
         deploy(desk, &owner, &id);
         let failing = desk.call(&code, "agents_sketch_agent", json!({ "description": "Back up the photos folder every night and tell ada if it fails" })).unwrap();
         let tells = names(&failing["definition"]["runner"]["steps"], "do").iter().filter(|does| *does == "bridge_send_message").count();
-        assert_eq!((tells, names(&failing["needs"], "param")), (1, vec!["mount".to_owned(), "to".to_owned()]), "who wants to hear of failures hears of nothing else: {failing}");
+        let needs = vec!["mount".to_owned(), "to".to_owned()];
+        assert_eq!((tells, names(&failing["needs"], "param")), (2, needs), "who wants to hear of failures hears of those and of what could not be read: {failing}");
         let one = desk.call(&owner, "agents_sketch_agent", json!({ "description": "Back up notes/ledger.csv every night" })).unwrap();
-        assert_eq!(names(&one["definition"]["runner"]["steps"], "do"), ["workspace_change_plan", "cowork_wait_for_decision", "workspace_execute_plan"], "{one}");
+        let does = ["workspace_change_plan", "check", "cowork_wait_for_decision", "check", "workspace_execute_plan", "check"];
+        assert_eq!(names(&one["definition"]["runner"]["steps"], "do"), does, "{one}");
         assert_eq!(one["definition"]["params"]["from"], "notes/ledger.csv");
         let two = desk.call(&owner, "agents_sketch_agent", json!({ "description": "Back up notes/ledger.csv and notes/other.csv every night" })).unwrap();
         assert!(!names(&two["definition"]["runner"]["steps"], "do").contains(&"workspace_change_plan".to_owned()), "no half of what was asked for: {two}");

@@ -151,7 +151,8 @@ both! {
         assert_eq!((first.len(), &first[0]["cause"], &first[0]["state"]), (1, &json!("schedule"), &json!("queued")));
         desk.world.pass(Duration::from_secs(1));
         desk.act(|cx| agents::start_due(cx, 100)).unwrap();
-        assert_eq!(runs(desk, &owner, &id)[0]["state"], "skipped", "the first has not ended");
+        let left_out = runs(desk, &owner, &id)[0].clone();
+        assert_eq!((&left_out["state"], &left_out["error"]), (&json!("skipped"), &json!("the run before was still under way")), "the first has not ended");
         let run = text(&first[0], "runId");
         assert!(begin(desk, &run));
         end(desk, &run);
@@ -167,7 +168,11 @@ both! {
         desk.world.pass(Duration::from_secs(5 * 3_600 + 600));
         desk.act(|cx| agents::start_due(cx, 100)).unwrap();
         desk.act(|cx| agents::start_due(cx, 100)).unwrap();
-        assert_eq!((runs(desk, &owner, &skips).len(), runs(desk, &owner, &makes_up).len()), (0, 1));
+        let (left_out, made_up) = (runs(desk, &owner, &skips), runs(desk, &owner, &makes_up));
+        assert_eq!((left_out.len(), &left_out[0]["state"], made_up.len(), &made_up[0]["state"]), (1, &json!("skipped"), 1, &json!("queued")), "{left_out:?}");
+        assert!(text(&left_out[0], "error").contains("away") && text(&left_out[0], "error").contains("5 moments"), "whoever looks finds why: {left_out:?}");
+        let status = desk.call(&owner, "agents_get_agent_status", json!({ "agentId": skips })).unwrap();
+        assert_eq!(status["metrics"]["skipped"], 1, "{status}");
         let next: Option<i64> = desk.act(|cx| agents::next_due(cx.tx)).unwrap();
         assert!(next.is_some_and(|at| at > desk.desk.world.now()), "the next moment lies ahead");
     }

@@ -39,6 +39,25 @@ fn under_way(desk: &TestDesk, owner: &Caller, name: &str) -> (String, String) {
 }
 
 both! {
+    fn a_program_that_was_interrupted_is_told_so_also_while_its_agent_is_paused(desk: &TestDesk) {
+        let (owner, _) = people(desk);
+        let again = |run: &str| {
+            let run = run.to_owned();
+            desk.act(move |cx| Ok(agents::begin(cx, &run)?.is_some())).unwrap()
+        };
+        for (name, more) in [("once", json!({})), ("repeated", json!({ "ifInterrupted": "again" }))] {
+            deployed(desk, &owner, name, more);
+            let (run, _) = under_way(desk, &owner, name);
+            let waiting = text(&desk.call(&owner, "agents_run_agent", json!({ "agentId": name })).unwrap(), "runId");
+            desk.call(&owner, "desk_pause", json!({ "agent": name })).unwrap();
+            assert!(!again(&run) && !again(&waiting), "neither begins");
+            let how = |run: &str| desk.call(&owner, "agents_get_run", json!({ "runId": run })).unwrap();
+            let (left, never) = (how(&run), how(&waiting));
+            assert!(left["state"] == "ambiguous" && text(&left, "error").contains("interrupted"), "nobody knows how far it came: {left}");
+            assert_eq!((&never["state"], &never["error"]), (&json!("stopped"), &json!("its agent is paused")), "{never}");
+        }
+    }
+
     fn what_a_program_cannot_be_is_refused_with_its_reason(desk: &TestDesk) {
         let (_, code) = people(desk);
         let cli = |more: Value| {

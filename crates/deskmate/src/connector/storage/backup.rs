@@ -16,6 +16,8 @@ use super::{OBJECT_BYTES_MAX, Place, Storage, check_key};
 const BLOCK: u64 = 8 * 1024 * 1024;
 /// How many files a backup has.
 const FILES_MAX: usize = 100_000;
+/// How many things that were left out an answer names.
+const TOLD: usize = 20;
 /// The form of manifests.
 const VERSION: u32 = 1;
 
@@ -75,6 +77,8 @@ pub(super) async fn make(storage: &Storage, name: &str, folder: &str) -> Result<
     let spec = RootSpec { name: "source".to_owned(), path: source.clone(), access: Access::Read, deny: storage.deny.clone(), own: Vec::new() };
     let root = Root::open(&spec).map_err(|fault| fault.to_string())?;
     let (mut manifest, mut new_bytes, mut after) = (Manifest { version: VERSION, name: name.to_owned(), files: Vec::new(), left_out: Vec::new() }, 0, None);
+    // What should have been copied and could not be read; the rest of what is left out is never copied.
+    let mut unread = Vec::new();
     loop {
         let spec =
             ListSpec { path: folder.to_owned(), depth: files::path::DEPTH_MAX, hidden: true, ignored: true, after, limit: 10_000, ..ListSpec::default() };
@@ -83,7 +87,7 @@ pub(super) async fn make(storage: &Storage, name: &str, folder: &str) -> Result<
             [(page.unnamed, "names that are not UTF-8"), (page.unreadable, "folders that cannot be read"), (page.too_deep, "folders that lie too deep")]
         {
             if count > 0 {
-                manifest.left_out.push(format!("{count} {what}"));
+                unread.push(format!("{count} {what}"));
             }
         }
         for entry in page.entries {
@@ -92,9 +96,14 @@ pub(super) async fn make(storage: &Storage, name: &str, folder: &str) -> Result<
                     if manifest.files.len() >= FILES_MAX {
                         return Err(format!("there are more than {FILES_MAX} files: make several backups, of a folder each"));
                     }
-                    let (kept, bytes) = keep(&storage.place, &root, &entry.path).await?;
-                    new_bytes += bytes;
-                    manifest.files.push(kept);
+                    match keep(&storage.place, &root, &entry.path).await {
+                        Ok((kept, bytes)) => {
+                            new_bytes += bytes;
+                            manifest.files.push(kept);
+                        }
+                        Err(Unkept::Unread(why)) => unread.push(format!("{}: {why}", entry.path)),
+                        Err(Unkept::Unstored(why)) => return Err(why),
+                    }
                 }
                 Kind::Folder => {}
                 Kind::Link => manifest.left_out.push(format!("{}: a link", entry.path)),
@@ -106,6 +115,8 @@ pub(super) async fn make(storage: &Storage, name: &str, folder: &str) -> Result<
             break;
         }
     }
+    let not_read: Vec<String> = unread.iter().take(TOLD).cloned().collect();
+    manifest.left_out.splice(0..0, unread);
     let text = serde_json::to_vec(&manifest).map_err(|error| error.to_string())?;
     if text.len() > OBJECT_BYTES_MAX {
         return Err("the manifest is too long: make several backups, of a folder each".to_owned());
@@ -113,16 +124,31 @@ pub(super) async fn make(storage: &Storage, name: &str, folder: &str) -> Result<
     let own = digest(&text);
     storage.place.put(&key, Bytes::from(text)).await?;
     let bytes: u64 = manifest.files.iter().map(|file| file.size).sum();
-    let left_out: Vec<&String> = manifest.left_out.iter().take(20).collect();
+    let left_out: Vec<&String> = manifest.left_out.iter().take(TOLD).collect();
     Ok(json!({ "name": name, "files": manifest.files.len(), "bytes": bytes, "new_bytes": new_bytes, "manifest_sha256": own,
-        "left_out": manifest.left_out.len(), "left_out_first": left_out }))
+        "left_out": manifest.left_out.len(), "left_out_first": left_out, "not_read": not_read }))
+}
+
+/// Why a file is not in a backup.
+#[derive(Debug)]
+enum Unkept {
+    /// It could not be read, or is not there any more: the other files are copied nevertheless.
+    Unread(String),
+    /// It could not be stored, and neither could others.
+    Unstored(String),
+}
+
+impl From<String> for Unkept {
+    fn from(why: String) -> Self {
+        Self::Unstored(why)
+    }
 }
 
 /// Keeps one file, and says how much of it was not there yet.
-async fn keep(place: &Place, root: &Root, path: &str) -> Result<(Kept, u64), String> {
+async fn keep(place: &Place, root: &Root, path: &str) -> Result<(Kept, u64), Unkept> {
     let (mut whole, mut blocks, mut offset, mut new_bytes) = (Sha256::new(), Vec::new(), 0_u64, 0_u64);
     loop {
-        let content = files::read(root, path, Part::Bytes { offset, length: BLOCK }, BLOCK).map_err(|fault| fault.to_string())?;
+        let content = files::read(root, path, Part::Bytes { offset, length: BLOCK }, BLOCK).map_err(|fault| Unkept::Unread(fault.to_string()))?;
         let length = content.bytes.len() as u64;
         if length == 0 {
             break;
@@ -263,6 +289,27 @@ mod tests {
         std::fs::remove_file(&block).unwrap();
         assert!(verify(&storage.place, "first").await.unwrap_err().contains("missing"));
         assert!(verify(&storage.place, "none").await.is_err() && verify(&storage.place, "../x").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_left_out_and_told_and_ends_nothing() {
+        let (source, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(source.path().join("a.txt"), "one").unwrap();
+        std::os::unix::fs::symlink("a.txt", source.path().join("link")).unwrap();
+        let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff.txt");
+        std::fs::write(source.path().join(name), "two").unwrap();
+        let storage = storage(source.path(), kept.path());
+        let made = make(&storage, "first", "").await.unwrap();
+        assert_eq!((&made["files"], &made["left_out"], &made["not_read"]), (&json!(1), &json!(2), &json!(["1 names that are not UTF-8"])), "{made}");
+        assert_eq!(made["left_out_first"], json!(["1 names that are not UTF-8", "link: a link"]), "what should have been there comes first");
+        let spec = RootSpec { name: "source".to_owned(), path: source.path().to_owned(), access: Access::Read, deny: Vec::new(), own: Vec::new() };
+        let root = Root::open(&spec).unwrap();
+        let gone = keep(&storage.place, &root, "was-here-when-it-was-listed.lock").await.err().unwrap();
+        assert!(matches!(gone, Unkept::Unread(_)), "what goes away meanwhile is no fault of the backup: {gone:?}");
+        std::fs::remove_dir_all(kept.path().join("blocks")).unwrap();
+        std::fs::write(kept.path().join("blocks"), "").unwrap();
+        let full = keep(&storage.place, &root, "a.txt").await.err().unwrap();
+        assert!(matches!(full, Unkept::Unstored(_)), "what cannot be stored is: {full:?}");
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use deskmate_core::agents::value::{self, Scope};
-use deskmate_core::agents::{self, Begun, Given, IfInterrupted, Language, Reach, RunState, Runner};
+use deskmate_core::agents::{self, Begun, Given, INTERRUPTED, IfInterrupted, Language, Reach, RunState, Runner};
 use deskmate_core::call::{Actor, Cx, Surface};
 use deskmate_core::job::{Outcome, Progress};
 use deskmate_core::redact::{Known, Redactor};
@@ -25,7 +25,6 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::Running;
-use super::run::INTERRUPTED;
 use lines::Lines;
 use place::Place;
 
