@@ -365,6 +365,30 @@ async function rejecting({ desk, page }, left) {
   check(reasons.join() === "both too early,both too early", "and every agent is told", reasons);
 }
 
+// Who does not show that they are there is asked once, however many are selected.
+async function unshown({ desk, page }) {
+  const ids = [];
+  for (const number of [1, 2, 3]) ids.push(await desk.propose("unshown", `deal/n${number}`, { note: number }));
+  await page.goto(`${desk.url}/?requester=unshown`);
+  for (const box of await page.locator("input[name=selected]").all()) await box.check();
+  await page.route("**/api/desk_request_approve", (route) => route.fulfill({ status: 403, json: { error: LATE } }));
+  await page.evaluate(() => {
+    globalThis.asked = 0;
+    const dialog = document.getElementById("presence");
+    dialog.showModal = () => {
+      globalThis.asked += 1;
+      queueMicrotask(() => dialog.dispatchEvent(new Event("close")));
+    };
+  });
+  await page.getByRole("button", { name: "Approve selected" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("Approve: 0 done, 3 not").waitFor();
+  const asked = await page.evaluate(() => globalThis.asked);
+  check(asked === 1, "who does not give the passphrase is asked for it once, and nothing more is tried", asked);
+  await page.unroute("**/api/desk_request_approve");
+  for (const request of ids) await signedCall(page, "desk_request_reject", { request, reason: "not needed" });
+}
+
 // What u undoes is the last thing that was done, or nothing.
 async function undoing({ desk, page }) {
   const [first, second, third] = [await desk.propose("undone", "deal/u1", { note: 1 }), await desk.propose("undone", "deal/u2", { note: 2 }), await desk.propose("undone", "deal/u3", { note: 3 })];
@@ -878,5 +902,5 @@ async function pausing({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, filtered, claimed, editing, remembering, talking, puttingOff, many, undoing, undoingAmongAll, atOnce, judged, handoffs, together, glass, lookingOn, hostile, scrolled, pausing, notifying, crowded, silent, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, filtered, claimed, editing, remembering, talking, puttingOff, many, unshown, undoing, undoingAmongAll, atOnce, judged, handoffs, together, glass, lookingOn, hostile, scrolled, pausing, notifying, crowded, silent, away, tabs]) await part(all);
 }

@@ -187,14 +187,21 @@ export function undoLast() {
 
 async function undo(calls) {
   if (calls === undoes) undoes = [];
-  let failed = 0;
-  for (const { operation, request, to } of calls) {
+  let done = 0;
+  for (const [at, { operation, request, to }] of calls.entries()) {
     const answer = await act(operation, { request, ...(to && { to }) });
-    if (!answer.error) continue;
-    failed += 1;
+    if (!answer.error) {
+      done += 1;
+      continue;
+    }
     toast(sentence(answer.error), { tone: "alarm" });
+    if (answer.error.needs_presence) {
+      // Who does not show that they are there is asked once; what is left can be undone later.
+      undoes = calls.slice(at);
+      break;
+    }
   }
-  if (failed < calls.length) toast(calls.length === 1 ? "Undone" : `Undone: ${calls.length - failed} of ${calls.length}`);
+  if (done) toast(calls.length === 1 ? "Undone" : `Undone: ${done} of ${calls.length}`);
   refresh();
 }
 
@@ -286,6 +293,8 @@ async function decideMany(button) {
     const problem = answer.error ? sentence(answer.error) : outcome(answer);
     if (problem) {
       toast(`${title}: ${problem}`, { tone: "alarm", seconds: 12 });
+      // Who does not show that they are there is asked once, not for each that is left.
+      if (answer.error?.needs_presence) break;
       continue;
     }
     done += 1;
