@@ -216,12 +216,27 @@ async function editing({ desk, page }) {
   await sleep(500);
   await page.getByRole("button", { name: "Approve as edited" }).click();
   await page.getByText("is not valid JSON").waitFor();
+  // What is emptied is not left out behind the back of who edits.
+  await page.getByLabel("count").fill("");
+  await page.getByRole("button", { name: "Approve as edited" }).click();
+  await page.getByText("count is empty: write null if it is to be nothing").waitFor();
+  check((await state(desk, page, id)) === "pending", "a field that is emptied approves nothing");
   await page.getByLabel("count").fill("4");
   await page.getByRole("button", { name: "Approve as edited" }).click();
   await page.getByText("Approved as you edited it").waitFor();
   const begun = await desk.call("editor", "cowork_begin", { proposal_id: id });
   const kept = JSON.stringify(begun.change);
   check(kept === '{"__proto__":"mine","count":4,"note":"as edited","text":"\\nfirst\\r\\nlast"}', "what was edited is what the agent may do, and nothing else changed", kept);
+  // What has no fields is edited as a whole.
+  const list = await desk.propose("editor", "deal/list", {}, { proposed_change: '["first","second"]' });
+  await page.goto(`${desk.url}/?request=${list}`);
+  await page.keyboard.press("e");
+  await page.getByLabel("All of it").fill('["first"]');
+  await sleep(500);
+  await page.getByRole("button", { name: "Approve as edited" }).click();
+  await page.getByText("Approved as you edited it").waitFor();
+  const { change: left } = await desk.call("editor", "cowork_begin", { proposal_id: list });
+  check(JSON.stringify(left) === '["first"]', "a list is edited as a whole", left);
 }
 
 async function remembering({ desk, page }) {

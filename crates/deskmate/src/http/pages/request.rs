@@ -469,18 +469,23 @@ fn wrong<'a>(types: &'a [String], usual: &'a str) -> Vec<(&'a str, &'a str)> {
 
 const SEVERITIES: [(&str, &str); 5] = [("", "As usual"), ("low", "Little"), ("medium", "Medium"), ("high", "High"), ("critical", "Critical")];
 
-/// The arguments as fields, to change before approving.
+/// The arguments as fields, to change before approving; what has no fields as a whole.
 fn edit(request: &Request, seen: &Markup) -> Markup {
-    let Some(arguments) = request.act.as_ref().and_then(|act| act.arguments.as_object()) else { return Markup::default() };
+    let Some(arguments) = request.act.as_ref().map(|act| &act.arguments).filter(|arguments| !arguments.is_null()) else { return Markup::default() };
+    let named = arguments.as_object().filter(|fields| !fields.is_empty());
+    let fields: Vec<(String, &str, &Value)> = match named {
+        Some(fields) => fields.iter().map(|(name, value)| (format!("edits.{name}"), name.as_str(), value)).collect(),
+        None => vec![("edits".to_owned(), "All of it", arguments)],
+    };
     html! {
         details id={ "edit-" (request.request) } {
             summary data-key="e" { "Edit, then approve " kbd { "e" } }
-            form data-call="desk_request_approve" data-done="Approved as you edited it" data-undo=[request.undo()] data-next {
+            form data-whole data-call="desk_request_approve" data-done="Approved as you edited it" data-undo=[request.undo()] data-next {
                 (seen)
-                @for (name, value) in arguments {
-                    @let id = format!("edit-{name}");
-                    (field(&id, &visible(name), html! {
-                        textarea id=(id) name={ "edits." (name) } data-as=(if value.is_string() { "text" } else { "json" }) rows=(rows(value)) data-original=(value) { "\n" (plain(value)) }
+                @for (name, label, value) in &fields {
+                    @let id = format!("edit-{label}");
+                    (field(&id, &visible(label), html! {
+                        textarea id=(id) name=(name) data-as=(if value.is_string() { "text" } else { "json" }) rows=(rows(value)) data-original=(value) { "\n" (plain(value)) }
                     }))
                 }
                 button { "Approve as edited" }
