@@ -498,6 +498,11 @@ async function judged({ desk, page }) {
   const similar = await said("section.part", { hasText: "Like it before" });
   check(similar.includes("rejected") && similar.includes("the customer said no"), "and how one like it was decided before, with why", similar);
   await screens(page, "judged");
+  const setting = page.locator(".hits li", { hasText: "is a field of high risk" });
+  check((await setting.getByRole("link").getAttribute("href")) === "/policies" && (await setting.textContent()).includes("of the setting authority.high_risk_fields"), "what a setting asks for leads to the settings", await setting.innerHTML());
+  await page.locator(".hits li", { hasText: "rule careful" }).getByRole("link", { name: "global" }).click();
+  await page.locator(".rules :target", { hasText: "A person looks at every deal" }).waitFor();
+  check(/version=\d+#/.test(page.url()), "and a rule leads to itself in the version that fired", page.url());
   await signedCall(page, "desk_policy_apply", { document: "rules: []" });
 }
 
