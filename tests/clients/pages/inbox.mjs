@@ -177,7 +177,7 @@ async function filtered({ desk, page, complaints }) {
   await page.goto(desk.url);
   const form = page.locator("form.filters");
   const known = (list) => page.locator(`#known-${list} option`).evaluateAll((options) => options.map(({ value }) => value));
-  check((await known("domain")).includes("crm.leads") && (await known("requester")).includes("agent-3") && (await known("assignee")).join() === "Ada", "domains, agents and people are offered to filter by", await known("domain"));
+  check((await known("domain")).includes("crm.leads") && (await known("requester")).includes("agent-3") && (await known("assignee")).join() === "Ada,role:owner", "domains, agents and people are offered to filter by", await known("domain"));
   await form.locator("summary").click();
   await form.getByLabel("Domain", { exact: true }).fill("crm.leads");
   await form.getByRole("button", { name: "Filter", exact: true }).last().click();
@@ -655,6 +655,9 @@ async function handoffs({ desk, page }) {
   await page.goto(`${desk.url}/?kind=handoff`);
   await page.locator(`#row-${late.handoff_id}`).getByText("overdue").waitFor({ timeout: 20_000 });
   check(true, "a handoff that nobody answered in time stands out");
+  await page.goto(`${desk.url}/?assignee=role:owner`);
+  const gone = await page.locator("#rows > li").evaluateAll((all) => all.map((one) => one.id));
+  check(gone.join() === `row-${late.handoff_id}`, "and what went to the owners is found by that", gone);
   await page.goto(`${desk.url}/?kind=handoff&request=${id}`);
   await page.keyboard.press("a");
   await page.getByLabel("What you decided").fill("The order is right.");

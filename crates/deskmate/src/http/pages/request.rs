@@ -18,7 +18,7 @@ use crate::visible::visible;
 const SOON: i64 = 60 * MINUTE;
 const MINUTE: i64 = 60 * 1_000_000;
 /// The assignee of what went to the owners.
-const OWNERS: &str = "role:owner";
+pub(super) const OWNERS: &str = "role:owner";
 
 /// What `desk_request_get` answers.
 #[derive(Deserialize)]
