@@ -279,6 +279,26 @@ async function talking({ desk, page }) {
   await page.goto(`${desk.url}/?request=${id}`);
   await page.getByText("The customer, by telephone.").waitFor();
   check(true, "a question and its answer are shown with the request");
+  const waits = async () => (await signedCall(page, "desk_request_get", { request: id })).waits_for;
+  const ask = async () => {
+    await page.goto(`${desk.url}/?request=${id}`);
+    await page.keyboard.press("q");
+    await page.getByLabel("What you want to know").fill("And when?");
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    await until("it waits for the answer", async () => (await waits()) === "requester" && !(await rows(page)).includes("update: deal/ask"));
+  };
+  await ask();
+  await page.keyboard.press("u");
+  await until("it waits for people", async () => (await waits()) === "people" && (await rows(page)).includes("update: deal/ask"));
+  check(true, "u takes a question back");
+  await ask();
+  await page.goto(`${desk.url}/?view=asked`);
+  check((await rows(page)).join() === "update: deal/ask", "what waits for an answer is in its own view");
+  await page.goto(`${desk.url}/requests/${id}`);
+  await page.getByRole("button", { name: "Do not wait for the answer" }).click();
+  await until("it waits for people", async () => (await waits()) === "people");
+  check(true, "and where no answer comes, it is back in the inbox");
+  await page.goto(`${desk.url}/?request=${id}`);
   await page.keyboard.press("s");
   await page.getByRole("button", { name: "Put off", exact: true }).click();
   await until("it is put off", async () => (await state(desk, page, id)) === "pending" && !(await rows(page)).includes("update: deal/ask"));

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::access::{check_decider, find_person};
 use super::decide::{check_seen, undecided};
-use super::events::{ANSWERED, ASKED, DELEGATED, RETURNED, SNOOZED};
+use super::events::{ANSWERED, ASKED, DELEGATED, RETURNED, SNOOZED, UNASKED};
 use super::model::{Request, State};
 use super::rows;
 use super::stand_in;
@@ -34,11 +34,26 @@ pub fn ask(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>, questio
     let mut known = undecided(cx, id)?;
     check_decider(cx, &known.request)?;
     check_seen(&known.request, expected_digest)?;
+    if !known.request.requester.can_answer() {
+        return Err(Error::conflict("the desk itself asks for this, and nobody would answer").hint("approve it, reject it, or put it off"));
+    }
     check_note(cx, id, "question", &question)?;
     let note = rows::insert_note(cx, id, "question", &question)?;
     known.request.asked_at = Some(cx.now());
     known.request.snoozed_until = None;
     known.step(cx, ASKED, State::Pending, |event| event.fact("note", note.as_str()).payload(json!({ "note": question })))?;
+    Ok(known.request)
+}
+
+/// A person takes a question back: the request waits for people again, without an answer.
+pub fn unask(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>) -> Result<Request> {
+    let mut known = undecided(cx, id)?;
+    check_decider(cx, &known.request)?;
+    check_seen(&known.request, expected_digest)?;
+    if known.request.asked_at.take().is_none() {
+        return Err(Error::conflict("no question about this request waits for an answer").hint("say with `question` what you want to know"));
+    }
+    known.step(cx, UNASKED, State::Pending, |event| event)?;
     Ok(known.request)
 }
 

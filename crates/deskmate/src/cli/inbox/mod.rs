@@ -147,12 +147,12 @@ enum InboxCommand {
         #[arg(long)]
         severity: Option<String>,
     },
-    /// Ask the agent something before you decide
+    /// Ask the agent something before you decide, or take your question back
     Ask {
         /// The request's id, or its last characters
         request: String,
-        /// What you want to know
-        question: String,
+        /// What you want to know; without it the request waits for no answer any more
+        question: Option<String>,
     },
     /// Give a request to another person, or take it back from them
     Delegate {

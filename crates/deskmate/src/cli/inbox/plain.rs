@@ -62,7 +62,7 @@ fn act(global: &Global, client: &Client, filter: &Filter, command: InboxCommand)
             let input = json!({ "request": find(client, &request)?, "reason": reason, "type": kind, "severity": severity });
             call("desk_request_reject", without_nulls(input))
         }
-        InboxCommand::Ask { request, question } => call("desk_request_ask", json!({ "request": find(client, &request)?, "question": question })),
+        InboxCommand::Ask { request, question } => call("desk_request_ask", without_nulls(json!({ "request": find(client, &request)?, "question": question }))),
         InboxCommand::Delegate { request, to, note } => {
             call("desk_request_delegate", without_nulls(json!({ "request": find(client, &request)?, "to": to, "note": note })))
         }

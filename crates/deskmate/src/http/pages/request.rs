@@ -52,6 +52,7 @@ pub(super) struct Request {
     votes: Vec<Vote>,
     confidence: Option<f64>,
     editable: bool,
+    answerable: bool,
     undoable: bool,
     act: Option<Act>,
     changes: Vec<Change>,
@@ -356,14 +357,7 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
                     button.alarm { "Reject" }
                 }
             }
-            details id={ "ask-" (id) } {
-                summary data-key="q" { "Ask " kbd { "q" } }
-                form data-call="desk_request_ask" data-done="Asked; it comes back with the answer" data-next {
-                    (seen)
-                    (field("question", "What you want to know", html! { textarea id="question" name="question" required rows="2" {} }))
-                    button { "Ask" }
-                }
-            }
+            (ask(request, &seen))
             details id={ "delegate-" (id) } {
                 summary data-key="d" { "Give away " kbd { "d" } }
                 (give(visit, people, request, &seen))
@@ -384,6 +378,25 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
             }
             @if request.undoable && request.plan().is_none() && request.requester_kind == "agent" { (remember(request, &seen)) }
             @if request.may_break_glass { (break_glass(request, &seen)) }
+        }
+    }
+}
+
+/// Asking before deciding, and taking the question back where no answer comes.
+fn ask(request: &Request, seen: &Markup) -> Markup {
+    html! {
+        @if request.answerable {
+            details id={ "ask-" (request.request) } {
+                summary data-key="q" { "Ask " kbd { "q" } }
+                form data-call="desk_request_ask" data-done="Asked; it comes back with the answer" data-undo="desk_request_ask" data-next {
+                    (seen)
+                    (field("question", "What you want to know", html! { textarea id="question" name="question" required rows="2" {} }))
+                    button { "Ask" }
+                }
+            }
+        }
+        @if request.waits_for.as_deref() == Some("requester") {
+            form data-call="desk_request_ask" data-done="It waits for no answer any more" { (seen) button.quiet { "Do not wait for the answer" } }
         }
     }
 }

@@ -287,6 +287,33 @@ both! {
         sound(desk);
     }
 
+    fn a_question_is_taken_back(desk: &TestDesk) {
+        let owner = desk.claim();
+        let made = pending(desk);
+        assert_code(&error_of(desk, &owner, "desk_request_ask", json!({ "request": made.id })), Code::Conflict);
+        desk.call(&owner, "desk_request_ask", json!({ "request": made.id, "question": "which customer?" })).unwrap();
+        assert_code(&error_of(desk, &owner, "desk_request_ask", json!({ "request": made.id, "expected_digest": "00" })), Code::Conflict);
+        let back = desk.call(&owner, "desk_request_ask", json!({ "request": made.id, "expected_digest": made.digest_hex() })).unwrap();
+        assert_eq!((back["state"].as_str(), back["waits_for"].as_str()), (Some("pending"), Some("people")));
+        assert_eq!(kinds(desk, &owner, 1), ["request.unasked"]);
+        let id = made.id.clone();
+        assert_code(&code(as_agent(desk, "code", move |cx| request::answer(cx, &id, "ACME".to_owned()))), Code::Conflict);
+        let notes = get(desk, &owner, &made.id)["notes"].clone();
+        assert_eq!((notes.as_array().unwrap().len(), &notes[0]["text"]), (1, &json!("which customer?")), "what was asked stays in sight");
+        approve(desk, &owner, &made.id).unwrap();
+        sound(desk);
+    }
+
+    fn nobody_is_asked_who_cannot_answer(desk: &TestDesk) {
+        let owner = desk.claim();
+        let made = desk.act(|cx| request::submit(cx, proposal())).unwrap();
+        let seen = get(desk, &owner, &made.id);
+        assert_eq!((&seen["requester_kind"], &seen["answerable"]), (&json!("system"), &json!(false)));
+        assert_code(&error_of(desk, &owner, "desk_request_ask", json!({ "request": made.id, "question": "why?" })), Code::Conflict);
+        assert_eq!(find(desk, &made.id).asked_at, None, "it stays in the inbox");
+        assert_eq!(get(desk, &owner, &pending(desk).id)["answerable"], true);
+    }
+
     fn delegating_gives_it_to_somebody_who_may_decide(desk: &TestDesk) {
         let owner = desk.claim();
         let ann = invite(desk, &owner, "Ann", "approver", &["crm.deals"]);
