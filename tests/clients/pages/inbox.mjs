@@ -699,6 +699,33 @@ async function handoffs({ desk, page }) {
   check(own && !own.hand_back && JSON.stringify(own).includes("I call them myself."), "or kept, which the agent is told", kept);
 }
 
+// Whoever asks for something answers and withdraws on its page, and somebody else decides.
+async function own(all) {
+  const { desk, page } = all;
+  const other = await invited(all, "Hedy", "--role", "approver", "--domain", "*");
+  const asked = await signedCall(page, "agents_request_approval", { agentId: "later", action: "send", description: "Send it to all of them.", approvers: ["Hedy"] });
+  const id = asked.approvalId;
+  await page.goto(`${desk.url}/requests/${id}`);
+  await page.getByText("You ask for this, so somebody else decides.").waitFor();
+  check((await page.locator("[data-key=a], [data-key=r], [data-key=q]").count()) === 0, "who asks for it is offered no deciding", asked);
+  await other.page.goto(`${desk.url}/requests/${id}`);
+  await other.page.keyboard.press("q");
+  await other.page.getByLabel("What you want to know").fill("What for?");
+  await other.page.getByRole("button", { name: "Ask", exact: true }).click();
+  await other.page.getByText("Waits for an answer of the agent or of Ada").waitFor();
+  await page.getByLabel("Your answer").fill("For the fair.");
+  await screens(page, "own-request");
+  await page.getByRole("button", { name: "Send your answer" }).click();
+  await other.page.locator(".thread").getByText("For the fair.").waitFor();
+  check(true, "but answers what was asked");
+  await page.locator("summary", { hasText: "Withdraw" }).click();
+  await page.getByLabel("Why it is no longer needed").fill("Changed my mind.");
+  await page.getByRole("button", { name: "Withdraw the request" }).click();
+  await until("it is withdrawn", async () => (await state(desk, page, id)) === "cancelled");
+  check(true, "and withdraws it");
+  await other.context.close();
+}
+
 // Everything that hostile text could try, in every field that an agent writes.
 async function hostile({ desk, page }) {
   const text = `<script>globalThis.owned=1</script><img src=x onerror="globalThis.owned=1">"'\u202eevil\u200b\u2066 ${"long ".repeat(100)}`;
@@ -945,5 +972,5 @@ async function pausing({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, filtered, claimed, editing, remembering, talking, puttingOff, many, unshown, undoing, undoingAmongAll, atOnce, judged, handoffs, together, glass, lookingOn, hostile, scrolled, pausing, notifying, crowded, silent, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, filtered, claimed, editing, remembering, talking, puttingOff, many, unshown, undoing, undoingAmongAll, atOnce, judged, handoffs, together, own, glass, lookingOn, hostile, scrolled, pausing, notifying, crowded, silent, away, tabs]) await part(all);
 }

@@ -8,7 +8,7 @@ use super::events::{ANSWERED, ASKED, DELEGATED, RETURNED, SNOOZED, UNASKED};
 use super::model::{Request, State};
 use super::rows;
 use super::stand_in;
-use super::submit::is_own;
+use super::submit::asks;
 use crate::call::Cx;
 use crate::limits::NOTE_BYTES_MAX;
 use crate::record::Event;
@@ -57,10 +57,10 @@ pub fn unask(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>) -> Re
     Ok(known.request)
 }
 
-/// The requester answers; the request returns to the inbox.
+/// Whoever asks for it answers; the request returns to the inbox.
 pub fn answer(cx: &mut Cx<'_, '_>, id: &str, answer: String) -> Result<Request> {
     let mut known = undecided(cx, id)?;
-    if !is_own(cx, &known.request) {
+    if !asks(cx, &known.request) {
         return Err(Error::forbidden("only the requester answers"));
     }
     if known.request.asked_at.is_none() {

@@ -29,6 +29,7 @@ pub(super) struct Request {
     state: String,
     requester: String,
     requester_kind: String,
+    asked_by: Option<String>,
     verified: bool,
     domain: String,
     risk: String,
@@ -162,6 +163,16 @@ impl Request {
         self.act.as_ref().filter(|_| self.kind == "deploy").map(|act| act.target.as_str())
     }
 
+    /// Whether somebody asks for it: themselves, or in the agent's name.
+    fn is_of(&self, person: &str) -> bool {
+        self.asked_by.as_deref() == Some(person) || (self.requester_kind == "person" && self.requester == person)
+    }
+
+    /// Whether whoever asks for it never decides it. What only a program asked for with their token they may.
+    fn is_for_others(&self) -> bool {
+        self.asked_by.is_some() || self.verified
+    }
+
     /// What takes an approval back, if anything does: most kinds take effect when they are approved.
     fn undo(&self) -> Option<&'static str> {
         self.undoable.then_some("desk_request_undo")
@@ -206,8 +217,10 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
                 (standing(people, request))
             }
             @if let Some(agent) = request.deploys() { p { a href={ "/agents/" (ui::segment(agent)) } { "The agent " (said(agent)) ", with its steps in words" } } }
+            @let own = request.is_of(&visit.you.id) && visit.writes();
+            @if own && request.state == "pending" { (own_acts(request)) }
             @if visit.decides() {
-                @if request.state == "pending" { (acts(visit, people, request)) }
+                @if request.state == "pending" && !(own && request.is_for_others()) { (acts(visit, people, request)) }
                 @if can_undo(request) { (undo(request)) }
             } @else if request.state == "pending" {
                 p.hint { "Your role looks on; approvers and owners decide." }
@@ -242,7 +255,11 @@ fn standing(people: &People, request: &Request) -> Markup {
         p.standing {
             @match request.waits_for.as_deref() {
                 Some("people") => { "Waits for a person until " (time(&request.expires_at)) "." }
-                Some("requester") => { "Waits for an answer of the agent." }
+                Some("requester") => {
+                    "Waits for an answer of " @if request.requester_kind == "agent" { "the agent" } @else { (said(people.name(&request.requester))) }
+                    @if let Some(by) = &request.asked_by { " or of " (said(people.name(by))) }
+                    "."
+                }
                 Some("later") => { "Put off until " (time(request.snoozed_until.as_deref().unwrap_or_default())) "." }
                 _ => {
                     @if let Some(by) = &request.decided_by { (spaced(&request.state)) " by " (said(people.name(by))) }
@@ -397,6 +414,35 @@ fn ask(request: &Request, seen: &Markup) -> Markup {
         }
         @if request.waits_for.as_deref() == Some("requester") {
             form data-call="desk_request_ask" data-done="It waits for no answer any more" { (seen) button.quiet { "Do not wait for the answer" } }
+        }
+    }
+}
+
+/// What whoever asks for it can do: answer what they were asked, and take it back.
+fn own_acts(request: &Request) -> Markup {
+    let id = &request.request;
+    let hidden = html! { input type="hidden" name="request_id" value=(id); };
+    html! {
+        p.hint { @if request.is_for_others() { "You ask for this, so somebody else decides." } @else { "A program asked for this with a token of yours." } }
+        div.acts {
+            @if request.waits_for.as_deref() == Some("requester") {
+                details id={ "own-answer-" (id) } open {
+                    summary { "Answer the question" }
+                    form data-call="cowork_answer_question" data-done="Answered; it waits for people again" {
+                        (hidden)
+                        (field("own-answer", "Your answer", html! { textarea id="own-answer" name="answer" required rows="3" {} }))
+                        button { "Send your answer" }
+                    }
+                }
+            }
+            details id={ "withdraw-" (id) } {
+                summary { "Withdraw" }
+                form data-call="cowork_cancel_request" data-done="Withdrawn" {
+                    (hidden)
+                    (field("withdraw-reason", "Why it is no longer needed", html! { input id="withdraw-reason" name="reason"; }))
+                    button.alarm { "Withdraw the request" }
+                }
+            }
         }
     }
 }

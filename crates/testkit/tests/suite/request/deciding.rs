@@ -314,6 +314,20 @@ both! {
         assert_eq!(get(desk, &owner, &pending(desk).id)["answerable"], true);
     }
 
+    fn who_asks_in_an_agents_name_answers_for_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        let ann = invite(desk, &owner, "Ann", "approver", &["*"]);
+        let ben = invite(desk, &owner, "Ben", "approver", &["*"]);
+        let made = submit(desk, "code", &New { asked_by: Some(person_id(desk, &ann)), ..proposal() });
+        desk.call(&owner, "desk_request_ask", json!({ "request": made.id, "question": "why?" })).unwrap();
+        let answer = json!({ "request_id": made.id, "answer": "they asked me" });
+        assert_code(&desk.refused(&ben, "cowork_answer_question", answer.clone()), Code::Forbidden);
+        desk.call(&ann, "cowork_answer_question", answer).unwrap();
+        let notes = get(desk, &owner, &made.id)["notes"].clone();
+        assert_eq!((&notes[1]["text"], &notes[1]["by"]), (&json!("they asked me"), &json!(person_id(desk, &ann))));
+        sound(desk);
+    }
+
     fn delegating_gives_it_to_somebody_who_may_decide(desk: &TestDesk) {
         let owner = desk.claim();
         let ann = invite(desk, &owner, "Ann", "approver", &["crm.deals"]);
