@@ -177,7 +177,7 @@ async function filtered({ desk, page, complaints }) {
   await page.goto(desk.url);
   const form = page.locator("form.filters");
   const known = (list) => page.locator(`#known-${list} option`).evaluateAll((options) => options.map(({ value }) => value));
-  check((await known("domain")).includes("crm.leads") && (await known("requester")).includes("agent-3") && (await known("assignee")).join() === "Ada", "domains, agents and people are offered to filter by", await known("domain"));
+  check((await known("domain")).includes("crm.leads") && (await known("requester")).includes("agent-3") && (await known("assignee")).join() === "Ada,role:owner", "domains, agents and people are offered to filter by", await known("domain"));
   await form.locator("summary").click();
   await form.getByLabel("Domain", { exact: true }).fill("crm.leads");
   await form.getByRole("button", { name: "Filter", exact: true }).last().click();
@@ -216,12 +216,27 @@ async function editing({ desk, page }) {
   await sleep(500);
   await page.getByRole("button", { name: "Approve as edited" }).click();
   await page.getByText("is not valid JSON").waitFor();
+  // What is emptied is not left out behind the back of who edits.
+  await page.getByLabel("count").fill("");
+  await page.getByRole("button", { name: "Approve as edited" }).click();
+  await page.getByText("count is empty: write null if it is to be nothing").waitFor();
+  check((await state(desk, page, id)) === "pending", "a field that is emptied approves nothing");
   await page.getByLabel("count").fill("4");
   await page.getByRole("button", { name: "Approve as edited" }).click();
   await page.getByText("Approved as you edited it").waitFor();
   const begun = await desk.call("editor", "cowork_begin", { proposal_id: id });
   const kept = JSON.stringify(begun.change);
   check(kept === '{"__proto__":"mine","count":4,"note":"as edited","text":"\\nfirst\\r\\nlast"}', "what was edited is what the agent may do, and nothing else changed", kept);
+  // What has no fields is edited as a whole.
+  const list = await desk.propose("editor", "deal/list", {}, { proposed_change: '["first","second"]' });
+  await page.goto(`${desk.url}/?request=${list}`);
+  await page.keyboard.press("e");
+  await page.getByLabel("All of it").fill('["first"]');
+  await sleep(500);
+  await page.getByRole("button", { name: "Approve as edited" }).click();
+  await page.getByText("Approved as you edited it").waitFor();
+  const { change: left } = await desk.call("editor", "cowork_begin", { proposal_id: list });
+  check(JSON.stringify(left) === '["first"]', "a list is edited as a whole", left);
 }
 
 async function remembering({ desk, page }) {
@@ -264,6 +279,26 @@ async function talking({ desk, page }) {
   await page.goto(`${desk.url}/?request=${id}`);
   await page.getByText("The customer, by telephone.").waitFor();
   check(true, "a question and its answer are shown with the request");
+  const waits = async () => (await signedCall(page, "desk_request_get", { request: id })).waits_for;
+  const ask = async () => {
+    await page.goto(`${desk.url}/?request=${id}`);
+    await page.keyboard.press("q");
+    await page.getByLabel("What you want to know").fill("And when?");
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    await until("it waits for the answer", async () => (await waits()) === "requester" && !(await rows(page)).includes("update: deal/ask"));
+  };
+  await ask();
+  await page.keyboard.press("u");
+  await until("it waits for people", async () => (await waits()) === "people" && (await rows(page)).includes("update: deal/ask"));
+  check(true, "u takes a question back");
+  await ask();
+  await page.goto(`${desk.url}/?view=asked`);
+  check((await rows(page)).join() === "update: deal/ask", "what waits for an answer is in its own view");
+  await page.goto(`${desk.url}/requests/${id}`);
+  await page.getByRole("button", { name: "Do not wait for the answer" }).click();
+  await until("it waits for people", async () => (await waits()) === "people");
+  check(true, "and where no answer comes, it is back in the inbox");
+  await page.goto(`${desk.url}/?request=${id}`);
   await page.keyboard.press("s");
   await page.getByRole("button", { name: "Put off", exact: true }).click();
   await until("it is put off", async () => (await state(desk, page, id)) === "pending" && !(await rows(page)).includes("update: deal/ask"));
@@ -365,6 +400,30 @@ async function rejecting({ desk, page }, left) {
   check(reasons.join() === "both too early,both too early", "and every agent is told", reasons);
 }
 
+// Who does not show that they are there is asked once, however many are selected.
+async function unshown({ desk, page }) {
+  const ids = [];
+  for (const number of [1, 2, 3]) ids.push(await desk.propose("unshown", `deal/n${number}`, { note: number }));
+  await page.goto(`${desk.url}/?requester=unshown`);
+  for (const box of await page.locator("input[name=selected]").all()) await box.check();
+  await page.route("**/api/desk_request_approve", (route) => route.fulfill({ status: 403, json: { error: LATE } }));
+  await page.evaluate(() => {
+    globalThis.asked = 0;
+    const dialog = document.getElementById("presence");
+    dialog.showModal = () => {
+      globalThis.asked += 1;
+      queueMicrotask(() => dialog.dispatchEvent(new Event("close")));
+    };
+  });
+  await page.getByRole("button", { name: "Approve selected" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("Approve: 0 done, 3 not").waitFor();
+  const asked = await page.evaluate(() => globalThis.asked);
+  check(asked === 1, "who does not give the passphrase is asked for it once, and nothing more is tried", asked);
+  await page.unroute("**/api/desk_request_approve");
+  for (const request of ids) await signedCall(page, "desk_request_reject", { request, reason: "not needed" });
+}
+
 // What u undoes is the last thing that was done, or nothing.
 async function undoing({ desk, page }) {
   const [first, second, third] = [await desk.propose("undone", "deal/u1", { note: 1 }), await desk.propose("undone", "deal/u2", { note: 2 }), await desk.propose("undone", "deal/u3", { note: 3 })];
@@ -459,6 +518,11 @@ async function judged({ desk, page }) {
   const similar = await said("section.part", { hasText: "Like it before" });
   check(similar.includes("rejected") && similar.includes("the customer said no"), "and how one like it was decided before, with why", similar);
   await screens(page, "judged");
+  const setting = page.locator(".hits li", { hasText: "is a field of high risk" });
+  check((await setting.getByRole("link").getAttribute("href")) === "/policies" && (await setting.textContent()).includes("of the setting authority.high_risk_fields"), "what a setting asks for leads to the settings", await setting.innerHTML());
+  await page.locator(".hits li", { hasText: "rule careful" }).getByRole("link", { name: "global" }).click();
+  await page.locator(".rules :target", { hasText: "A person looks at every deal" }).waitFor();
+  check(/version=\d+#/.test(page.url()), "and a rule leads to itself in the version that fired", page.url());
   await signedCall(page, "desk_policy_apply", { document: "rules: []" });
 }
 
@@ -611,6 +675,9 @@ async function handoffs({ desk, page }) {
   await page.goto(`${desk.url}/?kind=handoff`);
   await page.locator(`#row-${late.handoff_id}`).getByText("overdue").waitFor({ timeout: 20_000 });
   check(true, "a handoff that nobody answered in time stands out");
+  await page.goto(`${desk.url}/?assignee=role:owner`);
+  const gone = await page.locator("#rows > li").evaluateAll((all) => all.map((one) => one.id));
+  check(gone.join() === `row-${late.handoff_id}`, "and what went to the owners is found by that", gone);
   await page.goto(`${desk.url}/?kind=handoff&request=${id}`);
   await page.keyboard.press("a");
   await page.getByLabel("What you decided").fill("The order is right.");
@@ -630,6 +697,33 @@ async function handoffs({ desk, page }) {
   const { pending_instructions: kept } = await desk.call("billing", "cowork_check_handoff", {});
   const own = kept.find(({ handoff_id: handoff }) => handoff === late.handoff_id);
   check(own && !own.hand_back && JSON.stringify(own).includes("I call them myself."), "or kept, which the agent is told", kept);
+}
+
+// Whoever asks for something answers and withdraws on its page, and somebody else decides.
+async function own(all) {
+  const { desk, page } = all;
+  const other = await invited(all, "Hedy", "--role", "approver", "--domain", "*");
+  const asked = await signedCall(page, "agents_request_approval", { agentId: "later", action: "send", description: "Send it to all of them.", approvers: ["Hedy"] });
+  const id = asked.approvalId;
+  await page.goto(`${desk.url}/requests/${id}`);
+  await page.getByText("You ask for this, so somebody else decides.").waitFor();
+  check((await page.locator("[data-key=a], [data-key=r], [data-key=q]").count()) === 0, "who asks for it is offered no deciding", asked);
+  await other.page.goto(`${desk.url}/requests/${id}`);
+  await other.page.keyboard.press("q");
+  await other.page.getByLabel("What you want to know").fill("What for?");
+  await other.page.getByRole("button", { name: "Ask", exact: true }).click();
+  await other.page.getByText("Waits for an answer of the agent or of Ada").waitFor();
+  await page.getByLabel("Your answer").fill("For the fair.");
+  await screens(page, "own-request");
+  await page.getByRole("button", { name: "Send your answer" }).click();
+  await other.page.locator(".thread").getByText("For the fair.").waitFor();
+  check(true, "but answers what was asked");
+  await page.locator("summary", { hasText: "Withdraw" }).click();
+  await page.getByLabel("Why it is no longer needed").fill("Changed my mind.");
+  await page.getByRole("button", { name: "Withdraw the request" }).click();
+  await until("it is withdrawn", async () => (await state(desk, page, id)) === "cancelled");
+  check(true, "and withdraws it");
+  await other.context.close();
 }
 
 // Everything that hostile text could try, in every field that an agent writes.
@@ -878,5 +972,5 @@ async function pausing({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, filtered, claimed, editing, remembering, talking, puttingOff, many, undoing, undoingAmongAll, atOnce, judged, handoffs, together, glass, lookingOn, hostile, scrolled, pausing, notifying, crowded, silent, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, filtered, claimed, editing, remembering, talking, puttingOff, many, unshown, undoing, undoingAmongAll, atOnce, judged, handoffs, together, own, glass, lookingOn, hostile, scrolled, pausing, notifying, crowded, silent, away, tabs]) await part(all);
 }

@@ -76,6 +76,23 @@ async function told({ desk, page, context }) {
   check(page.url() === open && (await page.evaluate(() => globalThis.focused)) === 2, "and leaves what is open in the inbox as it is", page.url());
 }
 
+// An address at which there is nothing leads on, and the kill switch is there, too.
+async function astray({ desk, page }) {
+  for (const address of ["/polices", "/policies/nothing", "/record/999999"]) {
+    await page.goto(`${desk.url}${address}`);
+    await page.getByRole("heading", { name: "There is no such thing here" }).waitFor();
+    const around = [await page.locator("nav [data-go]").count(), await page.getByRole("button", { name: "Pause all" }).count()];
+    check(around[0] > 5 && around[1] === 1, `${address}: what is not there is said where the page would be`, around);
+  }
+  await page.getByRole("button", { name: "Pause all" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("All agents are paused: every act").waitFor();
+  await page.getByRole("button", { name: "Let agents go on" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByRole("button", { name: "Pause all" }).waitFor();
+  check(true, "with the kill switch in reach");
+}
+
 export default async function (all) {
-  for (const part of [light, installable, counted, told]) await part(all);
+  for (const part of [light, astray, installable, counted, told]) await part(all);
 }

@@ -79,7 +79,8 @@ async function changing({ desk, page }, id) {
 async function unblocking({ desk, page }, id) {
   const { tasks } = await desk.call("code", "bridge_get_tasks", { view: "created" });
   await page.goto(`${desk.url}/tasks/${tasks[0].task_id}`);
-  check((await page.locator("article").textContent()).includes("waits for 1"), "a task says what it waits for");
+  const told = await page.locator("article").textContent();
+  check(told.includes("waits for 1") && told.includes("Write all release notes"), "a task says what it waits for", told);
   await page.getByRole("button", { name: "Go on without it" }).click();
   await page.getByText("can be claimed").waitFor();
   check(true, "and goes on without it where a person says so");
@@ -123,6 +124,16 @@ async function board({ desk, page }) {
   await page.getByLabel("Project", { exact: true }).first().selectOption("web");
   await until("the other project", async () => (await column(page, "Pending")).join() === "Elsewhere");
   check(page.url().includes("view=board") && page.url().includes("project=web"), "other projects are found without knowing their names");
+  await page.goto(`${desk.url}/tasks`);
+  const elsewhere = page.locator("#elsewhere");
+  check((await elsewhere.textContent()) === "This is the project default. There is more in web.", "a list says in which other projects there is more", await elsewhere.textContent());
+  await elsewhere.getByRole("link", { name: "web" }).click();
+  await until("the other project", async () => (await rows(page)).join() === "Elsewhere");
+  await page.goto(`${desk.url}/tasks?whose=assigned`);
+  check((await elsewhere.count()) === 0, "of what is asked for", await page.locator("main").textContent());
+  await desk.call("code", "bridge_create_task", { to: "Ada", title: "For Ada elsewhere", project: "web" });
+  await elsewhere.getByRole("link", { name: "web" }).click();
+  await until("what is for her", async () => (await rows(page)).join() === "For Ada elsewhere");
   await page.goto(`${desk.url}/tasks?status=failed`);
   check((await rows(page)).length === 1, "the list is filtered by state");
 }
@@ -161,6 +172,12 @@ async function files({ desk, page }) {
   await page.getByRole("button", { name: "Yes" }).click();
   await page.getByText("Nothing fits").waitFor();
   check((await desk.call("code", "bridge_list_reservations", {})).reservations.length === 1, "and a person releases it");
+  await desk.call("code", "bridge_reserve_paths", { paths: ["index.html"], project: "site" });
+  await page.goto(`${desk.url}/tasks/files?project=web`);
+  await page.locator("#elsewhere", { hasText: "This is the project web. There is more in default, site." }).waitFor();
+  await page.locator("#elsewhere").getByRole("link", { name: "site" }).click();
+  await page.locator("#reservations", { hasText: "index.html" }).waitFor();
+  check(true, "files that are held in another project are found, too");
 }
 
 // More reservations than a page begins with, with hostile paths and reasons, as long as each may be.

@@ -55,9 +55,7 @@ pub fn is_claimed(tx: &mut Tx<'_>) -> Result<bool> {
 
 /// Hands out the link that claims the desk. Earlier ones stop working.
 pub fn issue_claim(cx: &mut Cx<'_, '_>) -> Result<Link> {
-    if is_claimed(cx.tx)? {
-        return Err(Error::conflict("this desk has an owner already").hint("ask them for an invitation"));
-    }
+    check_unclaimed(cx)?;
     let now = cx.now();
     for row in rows::good_of(cx, "desk", SecretKind::Claim)? {
         rows::end(cx, &row.id, now, "a newer link was made")?;
@@ -138,9 +136,7 @@ fn hash_first(cx: &mut Cx<'_, '_>, passphrase: Option<&str>, passkey: bool) -> R
 
 pub(super) fn claim(cx: &mut Cx<'_, '_>, input: Claim, factor: &FactorHash) -> Result<SignedIn> {
     let link = open_link(cx, &input.code, SecretKind::Claim)?;
-    if is_claimed(cx.tx)? {
-        return Err(Error::conflict("this desk has an owner already").hint("ask them for an invitation"));
-    }
+    check_unclaimed(cx)?;
     let now = cx.now();
     rows::end(cx, &link.id, now, "used")?;
     let new = New { name: &input.name, role: Role::Owner, domains: &["*".to_owned()], code: &input.code, public_key: input.public_key.as_deref() };
@@ -182,9 +178,23 @@ pub(super) fn accept(cx: &mut Cx<'_, '_>, input: Accept, factor: &FactorHash) ->
     open_session(cx, &person, input.public_key.as_deref())
 }
 
+/// Whether a link still claims the desk or lets somebody join, so that nobody fills a form in vain. Looking uses nothing up.
+pub fn check_link(cx: &mut Cx<'_, '_>, code: &str, kind: SecretKind) -> Result<()> {
+    open_link(cx, code, kind)?;
+    if kind == SecretKind::Claim { check_unclaimed(cx) } else { Ok(()) }
+}
+
+fn check_unclaimed(cx: &mut Cx<'_, '_>) -> Result<()> {
+    if is_claimed(cx.tx)? { Err(Error::conflict("this desk has an owner already").hint("ask them for an invitation")) } else { Ok(()) }
+}
+
 fn open_link(cx: &mut Cx<'_, '_>, code: &str, kind: SecretKind) -> Result<CredentialRow> {
-    let refused =
-        || Error::new(Code::Unauthenticated, "this link is unknown, expired or used up").hint("`deskmate claim` or an owner's invitation gives a new one");
+    let hint = if kind == SecretKind::Claim {
+        "`deskmate claim` in a terminal prints a new one while the desk has no owner; an owner gives an invitation"
+    } else {
+        "an owner of the desk gives a new invitation"
+    };
+    let refused = || Error::new(Code::Unauthenticated, "this link is unknown, expired or used up").hint(hint);
     let secret = Secret::parse(code).map_err(|_| refused())?;
     let row = cx.tx.optional(CREDENTIAL, args![secret.hash()])?.map(|row| CredentialRow::read(&row)).transpose()?;
     row.filter(|row| row.kind == kind.name() && row.is_good(cx.now())).ok_or_else(refused)

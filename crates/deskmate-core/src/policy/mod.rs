@@ -56,6 +56,7 @@ pub(crate) use operations::{Caught, Get, get, list, would_catch};
 pub use problem::Problem;
 pub use projection::PolicyProjection;
 pub use rulebook::{Cache, Rulebook};
+pub use rules::rule_id;
 pub use settings::{Keep, Settings};
 pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, current, store, stored_digest};
 pub(crate) use template::literal;

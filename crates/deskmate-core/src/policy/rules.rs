@@ -147,7 +147,7 @@ pub(super) fn general_rule(rule: &GeneralRule) -> Vec<Wrong> {
 }
 
 /// The id under which a rule is named.
-pub(super) fn rule_id(rule: &Rule) -> String {
+pub fn rule_id(rule: &Rule) -> String {
     match rule {
         Rule::Field(rule) => format!("{}_{}", rule.constraint.name(), rule.field),
         Rule::General(rule) => rule.name.clone(),

@@ -20,6 +20,8 @@ pub(super) const CANCELLED: Kind = Kind { name: "request.cancelled", says: "The 
 pub(super) const SUPERSEDED: Kind = Kind { name: "request.superseded", says: "A newer request stands in the place of this one." };
 pub(super) const ASKED: Kind = Kind { name: "request.asked", says: "A person asked the requester something before deciding." };
 pub(super) const ANSWERED: Kind = Kind { name: "request.answered", says: "The requester answered a question; the request waits for people again." };
+pub(super) const UNASKED: Kind =
+    Kind { name: "request.unasked", says: "A person took a question back; the request waits for people again, without an answer." };
 pub(super) const DELEGATED: Kind = Kind { name: "request.delegated", says: "A request was given to a person." };
 pub(super) const RETURNED: Kind = Kind { name: "request.returned", says: "A request that was given to somebody is nobody's in particular any more." };
 pub(super) const SNOOZED: Kind = Kind { name: "request.snoozed", says: "A request was put off, or taken up again." };

@@ -74,7 +74,7 @@ pub(super) struct List {
     /// Only what was given to you, or, if you are an owner, went to the owners.
     #[serde(default)]
     mine: bool,
-    /// Only what was given to this person: a name or an id.
+    /// Only what was given to this person: a name or an id; `role:owner` for what went to the owners.
     assignee: Option<String>,
     /// Only requests of this risk.
     risk: Option<Risk>,
@@ -200,6 +200,9 @@ fn newest(cx: &mut Cx<'_, '_>) -> Result<Option<i64>> {
 
 /// Whose requests are wanted, if only those that were given to somebody are.
 fn given_to(cx: &mut Cx<'_, '_>, input: &List) -> Result<Option<Vec<String>>> {
+    if input.assignee.as_deref() == Some(OWNERS) {
+        return Ok(Some(vec![OWNERS.to_owned()]));
+    }
     if let Some(name) = &input.assignee {
         let person = find_person(cx, name)?.ok_or_else(|| Error::invalid("assignee", "there is no person of this name or id"))?;
         return Ok(Some(vec![person.id]));

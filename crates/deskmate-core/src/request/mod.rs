@@ -65,7 +65,7 @@ pub use projection::RequestProjection;
 pub use standing::waived_by;
 pub use submit::{DeniedAct, cancel, denied, find, questioned, submit, supersede, withdraw};
 pub(crate) use submit::{find_whole, load, refused};
-pub use talk::{answer, ask, delegate, snooze, take_back};
+pub use talk::{answer, ask, delegate, snooze, take_back, unask};
 pub(crate) use view::{NoteOut, notes_of};
 
 /// What this capability tells the record.
@@ -80,6 +80,7 @@ pub const EVENTS: &[Kind] = &[
     events::SUPERSEDED,
     events::ASKED,
     events::ANSWERED,
+    events::UNASKED,
     events::DELEGATED,
     events::RETURNED,
     events::SNOOZED,

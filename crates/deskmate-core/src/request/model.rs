@@ -228,6 +228,11 @@ impl Requester {
         self.kind == ActorKind::Agent
     }
 
+    /// Whether there is somebody who can answer a question: the desk itself cannot.
+    pub fn can_answer(&self) -> bool {
+        self.kind != ActorKind::System
+    }
+
     /// Whether this is a program with a person's token.
     pub fn is_token(&self) -> bool {
         self.kind == ActorKind::Person && !self.verified

@@ -132,7 +132,7 @@ pub(super) fn reject(cx: &mut Cx<'_, '_>, input: Reject) -> Result<Changed> {
     Ok(changed(cx, &request))
 }
 
-/// Ask the requester something before you decide. The request leaves the inbox until the answer.
+/// Ask the requester something before you decide, or take your question back. The request leaves the inbox until the answer.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ask {
@@ -140,12 +140,16 @@ pub(super) struct Ask {
     request: String,
     /// The `digest` of what you saw; if the request was changed meanwhile, the answer is a conflict.
     expected_digest: Option<String>,
-    /// What you want to know.
-    question: String,
+    /// What you want to know; without it, what was asked waits for no answer any more and the request is back in the inbox.
+    question: Option<String>,
 }
 
 pub(super) fn ask(cx: &mut Cx<'_, '_>, input: Ask) -> Result<Changed> {
-    let request = talk::ask(cx, &input.request, input.expected_digest.as_deref(), input.question)?;
+    let (request, seen) = (input.request.as_str(), input.expected_digest.as_deref());
+    let request = match input.question {
+        Some(question) => talk::ask(cx, request, seen, question)?,
+        None => talk::unask(cx, request, seen)?,
+    };
     Ok(changed(cx, &request))
 }
 

@@ -245,6 +245,11 @@ pub(super) fn is_own(cx: &Cx<'_, '_>, request: &Request) -> bool {
     request.requester.kind == cx.actor.kind && request.requester.id == cx.actor.id
 }
 
+/// Whether the caller asks for it: as its requester, or as the person who asks in an agent's name and does not decide about it either.
+pub(super) fn asks(cx: &Cx<'_, '_>, request: &Request) -> bool {
+    is_own(cx, request) || (cx.actor.is_person() && request.is_asked_by(&cx.actor.id))
+}
+
 /// A request that the caller may see and that is as the record tells.
 pub(super) fn known(cx: &mut Cx<'_, '_>, id: &str) -> Result<Known> {
     if find_whole(cx, id)?.is_none() {
@@ -260,9 +265,7 @@ pub(super) fn missing(id: &str) -> Error {
 /// The requester takes its request back, or the person who asked in its name.
 pub fn cancel(cx: &mut Cx<'_, '_>, id: &str, reason: Option<String>) -> Result<Request> {
     let known = known(cx, id)?;
-    // Nor does a person who asks in an agent's name decide about it.
-    let asks = cx.actor.is_person() && known.request.is_asked_by(&cx.actor.id);
-    if !asks && !is_own(cx, &known.request) {
+    if !asks(cx, &known.request) {
         return Err(Error::forbidden("only the requester takes a request back").hint("a person rejects it, or takes an approval back with desk_request_undo"));
     }
     take_back(cx, known, reason)

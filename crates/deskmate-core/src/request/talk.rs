@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::access::{check_decider, find_person};
 use super::decide::{check_seen, undecided};
-use super::events::{ANSWERED, ASKED, DELEGATED, RETURNED, SNOOZED};
+use super::events::{ANSWERED, ASKED, DELEGATED, RETURNED, SNOOZED, UNASKED};
 use super::model::{Request, State};
 use super::rows;
 use super::stand_in;
-use super::submit::is_own;
+use super::submit::asks;
 use crate::call::Cx;
 use crate::limits::NOTE_BYTES_MAX;
 use crate::record::Event;
@@ -34,6 +34,9 @@ pub fn ask(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>, questio
     let mut known = undecided(cx, id)?;
     check_decider(cx, &known.request)?;
     check_seen(&known.request, expected_digest)?;
+    if !known.request.requester.can_answer() {
+        return Err(Error::conflict("the desk itself asks for this, and nobody would answer").hint("approve it, reject it, or put it off"));
+    }
     check_note(cx, id, "question", &question)?;
     let note = rows::insert_note(cx, id, "question", &question)?;
     known.request.asked_at = Some(cx.now());
@@ -42,10 +45,22 @@ pub fn ask(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>, questio
     Ok(known.request)
 }
 
-/// The requester answers; the request returns to the inbox.
+/// A person takes a question back: the request waits for people again, without an answer.
+pub fn unask(cx: &mut Cx<'_, '_>, id: &str, expected_digest: Option<&str>) -> Result<Request> {
+    let mut known = undecided(cx, id)?;
+    check_decider(cx, &known.request)?;
+    check_seen(&known.request, expected_digest)?;
+    if known.request.asked_at.take().is_none() {
+        return Err(Error::conflict("no question about this request waits for an answer").hint("say with `question` what you want to know"));
+    }
+    known.step(cx, UNASKED, State::Pending, |event| event)?;
+    Ok(known.request)
+}
+
+/// Whoever asks for it answers; the request returns to the inbox.
 pub fn answer(cx: &mut Cx<'_, '_>, id: &str, answer: String) -> Result<Request> {
     let mut known = undecided(cx, id)?;
-    if !is_own(cx, &known.request) {
+    if !asks(cx, &known.request) {
         return Err(Error::forbidden("only the requester answers"));
     }
     if known.request.asked_at.is_none() {

@@ -53,11 +53,11 @@ pub(crate) fn routers(app: App, allowed: Allowed, standing: Standing, mcp: Route
         .route("/api/{operation}", get(rest::call_get).post(rest::call_post))
         .route("/hook", post(hook::serve).layer(DefaultBodyLimit::max(HOOK_BYTES_MAX)))
         .nest("/api/coworker", coworker::routes())
-        .merge(pages::routes());
-    let programs = coworker::routes().nest("/api/coworker", coworker::routes());
+        .merge(pages::routes(&shared))
+        .fallback(pages::missing);
+    let programs = coworker::routes().nest("/api/coworker", coworker::routes()).fallback(rest::not_found);
     let guarded = |routes: Router<Shared>, beside: Router| {
         let router = routes
-            .fallback(rest::not_found)
             .with_state(shared.clone())
             .layer(DefaultBodyLimit::max(INPUT_BYTES_MAX))
             .merge(beside)

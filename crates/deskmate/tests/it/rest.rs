@@ -106,6 +106,11 @@ fn health_readiness_and_headers() {
     let head = page.head.to_ascii_lowercase();
     assert!(head.contains("content-security-policy: default-src 'none'; script-src 'self'"), "{head}");
     assert!(!page.body.contains("<script>") && !page.body.contains("onclick"), "no inline script");
+    assert!(page.status == 401 && page.body.contains("This link does not work") && !page.body.contains("<form"), "{}", page.body);
+    let nothing = get(&url, "/polices", &[("Accept", "text/html,*/*")]);
+    assert_eq!((nothing.status, nothing.body.contains("<h1>There is no such thing here</h1>")), (404, true), "{}", nothing.body);
+    assert!(nothing.head.to_ascii_lowercase().contains("content-security-policy: default-src 'none'"), "{}", nothing.head);
+    assert_eq!(refusal(&get(&url, "/polices", &[])), (404, "not_found".to_owned()), "programs are told as ever");
     for (name, value) in [("Host", "evil.example"), ("Origin", "http://localhost:1"), ("Origin", "null")] {
         assert_eq!(get(&url, "/healthz", &[(name, value)]).status, 403, "{name}: {value}");
     }

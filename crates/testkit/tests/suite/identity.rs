@@ -381,14 +381,24 @@ both! {
         let link = desk.act(deskmate_core::identity::issue_claim).unwrap();
         let newer = desk.act(deskmate_core::identity::issue_claim).unwrap();
         let claim = |code: &str| json!({ "code": code, "name": "Owner", "passphrase": PASSPHRASE });
+        let look = |code: &str, kind: identity::SecretKind| {
+            let code = code.to_owned();
+            desk.act(move |cx| identity::check_link(cx, &code, kind))
+        };
         assert_code(&desk.refused(&Caller::Nobody, "desk_claim", claim(&link.code)), Code::Unauthenticated);
+        assert_code(&look(&link.code, identity::SecretKind::Claim).unwrap_err(), Code::Unauthenticated);
+        look(&newer.code, identity::SecretKind::Claim).unwrap();
+        assert_code(&look(&newer.code, identity::SecretKind::Invitation).unwrap_err(), Code::Unauthenticated);
         desk.world.pass(Duration::from_mins(11));
+        assert_code(&look(&newer.code, identity::SecretKind::Claim).unwrap_err(), Code::Unauthenticated);
         assert_code(&desk.refused(&Caller::Nobody, "desk_claim", claim(&newer.code)), Code::Unauthenticated);
         let link = desk.act(deskmate_core::identity::issue_claim).unwrap();
         let short = json!({ "code": link.code, "name": "Owner", "passphrase": "short" });
         assert_code(&desk.refused(&Caller::Nobody, "desk_claim", short), Code::Invalid);
-        desk.call(&Caller::Nobody, "desk_claim", claim(&link.code)).unwrap();
+        look(&link.code, identity::SecretKind::Claim).unwrap();
+        desk.call(&Caller::Nobody, "desk_claim", claim(&link.code)).expect("looking uses nothing up");
         assert_code(&desk.refused(&Caller::Nobody, "desk_claim", claim(&link.code)), Code::Unauthenticated);
+        assert_code(&look(&link.code, identity::SecretKind::Claim).unwrap_err(), Code::Unauthenticated);
         assert!(desk.act(deskmate_core::identity::issue_claim).is_err(), "a desk with an owner gives no more links");
     }
 

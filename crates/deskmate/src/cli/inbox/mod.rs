@@ -154,12 +154,12 @@ enum InboxCommand {
         #[arg(long)]
         digest: Option<String>,
     },
-    /// Ask the agent something before you decide
+    /// Ask the agent something before you decide, or take your question back
     Ask {
         /// The request's id, or its last characters
         request: String,
-        /// What you want to know
-        question: String,
+        /// What you want to know; without it the request waits for no answer any more
+        question: Option<String>,
         /// The digest of what you saw; if it was changed meanwhile, nothing is done
         #[arg(long)]
         digest: Option<String>,

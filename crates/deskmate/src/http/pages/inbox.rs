@@ -219,11 +219,14 @@ impl Known {
 }
 
 /// A field with what is known for it.
-fn offered<'k>(label: &str, name: &str, value: &str, known: impl IntoIterator<Item = &'k String>) -> Markup {
+fn offered<'k>(label: &str, name: &str, value: &str, known: impl IntoIterator<Item = &'k String>, further: &[(&str, &str)]) -> Markup {
     let list = format!("known-{name}");
     html! {
         input name=(name) value=(value) placeholder=(label) aria-label=(label) list=(list) autocomplete="off";
-        datalist id=(list) { @for one in known.into_iter().filter(|one| visible(one) == **one) { option value=(one) {} } }
+        datalist id=(list) {
+            @for one in known.into_iter().filter(|one| visible(one) == **one) { option value=(one) {} }
+            @for (one, called) in further { option value=(one) label=(called) {} }
+        }
     }
 }
 
@@ -256,9 +259,9 @@ fn bar(filters: &Filters, known: &Known) -> Markup {
                     (filter("Kind", "kind", &KINDS, &filters.kind))
                     (filter("Risk", "risk", &RISKS, &filters.risk))
                     (filter("Age", "age", &AGES, &filters.age))
-                    (offered("Agent", "requester", &filters.requester, &known.agents))
-                    (offered("Domain", "domain", &filters.domain, &known.domains))
-                    (offered("Given to", "assignee", &filters.assignee, &known.people))
+                    (offered("Agent", "requester", &filters.requester, &known.agents, &[]))
+                    (offered("Domain", "domain", &filters.domain, &known.domains, &[]))
+                    (offered("Given to", "assignee", &filters.assignee, &known.people, &[(request::OWNERS, "the owners")]))
                 }
                 div.row {
                     button { "Filter" }

@@ -1,9 +1,10 @@
 //! What policy and trust said about an act: the rules that fired, and what had a say.
 
+use deskmate_core::policy::HIGH_RISK_LIST;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::policies::address;
+use super::policies::at_rule;
 use super::ui::{Tone, badge, said, spaced};
 
 /// A rule that fired.
@@ -52,10 +53,19 @@ pub(super) fn hits(hits: &[Hit]) -> Markup {
                     (badge(Tone::of_effect(&hit.effect), &hit.effect)) " " (said(&hit.reason))
                     @if let Some(field) = &hit.field { " on " code { (said(field)) } }
                     @if hit.failed { " " (badge(Tone::Alarm, "could not be evaluated")) }
-                    " " span.meta { "rule " (said(&hit.rule_id)) " of " a href=(address(&hit.policy)) { (said(&hit.policy)) } " v" (hit.version) ", " (spaced(&hit.severity)) }
+                    " " span.meta { "rule " (said(&hit.rule_id)) " of " (source(hit)) ", " (spaced(&hit.severity)) }
                     @if let Some(other) = &hit.alternative { br; "Instead: " (said(other)) }
                 }
             }
         }
+    }
+}
+
+/// Where a rule stands, with the way to it as it was when it fired. What is built in has no version, and no page that shows it.
+fn source(hit: &Hit) -> Markup {
+    html! {
+        @if hit.policy == HIGH_RISK_LIST { "the setting " a href="/policies" { (said(&hit.policy)) } }
+        @else if hit.version == 0 { (said(&hit.policy)) ", built in" }
+        @else { a href=(at_rule(&hit.policy, hit.version, &hit.rule_id)) { (said(&hit.policy)) } " v" (hit.version) }
     }
 }

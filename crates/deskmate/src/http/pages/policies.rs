@@ -50,6 +50,11 @@ pub(super) fn address(id: &str) -> String {
     with(id, &[])
 }
 
+/// Where a rule of a version of a policy is shown.
+pub(super) fn at_rule(id: &str, version: i64, rule: &str) -> String {
+    format!("{}#{}", with(id, &[("version", &version.to_string())]), rules::anchor(rule))
+}
+
 /// Where something of a policy is shown.
 fn with(id: &str, query: &[(&str, &str)]) -> String {
     if TAKEN.contains(&id) { ui::address("/policies", &[&[("policy", id)], query].concat()) } else { ui::address(&format!("/policies/{id}"), query) }

@@ -18,7 +18,7 @@ use crate::visible::visible;
 const SOON: i64 = 60 * MINUTE;
 const MINUTE: i64 = 60 * 1_000_000;
 /// The assignee of what went to the owners.
-const OWNERS: &str = "role:owner";
+pub(super) const OWNERS: &str = "role:owner";
 
 /// What `desk_request_get` answers.
 #[derive(Deserialize)]
@@ -29,6 +29,7 @@ pub(super) struct Request {
     state: String,
     requester: String,
     requester_kind: String,
+    asked_by: Option<String>,
     verified: bool,
     domain: String,
     risk: String,
@@ -52,6 +53,7 @@ pub(super) struct Request {
     votes: Vec<Vote>,
     confidence: Option<f64>,
     editable: bool,
+    answerable: bool,
     undoable: bool,
     act: Option<Act>,
     changes: Vec<Change>,
@@ -161,6 +163,16 @@ impl Request {
         self.act.as_ref().filter(|_| self.kind == "deploy").map(|act| act.target.as_str())
     }
 
+    /// Whether somebody asks for it: themselves, or in the agent's name.
+    fn is_of(&self, person: &str) -> bool {
+        self.asked_by.as_deref() == Some(person) || (self.requester_kind == "person" && self.requester == person)
+    }
+
+    /// Whether whoever asks for it never decides it. What only a program asked for with their token they may.
+    fn is_for_others(&self) -> bool {
+        self.asked_by.is_some() || self.verified
+    }
+
     /// What takes an approval back, if anything does: most kinds take effect when they are approved.
     fn undo(&self) -> Option<&'static str> {
         self.undoable.then_some("desk_request_undo")
@@ -205,8 +217,10 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
                 (standing(people, request))
             }
             @if let Some(agent) = request.deploys() { p { a href={ "/agents/" (ui::segment(agent)) } { "The agent " (said(agent)) ", with its steps in words" } } }
+            @let own = request.is_of(&visit.you.id) && visit.writes();
+            @if own && request.state == "pending" { (own_acts(request)) }
             @if visit.decides() {
-                @if request.state == "pending" { (acts(visit, people, request)) }
+                @if request.state == "pending" && !(own && request.is_for_others()) { (acts(visit, people, request)) }
                 @if can_undo(request) { (undo(request)) }
             } @else if request.state == "pending" {
                 p.hint { "Your role looks on; approvers and owners decide." }
@@ -241,7 +255,11 @@ fn standing(people: &People, request: &Request) -> Markup {
         p.standing {
             @match request.waits_for.as_deref() {
                 Some("people") => { "Waits for a person until " (time(&request.expires_at)) "." }
-                Some("requester") => { "Waits for an answer of the agent." }
+                Some("requester") => {
+                    "Waits for an answer of " @if request.requester_kind == "agent" { "the agent" } @else { (said(people.name(&request.requester))) }
+                    @if let Some(by) = &request.asked_by { " or of " (said(people.name(by))) }
+                    "."
+                }
                 Some("later") => { "Put off until " (time(request.snoozed_until.as_deref().unwrap_or_default())) "." }
                 _ => {
                     @if let Some(by) = &request.decided_by { (spaced(&request.state)) " by " (said(people.name(by))) }
@@ -356,14 +374,7 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
                     button.alarm { "Reject" }
                 }
             }
-            details id={ "ask-" (id) } {
-                summary data-key="q" { "Ask " kbd { "q" } }
-                form data-call="desk_request_ask" data-done="Asked; it comes back with the answer" data-next {
-                    (seen)
-                    (field("question", "What you want to know", html! { textarea id="question" name="question" required rows="2" {} }))
-                    button { "Ask" }
-                }
-            }
+            (ask(request, &seen))
             details id={ "delegate-" (id) } {
                 summary data-key="d" { "Give away " kbd { "d" } }
                 (give(visit, people, request, &seen))
@@ -384,6 +395,54 @@ fn acts(visit: &Visit, people: &People, request: &Request) -> Markup {
             }
             @if request.undoable && request.plan().is_none() && request.requester_kind == "agent" { (remember(request, &seen)) }
             @if request.may_break_glass { (break_glass(request, &seen)) }
+        }
+    }
+}
+
+/// Asking before deciding, and taking the question back where no answer comes.
+fn ask(request: &Request, seen: &Markup) -> Markup {
+    html! {
+        @if request.answerable {
+            details id={ "ask-" (request.request) } {
+                summary data-key="q" { "Ask " kbd { "q" } }
+                form data-call="desk_request_ask" data-done="Asked; it comes back with the answer" data-undo="desk_request_ask" data-next {
+                    (seen)
+                    (field("question", "What you want to know", html! { textarea id="question" name="question" required rows="2" {} }))
+                    button { "Ask" }
+                }
+            }
+        }
+        @if request.waits_for.as_deref() == Some("requester") {
+            form data-call="desk_request_ask" data-done="It waits for no answer any more" { (seen) button.quiet { "Do not wait for the answer" } }
+        }
+    }
+}
+
+/// What whoever asks for it can do: answer what they were asked, and take it back.
+fn own_acts(request: &Request) -> Markup {
+    let id = &request.request;
+    let hidden = html! { input type="hidden" name="request_id" value=(id); };
+    html! {
+        p.hint { @if request.is_for_others() { "You ask for this, so somebody else decides." } @else { "A program asked for this with a token of yours." } }
+        div.acts {
+            @if request.waits_for.as_deref() == Some("requester") {
+                details id={ "own-answer-" (id) } open {
+                    summary { "Answer the question" }
+                    form data-call="cowork_answer_question" data-done="Answered; it waits for people again" {
+                        (hidden)
+                        (field("own-answer", "Your answer", html! { textarea id="own-answer" name="answer" required rows="3" {} }))
+                        button { "Send your answer" }
+                    }
+                }
+            }
+            details id={ "withdraw-" (id) } {
+                summary { "Withdraw" }
+                form data-call="cowork_cancel_request" data-done="Withdrawn" {
+                    (hidden)
+                    (field("withdraw-reason", "Why it is no longer needed", html! { input id="withdraw-reason" name="reason"; }))
+                    button.alarm { "Withdraw the request" }
+                }
+            }
         }
     }
 }
@@ -469,18 +528,23 @@ fn wrong<'a>(types: &'a [String], usual: &'a str) -> Vec<(&'a str, &'a str)> {
 
 const SEVERITIES: [(&str, &str); 5] = [("", "As usual"), ("low", "Little"), ("medium", "Medium"), ("high", "High"), ("critical", "Critical")];
 
-/// The arguments as fields, to change before approving.
+/// The arguments as fields, to change before approving; what has no fields as a whole.
 fn edit(request: &Request, seen: &Markup) -> Markup {
-    let Some(arguments) = request.act.as_ref().and_then(|act| act.arguments.as_object()) else { return Markup::default() };
+    let Some(arguments) = request.act.as_ref().map(|act| &act.arguments).filter(|arguments| !arguments.is_null()) else { return Markup::default() };
+    let named = arguments.as_object().filter(|fields| !fields.is_empty());
+    let fields: Vec<(String, &str, &Value)> = match named {
+        Some(fields) => fields.iter().map(|(name, value)| (format!("edits.{name}"), name.as_str(), value)).collect(),
+        None => vec![("edits".to_owned(), "All of it", arguments)],
+    };
     html! {
         details id={ "edit-" (request.request) } {
             summary data-key="e" { "Edit, then approve " kbd { "e" } }
-            form data-call="desk_request_approve" data-done="Approved as you edited it" data-undo=[request.undo()] data-next {
+            form data-whole data-call="desk_request_approve" data-done="Approved as you edited it" data-undo=[request.undo()] data-next {
                 (seen)
-                @for (name, value) in arguments {
-                    @let id = format!("edit-{name}");
-                    (field(&id, &visible(name), html! {
-                        textarea id=(id) name={ "edits." (name) } data-as=(if value.is_string() { "text" } else { "json" }) rows=(rows(value)) data-original=(value) { "\n" (plain(value)) }
+                @for (name, label, value) in &fields {
+                    @let id = format!("edit-{label}");
+                    (field(&id, &visible(label), html! {
+                        textarea id=(id) name=(name) data-as=(if value.is_string() { "text" } else { "json" }) rows=(rows(value)) data-original=(value) { "\n" (plain(value)) }
                     }))
                 }
                 button { "Approve as edited" }

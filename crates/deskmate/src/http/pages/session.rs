@@ -2,22 +2,49 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use deskmate_core::call::{Call, Credential, Outcome, Surface, parse_strict};
+use deskmate_core::call::{Actor, Call, Credential, Outcome, Surface, parse_strict};
+use deskmate_core::identity::{SecretKind, check_link};
 use deskmate_core::{Code, Error, Result};
 use maud::{Markup, html};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::Shared;
 use super::super::credential::COOKIE_NAME;
-use super::super::rest::Failure;
+use super::super::rest::{Failure, status_of};
 use super::shell::sheet;
-use super::ui::field;
+use super::ui::{field, said};
 
-pub(super) async fn claim() -> Response {
+/// What a link brings along.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Link {
+    code: String,
+}
+
+/// Says at once of a link that it is good for nothing any more, before anybody fills the form.
+async fn check(shared: &Shared, link: Link, kind: SecretKind) -> Result<(), Response> {
+    let desk = shared.app.desk.clone();
+    let looked = shared.app.desk.db.read(move |tx| check_link(&mut desk.cx(tx, Actor::system(), Surface::Web), &link.code, kind)).await;
+    looked.map_err(|error: Error| {
+        let content = html! {
+            h1 { "This link does not work" }
+            p { (said(&error.message)) }
+            @if let Some(hint) = &error.hint { p { (said(hint)) } }
+            p { a href="/sign-in" { "Sign in" } }
+        };
+        (status_of(error.code), sheet("This link does not work", "sign-in.js", content)).into_response()
+    })
+}
+
+pub(super) async fn claim(State(shared): State<Shared>, Query(link): Query<Link>) -> Response {
+    if let Err(refused) = check(&shared, link, SecretKind::Claim).await {
+        return refused;
+    }
     let content = html! {
         h1 { "Claim this desk" }
         p { "You become its owner. Whenever you decide or configure something, your passphrase or a passkey shows that it is you; nothing that lies on this machine can stand in for it." }
@@ -31,7 +58,10 @@ pub(super) async fn claim() -> Response {
     sheet("Claim", "sign-in.js", content)
 }
 
-pub(super) async fn join() -> Response {
+pub(super) async fn join(State(shared): State<Shared>, Query(link): Query<Link>) -> Response {
+    if let Err(refused) = check(&shared, link, SecretKind::Invitation).await {
+        return refused;
+    }
     let content = html! {
         h1 { "Join this desk" }
         p { "Choose what shows that you are there whenever you decide something." }

@@ -1,5 +1,7 @@
 //! What is around every page: the head, the ways to the other pages, the state of the connection, and the dialogs.
 
+use axum::http::HeaderValue;
+use axum::http::header::REFRESH;
 use axum::response::{Html, IntoResponse, Response};
 use deskmate_core::{Code, Error};
 use maud::{DOCTYPE, Markup, html};
@@ -255,20 +257,50 @@ pub(super) fn sheet(title: &str, script: &str, content: Markup) -> Response {
     Html(document(title, script, body).into_string()).into_response()
 }
 
+/// How soon a page that the desk could not answer is asked for again by itself, in seconds.
+const AGAIN: HeaderValue = HeaderValue::from_static("5");
+
 /// A page that says why there is no other one.
 pub(super) fn fault(error: &Error) -> Response {
-    let title = match error.code {
+    let mut response = sheet(title_of(error), "sign-in.js", why_not(error));
+    if error.code == Code::Unavailable {
+        response.headers_mut().insert(REFRESH, AGAIN);
+    }
+    response
+}
+
+/// The same with what is around every page.
+pub(super) async fn show_fault(visit: &Visit, error: &Error) -> Result<Response, Fault> {
+    let body = html! { div.alone { (why_not(error)) } };
+    show(visit, Page { title: title_of(error), place: Place::Other, topics: "", body }).await
+}
+
+fn title_of(error: &Error) -> &'static str {
+    match error.code {
         Code::NotFound => "There is no such thing here",
         Code::Forbidden => "This is not for you",
         Code::Unavailable => "The desk cannot answer now",
         _ => "That did not work",
-    };
-    let content = html! {
-        h1 { (title) }
+    }
+}
+
+fn why_not(error: &Error) -> Markup {
+    html! {
+        h1 { (title_of(error)) }
         p { (super::ui::said(&error.message)) }
         @if let Some(hint) = &error.hint { p { (super::ui::said(hint)) } }
         @if let Some(incident) = &error.incident { p { "The desk's log tells more under " code { (incident) } "." } }
         p { a href="/" { "Back to the inbox" } }
-    };
-    sheet(title, "sign-in.js", content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_desk_that_cannot_answer_is_asked_again() {
+        let again = |code| fault(&Error::new(code, "why")).headers().get(REFRESH).cloned();
+        assert_eq!((again(Code::Unavailable), again(Code::NotFound)), (Some(AGAIN), None));
+    }
 }

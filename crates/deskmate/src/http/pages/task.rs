@@ -85,7 +85,24 @@ struct Blocker {
     status: String,
     open: bool,
     why: Option<String>,
+    /// What it is about, as the page looked it up.
+    #[serde(skip)]
+    title: Option<String>,
 }
+
+/// What of another task is shown.
+#[derive(Deserialize)]
+struct Named {
+    task: Titled,
+}
+
+#[derive(Deserialize)]
+struct Titled {
+    title: Option<String>,
+}
+
+/// Of how many tasks that one waits for the page looks up what they are about.
+const TITLES: usize = 20;
 
 #[derive(Deserialize)]
 struct Note {
@@ -107,7 +124,11 @@ pub(super) struct Shown {
 
 pub(super) async fn serve(visit: Visit, Path(id): Path<String>, Query(shown): Query<Shown>) -> Result<Response, Fault> {
     let limit = shown.notes.parse().unwrap_or(NOTES).clamp(NOTES, NOTES_MAX);
-    let detail: Detail = visit.ask("bridge_get_task", json!({ "task_id": id, "limit": limit })).await?;
+    let mut detail: Detail = visit.ask("bridge_get_task", json!({ "task_id": id, "limit": limit })).await?;
+    for blocker in detail.blockers.iter_mut().take(TITLES) {
+        let named: Named = visit.ask("bridge_get_task", json!({ "task_id": blocker.task_id, "limit": 1 })).await?;
+        blocker.title = named.task.title;
+    }
     let parties = Parties::load(&visit).await?;
     let (task, title) = (&detail.task, detail.task.title.as_deref().unwrap_or("This task was erased"));
     let body = html! {
@@ -298,7 +319,7 @@ fn blockers(visit: &Visit, task: &Task, blockers: &[Blocker]) -> Markup {
                 @for blocker in blockers {
                     li id={ "blocker-" (blocker.task_id) } {
                         (badge(if blocker.open { Tone::Warning } else { Tone::Good }, &blocker.status)) " "
-                        a href={ "/tasks/" (blocker.task_id) } { "task " code { (short(&blocker.task_id)) } }
+                        a href={ "/tasks/" (blocker.task_id) } { @match &blocker.title { Some(title) => (said(title)), None => { "task " code { (short(&blocker.task_id)) } } } }
                         @if let Some(why) = &blocker.why { " " (said(why)) }
                         @if blocker.open && !task.is_final() && visit.writes() {
                             form data-call="bridge_unblock_task" data-done="It no longer waits for that" {

@@ -83,20 +83,76 @@ struct Row {
     updated_at: String,
 }
 
+/// What `desk_project_list` answers.
 #[derive(Deserialize)]
 struct Projects {
     projects: Vec<String>,
+    more: bool,
+}
+
+/// The project of work that names none.
+const DEFAULT: &str = "default";
+/// Into how many other projects a page looks.
+const LOOKED_INTO: usize = 20;
+
+/// In which other projects there is something of what a list shows: it shows one project, and what is in another is not to be missed.
+struct Elsewhere<'p> {
+    /// The project that is shown.
+    shown: &'p str,
+    found: Vec<&'p str>,
+    /// Whether there are projects that were not looked into.
+    more: bool,
+}
+
+impl<'p> Elsewhere<'p> {
+    async fn look(visit: &Visit, operation: &str, list: &str, input: &Value, projects: &'p Projects, chosen: &'p str) -> Result<Self, Fault> {
+        let shown = if chosen.is_empty() { DEFAULT } else { chosen };
+        let others: Vec<&str> = projects.projects.iter().map(String::as_str).filter(|project| *project != shown).collect();
+        let mut found = Vec::new();
+        for project in others.iter().take(LOOKED_INTO) {
+            let mut input = input.clone();
+            input["project"] = Value::from(*project);
+            let (rows, _) = visit.gather::<Value>(operation, list, input, 1).await?;
+            found.extend((!rows.is_empty()).then_some(*project));
+        }
+        Ok(Self { shown, found, more: projects.more || others.len() > LOOKED_INTO })
+    }
+
+    /// Whether nothing is known to be anywhere else.
+    fn is_empty(&self) -> bool {
+        self.found.is_empty() && !self.more
+    }
+
+    /// The ways there; `address` is that of the same list in another project.
+    fn links(&self, address: impl Fn(&str) -> String) -> Markup {
+        html! {
+            @if !self.is_empty() {
+                p.hint id="elsewhere" {
+                    "This is the project " (said(self.shown)) "."
+                    @if !self.found.is_empty() {
+                        " There is more in "
+                        @for (at, project) in self.found.iter().enumerate() { @if at > 0 { ", " } a href=(address(project)) data-in-place { (said(project)) } }
+                        "."
+                    }
+                    @if self.more { " There are projects that were not looked into: choose one above, or write its name into the address as " code { "project=NAME" } "." }
+                }
+            }
+        }
+    }
 }
 
 async fn serve(visit: Visit, Query(filters): Query<Filters>) -> Result<Response, Fault> {
     let parties = Parties::load(&visit).await?;
-    let Projects { projects } = visit.ask("desk_project_list", json!({})).await?;
+    let projects: Projects = visit.ask("desk_project_list", json!({})).await?;
     let is_board = filters.view == "board";
-    let shown = if is_board { board(&visit, &parties, &filters).await? } else { list(&visit, &parties, &filters).await? };
+    let status = if is_board { "" } else { &filters.status };
+    let elsewhere = Elsewhere::look(&visit, "bridge_get_tasks", "tasks", &filters.input(status), &projects, &filters.project).await?;
+    let shown = if is_board { board(&visit, &parties, &filters, &elsewhere).await? } else { list(&visit, &parties, &filters, &elsewhere).await? };
     let body = html! {
         h1.unseen { "Tasks" }
         (tabs(&TABS, if is_board { "/tasks?view=board" } else { "/tasks" }))
-        (bar(&filters, &projects))
+        (bar(&filters, &projects.projects))
+        (elsewhere.links(|project| Filters { project: project.to_owned(), cursor: String::new(), ..filters.clone() }.address()))
         @if visit.writes() { (create(&parties, &filters)) }
         (shown)
     };
@@ -132,9 +188,9 @@ fn project(projects: &[String], chosen: &str) -> Markup {
     let is_known = chosen.is_empty() || projects.iter().any(|project| project == chosen);
     html! {
         select name="project" aria-label="Project" {
-            option value="" { "Project default" }
+            option value="" { "Project " (DEFAULT) }
             @if !is_known { option value=(chosen) selected { "Project " (crate::visible::visible(chosen)) } }
-            @for project in projects.iter().filter(|project| *project != "default") {
+            @for project in projects.iter().filter(|project| *project != DEFAULT) {
                 option value=(project) selected[project == chosen] { "Project " (crate::visible::visible(project)) }
             }
         }
@@ -161,13 +217,13 @@ fn create(parties: &Parties, filters: &Filters) -> Markup {
     }
 }
 
-async fn list(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Markup, Fault> {
+async fn list(visit: &Visit, parties: &Parties, filters: &Filters, elsewhere: &Elsewhere<'_>) -> Result<Markup, Fault> {
     let wanted = ui::rows(&filters.rows);
     let (rows, next) = visit.gather_from::<Row>("bridge_get_tasks", "tasks", filters.input(&filters.status), wanted, &filters.cursor).await?;
     Ok(html! {
         section.card aria-label="Tasks" {
             @if !filters.cursor.is_empty() { (ui::back_to_first(&filters.from(String::new(), Some("")))) }
-            @if rows.is_empty() { (none(visit, filters)) } @else {
+            @if rows.is_empty() { (none(visit, filters, elsewhere)) } @else {
                 ol.rows id="rows" { @for row in &rows { (line(parties, row)) } }
             }
             (ui::onward(wanted, next.as_deref(), |rows, cursor| filters.from(rows, cursor)))
@@ -175,12 +231,12 @@ async fn list(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Mar
     })
 }
 
-fn none(visit: &Visit, filters: &Filters) -> Markup {
+fn none(visit: &Visit, filters: &Filters, elsewhere: &Elsewhere<'_>) -> Markup {
     if filters.are_set() {
         return empty("Nothing fits", html! { p { a href=(ui::address("/tasks", &[("view", &filters.view)])) data-in-place { "Show everybody's tasks" } } });
     }
     empty(
-        "There is no task yet",
+        if elsewhere.is_empty() { "There is no task yet" } else { "There is no task in this project yet" },
         html! {
             p { "Work that one gives another is here: agents claim it, tell how far they are, and come back with a result. " @if visit.writes() { "Give one above, or let an agent do it:" } @else { "An agent gives one like this:" } }
             pre.block { "deskmate call bridge_create_task --agent cowork to=code title='Write the release notes'" }
@@ -232,7 +288,7 @@ const COLUMNS: [(&str, &[&str]); 4] = [
     ("Finished", &["completed", "failed", "rejected", "cancelled"]),
 ];
 
-async fn board(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Markup, Fault> {
+async fn board(visit: &Visit, parties: &Parties, filters: &Filters, elsewhere: &Elsewhere<'_>) -> Result<Markup, Fault> {
     let mut columns = Vec::new();
     for (title, states) in COLUMNS {
         let (mut rows, mut has_more) = (Vec::new(), false);
@@ -247,7 +303,7 @@ async fn board(visit: &Visit, parties: &Parties, filters: &Filters) -> Result<Ma
         columns.push((title, states, rows, has_more));
     }
     if columns.iter().all(|(_, _, rows, _)| rows.is_empty()) {
-        return Ok(html! { section.card { (none(visit, filters)) } });
+        return Ok(html! { section.card { (none(visit, filters, elsewhere)) } });
     }
     Ok(html! {
         div.board {
@@ -320,25 +376,26 @@ impl Which {
 /// Who holds which files.
 async fn files(visit: Visit, Query(which): Query<Which>) -> Result<Response, Fault> {
     let people = visit.people().await?;
-    let Projects { projects } = visit.ask("desk_project_list", json!({})).await?;
+    let projects: Projects = visit.ask("desk_project_list", json!({})).await?;
     let given = [("project", &which.project), ("path", &which.path)];
     let input: Map<_, _> =
         given.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))).collect();
-    let wanted = ui::rows(&which.rows);
-    let (reservations, next) =
-        visit.gather_from::<Reservation>("bridge_list_reservations", "reservations", Value::Object(input), wanted, &which.cursor).await?;
+    let (wanted, input) = (ui::rows(&which.rows), Value::Object(input));
+    let elsewhere = Elsewhere::look(&visit, "bridge_list_reservations", "reservations", &input, &projects, &which.project).await?;
+    let (reservations, next) = visit.gather_from::<Reservation>("bridge_list_reservations", "reservations", input, wanted, &which.cursor).await?;
     let body = html! {
         h1.unseen { "Reserved files" }
         (tabs(&TABS, "/tasks/files"))
         form.bar data-filters role="search" {
             input type="search" name="path" value=(which.path) placeholder="A file, to see who holds it" aria-label="A file or pattern" data-key="/";
-            (project(&projects, &which.project))
+            (project(&projects.projects, &which.project))
         }
+        (elsewhere.links(|project| Which { project: project.to_owned(), path: which.path.clone(), ..Which::default() }.from("", None)))
         section class=[reservations.is_empty().then_some("card")] aria-label="Reserved files" {
             @if !which.cursor.is_empty() { (ui::back_to_first(&which.from("", Some("")))) }
             @if reservations.is_empty() {
                 @if which.path.is_empty() && which.project.is_empty() {
-                    (empty("Nobody holds a file", html! {
+                    (empty(if elsewhere.is_empty() { "Nobody holds a file" } else { "Nobody holds a file in this project" }, html! {
                         p { "Agents reserve the files that they are about to change, so that others keep off:" }
                         pre.block { "deskmate call bridge_reserve_paths --agent code 'paths=[\"src/**\"]' reason='renaming a module'" }
                     }))

@@ -4,7 +4,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::header::LOCATION;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use deskmate_core::call::{Call, Credential, Op, Outcome, Registry, Role, Surface};
 use deskmate_core::limits::PAGE_MAX;
@@ -203,6 +203,25 @@ impl IntoResponse for Fault {
         if let Some(place) = self.sign_in.as_deref().and_then(|place| HeaderValue::from_str(place).ok()) {
             return (StatusCode::SEE_OTHER, [(LOCATION, place)]).into_response();
         }
-        (status_of(self.error.code), shell::fault(&self.error)).into_response()
+        let mut response = (status_of(self.error.code), shell::fault(&self.error)).into_response();
+        // A desk that cannot answer cannot answer for the shell either.
+        if self.error.code != Code::Unavailable {
+            response.extensions_mut().insert(Faulted(self.error));
+        }
+        response
+    }
+}
+
+/// What a page says that is not the one that was asked for.
+#[derive(Clone)]
+struct Faulted(Error);
+
+/// A page that says what is wrong, within the shell for whoever is signed in: the ways on and the kill switch are in reach there too.
+pub(super) async fn in_shell(shared: &Shared, mut asked: Parts, response: Response) -> Response {
+    let Some(Faulted(error)) = response.extensions().get::<Faulted>().filter(|_| asked.method == Method::GET).cloned() else { return response };
+    let Ok(visit) = Visit::from_request_parts(&mut asked, shared).await else { return response };
+    match shell::show_fault(&visit, &error).await {
+        Ok(page) => (response.status(), page).into_response(),
+        Err(_) => response,
     }
 }

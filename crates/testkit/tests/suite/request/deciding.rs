@@ -287,6 +287,47 @@ both! {
         sound(desk);
     }
 
+    fn a_question_is_taken_back(desk: &TestDesk) {
+        let owner = desk.claim();
+        let made = pending(desk);
+        assert_code(&error_of(desk, &owner, "desk_request_ask", json!({ "request": made.id })), Code::Conflict);
+        desk.call(&owner, "desk_request_ask", json!({ "request": made.id, "question": "which customer?" })).unwrap();
+        assert_code(&error_of(desk, &owner, "desk_request_ask", json!({ "request": made.id, "expected_digest": "00" })), Code::Conflict);
+        let back = desk.call(&owner, "desk_request_ask", json!({ "request": made.id, "expected_digest": made.digest_hex() })).unwrap();
+        assert_eq!((back["state"].as_str(), back["waits_for"].as_str()), (Some("pending"), Some("people")));
+        assert_eq!(kinds(desk, &owner, 1), ["request.unasked"]);
+        let id = made.id.clone();
+        assert_code(&code(as_agent(desk, "code", move |cx| request::answer(cx, &id, "ACME".to_owned()))), Code::Conflict);
+        let notes = get(desk, &owner, &made.id)["notes"].clone();
+        assert_eq!((notes.as_array().unwrap().len(), &notes[0]["text"]), (1, &json!("which customer?")), "what was asked stays in sight");
+        approve(desk, &owner, &made.id).unwrap();
+        sound(desk);
+    }
+
+    fn nobody_is_asked_who_cannot_answer(desk: &TestDesk) {
+        let owner = desk.claim();
+        let made = desk.act(|cx| request::submit(cx, proposal())).unwrap();
+        let seen = get(desk, &owner, &made.id);
+        assert_eq!((&seen["requester_kind"], &seen["answerable"]), (&json!("system"), &json!(false)));
+        assert_code(&error_of(desk, &owner, "desk_request_ask", json!({ "request": made.id, "question": "why?" })), Code::Conflict);
+        assert_eq!(find(desk, &made.id).asked_at, None, "it stays in the inbox");
+        assert_eq!(get(desk, &owner, &pending(desk).id)["answerable"], true);
+    }
+
+    fn who_asks_in_an_agents_name_answers_for_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        let ann = invite(desk, &owner, "Ann", "approver", &["*"]);
+        let ben = invite(desk, &owner, "Ben", "approver", &["*"]);
+        let made = submit(desk, "code", &New { asked_by: Some(person_id(desk, &ann)), ..proposal() });
+        desk.call(&owner, "desk_request_ask", json!({ "request": made.id, "question": "why?" })).unwrap();
+        let answer = json!({ "request_id": made.id, "answer": "they asked me" });
+        assert_code(&desk.refused(&ben, "cowork_answer_question", answer.clone()), Code::Forbidden);
+        desk.call(&ann, "cowork_answer_question", answer).unwrap();
+        let notes = get(desk, &owner, &made.id)["notes"].clone();
+        assert_eq!((&notes[1]["text"], &notes[1]["by"]), (&json!("they asked me"), &json!(person_id(desk, &ann))));
+        sound(desk);
+    }
+
     fn delegating_gives_it_to_somebody_who_may_decide(desk: &TestDesk) {
         let owner = desk.claim();
         let ann = invite(desk, &owner, "Ann", "approver", &["crm.deals"]);

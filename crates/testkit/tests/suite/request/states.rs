@@ -168,7 +168,10 @@ both! {
         assert_eq!((row.state, row.priority.name(), row.assignee.as_deref()), (State::Pending, "high", Some(request::OWNERS)));
         let mine = desk.call(&owner, "desk_request_list", json!({ "mine": true })).unwrap();
         assert_eq!(mine["requests"][0]["request"], made.id.as_str());
-        assert_eq!(kinds(desk, &owner, 1), ["request.escalated"]);
+        pending(desk);
+        let theirs = desk.call(&owner, "desk_request_list", json!({ "assignee": "role:owner" })).unwrap()["requests"].clone();
+        assert_eq!((theirs.as_array().unwrap().len(), &theirs[0]["request"]), (1, &json!(made.id)), "what went to the owners is found by that");
+        assert_eq!(kinds(desk, &owner, 2), ["request.created", "request.escalated"]);
         sound(desk);
     }
 

@@ -155,8 +155,11 @@ function isUntouched(element) {
   return element.value === element.defaultValue;
 }
 
+const labelOf = (element) => element.labels?.[0]?.textContent ?? element.name;
+
 // The input of the call: a name with a dot is a field of an object. A form that is marked `data-changed` sends only what
-// somebody changed in it, and no form sends what the desk itself read and nobody changed (`data-read`).
+// somebody changed in it, one that is marked `data-whole` leaves nothing out, and no form sends what the desk itself read and nobody
+// changed (`data-read`).
 export function inputOf(form) {
   // Names are an agent's: none of them means anything to the script.
   const input = Object.create(null);
@@ -168,7 +171,11 @@ export function inputOf(form) {
       value = element.dataset.original !== undefined && isUntouched(element) ? JSON.parse(element.dataset.original) : valueOf(element);
     } catch (error) {
       element.focus();
-      throw error instanceof Told ? error : new Error(`${element.labels?.[0]?.textContent ?? element.name} is not valid JSON.`);
+      throw error instanceof Told ? error : new Error(`${labelOf(element)} is not valid JSON.`);
+    }
+    if (value === undefined && "whole" in form.dataset) {
+      element.focus();
+      throw new Told(`${labelOf(element)} is empty: write null if it is to be nothing.`);
     }
     if (value === undefined) continue;
     const dot = element.name.indexOf(".");
@@ -187,14 +194,21 @@ export function undoLast() {
 
 async function undo(calls) {
   if (calls === undoes) undoes = [];
-  let failed = 0;
-  for (const { operation, request, to } of calls) {
+  let done = 0;
+  for (const [at, { operation, request, to }] of calls.entries()) {
     const answer = await act(operation, { request, ...(to && { to }) });
-    if (!answer.error) continue;
-    failed += 1;
+    if (!answer.error) {
+      done += 1;
+      continue;
+    }
     toast(sentence(answer.error), { tone: "alarm" });
+    if (answer.error.needs_presence) {
+      // Who does not show that they are there is asked once; what is left can be undone later.
+      undoes = calls.slice(at);
+      break;
+    }
   }
-  if (failed < calls.length) toast(calls.length === 1 ? "Undone" : `Undone: ${calls.length - failed} of ${calls.length}`);
+  if (done) toast(calls.length === 1 ? "Undone" : `Undone: ${done} of ${calls.length}`);
   refresh();
 }
 
@@ -286,6 +300,8 @@ async function decideMany(button) {
     const problem = answer.error ? sentence(answer.error) : outcome(answer);
     if (problem) {
       toast(`${title}: ${problem}`, { tone: "alarm", seconds: 12 });
+      // Who does not show that they are there is asked once, not for each that is left.
+      if (answer.error?.needs_presence) break;
       continue;
     }
     done += 1;

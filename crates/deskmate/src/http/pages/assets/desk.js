@@ -38,7 +38,8 @@ async function show(address) {
   const parsed = new DOMParser().parseFromString(text, "text/html");
   // Reading and merging are two works, between which the browser may do what somebody wants of it.
   await new Promise((resolve) => setTimeout(resolve));
-  if (own !== turn || number < merged) return true;
+  // What is gone because of what was just done is no news: the page that follows is on its way.
+  if (own !== turn || number < merged || (!response.ok && acts.isLeaving())) return true;
   if (!("topics" in parsed.body.dataset)) return false;
   merged = number;
   localise(parsed);

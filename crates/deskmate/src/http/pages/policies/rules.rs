@@ -1,10 +1,10 @@
 //! Rules in words.
 
-use deskmate_core::policy::{Constraint, Effect, FieldRule, GeneralRule, Match, Policy, Rule};
+use deskmate_core::policy::{Constraint, Effect, FieldRule, GeneralRule, Match, Policy, Rule, rule_id};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::super::ui::{Tone, badge, block, said};
+use super::super::ui::{Tone, badge, block, said, segment};
 use super::short_value;
 
 /// So many rules of a policy; the body itself where it cannot be read.
@@ -12,7 +12,11 @@ pub(super) fn of(body: &Value, rows: usize) -> Markup {
     let Ok(policy) = serde_json::from_value::<Policy>(body.clone()) else { return super::super::ui::value(body) };
     html! {
         @if policy.rules.is_empty() { p.hint { "It has no rules: trust and limits alone decide." } }
-        ol.rules { @for rule in policy.rules.iter().take(rows) { li { @match rule { Rule::Field(rule) => { (field(rule)) } Rule::General(rule) => { (general(rule)) } } } } }
+        ol.rules {
+            @for rule in policy.rules.iter().take(rows) {
+                li { div id=(anchor(&rule_id(rule))) { @match rule { Rule::Field(rule) => { (field(rule)) } Rule::General(rule) => { (general(rule)) } } } }
+            }
+        }
         @if !policy.tests.is_empty() {
             details id="cases" {
                 summary { "Cases that it must answer (" (policy.tests.len()) ")" }
@@ -20,6 +24,11 @@ pub(super) fn of(body: &Value, rows: usize) -> Markup {
             }
         }
     }
+}
+
+/// What a rule is called within its page.
+pub(super) fn anchor(rule: &str) -> String {
+    format!("rule-{}", segment(rule).replace('%', "-"))
 }
 
 fn field(rule: &FieldRule) -> Markup {
