@@ -202,6 +202,7 @@ fn steps_that_get_in_each_others_way_are_told_while_the_plan_is_made() {
         (vec![("write", "", "n"), ("write", "", "n/x")], "n/x cannot lie in n, which is a file after step 1"),
         (vec![("write", "", "n/x"), ("write", "", "n")], "n is a folder by then: step 1 makes n/x"),
         (vec![("write", "", "plain/x")], "plain"),
+        (vec![("move", "sub", "e"), ("write", "", "e/d.txt")], "e/d.txt is there by then: it comes with e"),
     ] {
         let asked: Vec<Value> = steps.iter().map(|(action, from, to)| step(action, from, to)).collect();
         let told = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": asked }));
@@ -219,14 +220,15 @@ fn steps_that_get_in_each_others_way_are_told_while_the_plan_is_made() {
         step("move", "sub/d.txt", "d"),
         step("move", "sub", "e"),
         step("write", "", "e/new"),
+        step("write", "", "e/d.txt"),
         step("move", "plain", "old"),
         step("write", "", "plain/x"),
     ];
     let plan = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": fits }));
-    assert_eq!((&plan["state"], &plan["count"]), (&json!("ready"), &json!(9)), "{plan}");
+    assert_eq!((&plan["state"], &plan["count"]), (&json!("ready"), &json!(10)), "{plan}");
     approve(&desk, &plan);
     let done = ask(&mut client, "execute_plan", json!({ "plan_id": plan["plan_id"] }));
-    assert_eq!((&done["state"], &done["applied"]), (&json!("done"), &json!(9)), "{done}");
+    assert_eq!((&done["state"], &done["applied"]), (&json!("done"), &json!(10)), "{done}");
 }
 
 #[test]
