@@ -60,19 +60,19 @@ async fn delete(running: &Running, root: &Root, old: Vec<Expiring>) -> Result<us
     let (hands, named) = (running.app.hands.clone(), root.clone());
     let (deleted, failed) = blocking(move || {
         let root = hands.root(&named)?;
-        let (mut deleted, mut failed) = (0, Vec::new());
+        let (mut deleted, mut failed) = (Vec::new(), Vec::new());
         for item in old.iter() {
             match Step::purge(&root, &item.id).and_then(|step| files::apply(&root, &step)) {
-                Ok(_) => deleted += 1,
-                Err(why) => failed.push(why.message),
+                Ok(_) => deleted.push(item.id.clone()),
+                Err(why) => failed.push((item.id.clone(), why.message)),
             }
         }
         Ok((deleted, failed))
     })
     .await?;
-    let name = root.name.clone();
-    desk.act(Surface::System, move |cx| workspace::expired(cx, &name, deleted, &failed)).await?;
-    Ok(deleted)
+    let (name, count) = (root.name.clone(), deleted.len());
+    desk.act(Surface::System, move |cx| workspace::expired(cx, &name, &deleted, &failed)).await?;
+    Ok(count)
 }
 
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

@@ -450,7 +450,7 @@ fn the_trash_is_emptied_of_what_is_old_only_where_a_setting_says_so() {
     until("what is old is gone", || (ids(&mut client) == 1).then_some(()));
     assert!(!trash.join("files/old.txt").exists());
     let told = person(&desk, &["call", "desk_record_list", "kind=trash.expired", "--passphrase-stdin", "--json"]);
-    assert!(told.to_string().contains("\"deleted\":1"), "{told}");
+    assert!(told.to_string().contains("\"deleted\":1") && told.to_string().contains("\"deleted\":[\"old.txt\"]"), "{told}");
 }
 
 #[test]
