@@ -454,6 +454,22 @@ fn the_trash_is_emptied_of_what_is_old_only_where_a_setting_says_so() {
 }
 
 #[test]
+fn a_folder_that_was_made_anew_is_looked_at_where_it_is() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    let names = |client: &mut Client| ask(client, "list_files", json!({ "root": "notes" }))["items"].as_array().map(Vec::len);
+    assert_eq!(names(&mut client), Some(6));
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    let gone = ask(&mut client, "list_files", json!({ "root": "notes" }));
+    assert_eq!(gone["isError"], true, "it is said that it is not there: {gone}");
+    std::fs::create_dir(folder.path()).unwrap();
+    std::fs::write(folder.path().join("anew.txt"), "new").unwrap();
+    assert_eq!(names(&mut client), Some(1));
+    organize(&desk, &mut client, "notes");
+    assert!(folder.path().join("txt/anew.txt").exists());
+}
+
+#[test]
 fn the_desks_own_data_is_not_there_even_beneath_a_root() {
     let around = tempfile::tempdir().unwrap();
     std::fs::write(around.path().join("note"), "mine").unwrap();
