@@ -93,6 +93,9 @@ pub struct Standing {
 
 /// What the variables of conditions begin with that are [`Counters`]; the counter's name follows.
 pub(crate) const COUNTERS: &str = "counters.";
+/// The argument that has the paths that an act is about, and the one that says whether there are more.
+pub(crate) const PATHS: &str = "paths";
+pub(crate) const PATHS_CUT: &str = "paths_cut";
 
 /// What an agent used up and has waiting; only what the rulebook asks for is filled in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

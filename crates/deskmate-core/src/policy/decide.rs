@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::change::{Change, Held};
 use super::condition::{Scope, holds};
@@ -9,7 +10,7 @@ use super::index::values;
 use super::model::{Constraint, GLOBAL_POLICY, Severity};
 use super::reasons::Reasons;
 use super::rulebook::{Compiled, FieldReady, GeneralReady, InDomain, Ready, Rulebook};
-use super::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Settings, Standing};
+use super::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PATHS, PATHS_CUT, PolicyRef, Settings, Standing};
 use crate::limits::HITS_MAX;
 use crate::trust::Points;
 
@@ -210,10 +211,12 @@ impl<'a> Run<'a> {
             match ready(candidate) {
                 Some((policy, Ready::Field(field))) => {
                     if let Some((path, _, held)) = change.entry(candidate.path as usize) {
+                        self.beyond_paths(policy, &field.id, path.starts_with(PATHS));
                         self.field(policy, field, path, held);
                     }
                 }
                 Some((policy, Ready::General(general))) => {
+                    self.beyond_paths(policy, &general.rule.name, general.condition.as_ref().is_some_and(|condition| condition.asks_for_paths));
                     let held = match (&general.condition, &context) {
                         (None, _) => Ok(true),
                         (Some(condition), Some(context)) => holds(condition, context),
@@ -251,6 +254,14 @@ impl<'a> Run<'a> {
         if change.opaque {
             let alternative = "write the change as JSON, each field with its new value";
             say("opaque_change", Effect::RequireApproval, "warning", "the change is a text, so the rules about its fields cannot look into it", alternative);
+        }
+    }
+
+    /// A rule about the paths of an act that are more than it names: whatever the rule says of those, people see the others, too.
+    fn beyond_paths(&mut self, policy: &Compiled, rule: &str, asks_for_paths: bool) {
+        if asks_for_paths && self.act.arguments.get(PATHS_CUT) == Some(&Value::Bool(true)) {
+            let reason = "the rule is about paths, and there are more of them than rules look at";
+            self.reasons.rule("policy", Mode::Suggest, &policy.name, policy.version, rule, reason, Some("ask for it in smaller parts"));
         }
     }
 

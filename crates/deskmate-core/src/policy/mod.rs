@@ -36,8 +36,8 @@ mod yaml;
 use crate::call::Op;
 use crate::record::Kind;
 
-pub(crate) use act::COUNTERS;
 pub use act::{Act, Counters, Decision, Effect, Hit, Mode, Needs, PolicyRef, Reason, Standing, StillIn};
+pub(crate) use act::{COUNTERS, PATHS, PATHS_CUT};
 pub(crate) use ask::doings_of;
 pub use attached::Attached;
 pub use cases::{CaseResult, run_case, run_cases};

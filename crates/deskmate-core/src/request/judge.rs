@@ -276,15 +276,16 @@ pub(crate) fn judge_handoff(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester) -> 
 }
 
 /// A person's own act needs no request, unless a rule forbids it or asks for a second person. A field of high risk asks for a
-/// person, and one is there. A program with a person's token is none; and where there are more hits than are named, nobody knows
+/// person, and one is there. A program with a person's token is none, so what makes an agent wait does so here; and where there are more hits than are named, nobody knows
 /// what the others ask for.
 fn of_person(mut decision: Decision, who: &Requester) -> Decision {
     let is_there = !who.is_token() && decision.hits.len() < HITS_MAX;
     let is_high_risk = |hit: &Hit| hit.policy == HIGH_RISK_LIST || (hit.field.is_some() && !hit.failed);
     let asks_for_another = |hit: &Hit| hit.effect == Effect::RequireApproval && !(is_there && is_high_risk(hit));
+    let waits = |reason: &Reason| who.is_token() && reason.source == "policy" && reason.mode == Mode::Suggest;
     decision.mode = if forbids(&decision).is_some() {
         Mode::Deny
-    } else if decision.hits.iter().any(asks_for_another) {
+    } else if decision.hits.iter().any(asks_for_another) || decision.reasons.iter().any(waits) {
         Mode::Suggest
     } else {
         Mode::Act

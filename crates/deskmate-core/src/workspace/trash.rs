@@ -45,8 +45,9 @@ pub fn expire(cx: &mut Cx<'_, '_>, root: &str, items: &[Expiring]) -> Result<()>
     cx.emit(Event::new(EXPIRING, format!("root:{root}")).fact("root", root).fact("items", items.len()).payload(json!({ "items": told })))
 }
 
-/// Tells what came of it.
-pub fn expired(cx: &mut Cx<'_, '_>, root: &str, deleted: usize, failed: &[String]) -> Result<()> {
-    let event = Event::new(EXPIRED, format!("root:{root}")).fact("root", root).fact("deleted", deleted).fact("failed", failed.len());
-    cx.emit(event.payload(json!({ "failed": failed })))
+/// Tells what came of it: what went, by its id in the trash, and what did not, and why.
+pub fn expired(cx: &mut Cx<'_, '_>, root: &str, deleted: &[String], failed: &[(String, String)]) -> Result<()> {
+    let event = Event::new(EXPIRED, format!("root:{root}")).fact("root", root).fact("deleted", deleted.len()).fact("failed", failed.len());
+    let failed: Vec<_> = failed.iter().map(|(id, why)| json!({ "id": id, "why": why })).collect();
+    cx.emit(event.payload(json!({ "deleted": deleted, "failed": failed })))
 }

@@ -8,9 +8,13 @@ use url::Url;
 
 use super::{WEB_ASKED, judge};
 use crate::call::{Cx, Errand};
+use crate::gateway::taint;
 use crate::limits::URL_BYTES_MAX;
 use crate::record::Event;
 use crate::{Error, Result, check_text, policy};
+
+/// Where pages come from, as what an agent has read is named.
+const WEB: &str = "web";
 
 /// A page as whoever has hands brings it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -79,6 +83,8 @@ pub(super) fn wants_page(cx: &mut Cx<'_, '_>, input: &BrowseWeb) -> Result<Erran
     judge::may_browse(cx, &host, &shown)?;
     if cx.actor.is_agent() {
         let audience = cx.actor.id.clone();
+        let session = cx.session.clone();
+        taint::add(cx, session.as_deref(), WEB)?;
         cx.emit(Event::new(WEB_ASKED, "web").payload(json!({ "url": shown })).audience([audience.as_str()]))?;
     }
     Ok(Errand::Page { url: url.into() })

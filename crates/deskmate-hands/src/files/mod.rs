@@ -41,8 +41,8 @@ mod withheld;
 
 pub use audit::{AuditEnd, AuditLines, add_to_audit, audit_end, audit_lines, set_audit_aside};
 pub use change::{
-    Back, Blob, Done, Mounts, Probe, Step, TrashListing, Trashed, apply, carries_kept, list_trash, newest_trash, probe, settle, undo, was_at,
-    with_folders_since,
+    Back, Blob, Done, Mounts, Probe, Step, TrashListing, Trashed, apply, carries_kept, list_trash, newest_trash, probe, resume, resume_undo, settle,
+    sweep_trash, undo, was_at, with_folders_since,
 };
 pub use digest::digest_of;
 pub use duplicates::{Duplicates, DuplicatesSpec, Same, SameSpec, duplicates, same};

@@ -37,6 +37,7 @@ pub const SYSTEM: [&str; 16] = [
 
 const TEMPORARY_START: &str = ".deskmate-";
 const TEMPORARY_END: &str = ".tmp";
+const ASIDE_END: &str = "-out";
 
 /// A path beneath a root that keeps to the rules; empty for the root itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -129,6 +130,16 @@ pub(super) fn is_temporary(name: &str) -> bool {
 /// The name of a temporary file.
 pub(super) fn temporary(tag: &str) -> String {
     format!("{TEMPORARY_START}{tag}{TEMPORARY_END}")
+}
+
+/// The temporary name of what is on its way to another device and not gone from here.
+pub(super) fn set_aside(tag: &str) -> String {
+    temporary(&format!("{tag}{ASIDE_END}"))
+}
+
+/// Whether a temporary name is that of what was set aside.
+pub(super) fn is_set_aside(name: &str) -> bool {
+    name.strip_suffix(TEMPORARY_END).is_some_and(|name| name.ends_with(ASIDE_END))
 }
 
 /// Whether the name is that of an audit file, or of one that was set aside: those have the moment behind it.

@@ -93,6 +93,13 @@ impl Root {
         Ok(Self { inner: Arc::new(inner), syncs: true, reach: Arc::default() })
     }
 
+    /// Whether a path on the host still leads to the folder that was opened: it may have been made anew, or another file system
+    /// mounted there.
+    pub fn is_at(&self, path: &Path) -> bool {
+        let place = |found: rustix::fs::Stat| (found.st_dev, found.st_ino);
+        rustix::fs::stat(path).map(place) == rustix::fs::fstat(self.folder()).map(place)
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.inner.name

@@ -39,6 +39,9 @@ pub enum FetchError {
     /// One redirect after another.
     #[error("the page was redirected more than {0} times")]
     Redirects(usize),
+    /// A redirect to another host, where those are not followed: its name, and the address.
+    #[error("the page sends to another host, {0}, which nobody asked for")]
+    Elsewhere(String, String),
     /// A redirect without an address that can be followed.
     #[error("the page redirects without a usable address")]
     RedirectAddress,

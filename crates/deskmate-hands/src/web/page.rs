@@ -15,13 +15,23 @@ pub struct Limits {
     pub text_chars: usize,
     /// How often an answer may send elsewhere.
     pub redirects: usize,
+    /// Whether it may send to another host.
+    pub elsewhere: bool,
     /// The ports that may be spoken to.
     pub ports: Vec<u16>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { time: Duration::from_secs(20), head_bytes: 64 << 10, body_bytes: 2 << 20, text_chars: 50_000, redirects: 5, ports: vec![80, 443] }
+        Self {
+            time: Duration::from_secs(20),
+            head_bytes: 64 << 10,
+            body_bytes: 2 << 20,
+            text_chars: 50_000,
+            redirects: 5,
+            elsewhere: true,
+            ports: vec![80, 443],
+        }
     }
 }
 

@@ -37,6 +37,9 @@ impl Target {
         if self.secure && !target.secure {
             return Err(FetchError::Downgrade);
         }
+        if !limits.elsewhere && target.host != self.host {
+            return Err(FetchError::Elsewhere(target.name(), target.url.to_string()));
+        }
         Ok(target)
     }
 

@@ -27,13 +27,13 @@ fn act_by(root: &files::Root, step: &Step, again: Option<i64>, apply: impl FnOnc
     }
     if step.action == Action::Undo {
         return match serde_json::from_value::<Undoing>(step.exact.clone()) {
-            Ok(undoing) => take_back(root, &undoing, again.is_some()),
+            Ok(undoing) => take_back(root, &undoing, again),
             Err(_) => failed("the step is unreadable".to_owned()),
         };
     }
     let Ok(exact) = serde_json::from_value::<files::Step>(step.exact.clone()) else { return failed("the step is unreadable".to_owned()) };
-    let known = || again.and_then(|since_us| known(root, &exact, since_us));
-    if let Some(known) = known() {
+    // What the first attempt left half done is ended, or taken back.
+    if let Some(known) = again.and_then(|since_us| known(root, files::resume(root, &exact, Some(nanoseconds(since_us))))) {
         return known;
     }
     match apply(root, &exact) {
@@ -42,14 +42,17 @@ fn act_by(root: &files::Root, step: &Step, again: Option<i64>, apply: impl FnOnc
             None => done_with(&done),
         },
         // A worker that was held up, and does not know yet that this is not its own any more, may have done it since that look.
-        Err(fault) if matches!(fault.code, Code::NotFound | Code::Exists) => known().unwrap_or_else(|| stopped(fault)),
+        Err(fault) if matches!(fault.code, Code::NotFound | Code::Exists) => {
+            let done = again.and_then(|since_us| known(root, files::probe(root, &exact, Some(nanoseconds(since_us)))));
+            done.unwrap_or_else(|| stopped(fault))
+        }
         Err(fault) => stopped(fault),
     }
 }
 
 /// What came of a step that may have been done before; `None` if it was not.
-fn known(root: &files::Root, exact: &files::Step, since_us: i64) -> Option<StepOutcome> {
-    match files::probe(root, exact, Some(nanoseconds(since_us))) {
+fn known(root: &files::Root, found: Result<Probe, Fault>) -> Option<StepOutcome> {
+    match found {
         Ok(Probe::NotDone) => None,
         Ok(Probe::Done(done)) => Some(found_done(root, &done)),
         Ok(Probe::Unclear(why)) => Some(unclear(why)),
@@ -76,10 +79,13 @@ fn not_known(root: &files::Root, done: &Done) -> Option<String> {
 
 /// Takes a step back. It is undone when it looks as if it had never been done. Where that is not clear it is tried: what is
 /// undone is known by what it is, and left alone if it is something else.
-fn take_back(root: &files::Root, undoing: &Undoing, again: bool) -> StepOutcome {
+fn take_back(root: &files::Root, undoing: &Undoing, again: Option<i64>) -> StepOutcome {
     let mut unclear_why = None;
-    if again {
-        match files::probe(root, &undoing.step, None) {
+    if let Some(since_us) = again {
+        let resumed = files::resume_undo(root, &undoing.done);
+        // What came back from another device is new where it had been.
+        let found = resumed.and_then(|back| if back { Ok(Probe::NotDone) } else { files::probe(root, &undoing.step, Some(nanoseconds(since_us))) });
+        match found {
             Ok(Probe::NotDone) => {
                 let left = files::settle(root, &undoing.done).err();
                 return StepOutcome::new(StepState::Done, left.map(|fault| format!("something of it may be left beside it: {}", fault.message)));
@@ -240,7 +246,7 @@ mod tests {
             // Taking it back is cut short too, after the innermost folder went.
             if let Done::FolderMade { path, .. } = &done {
                 std::fs::remove_dir(at(path)).expect("removed");
-                let undone = take_back(&root, &Undoing { step: exact, done }, true);
+                let undone = take_back(&root, &Undoing { step: exact, done }, Some(0));
                 assert_eq!(undone.state, StepState::Done, "{undone:?}");
             } else {
                 files::undo(&root, &done).expect("taken back");

@@ -102,7 +102,7 @@ fn trashed(one: files::Trashed) -> TrashEntry {
 
 /// Text as text, cut at the end of a character; anything else in base64.
 fn text(content: files::Content) -> FoundText {
-    let size = content.identity.size;
+    let (path, size) = (Some(content.path), content.identity.size);
     let mut bytes = content.bytes;
     let as_text = if content.binary {
         None
@@ -120,7 +120,7 @@ fn text(content: files::Content) -> FoundText {
     // Also where all that was asked for is here: whoever reads on wants to know whether there is more.
     let truncated = content.truncated || content.offset.saturating_add(read_bytes) < size;
     match as_text.and_then(|_| String::from_utf8(bytes.clone()).ok()) {
-        Some(text) => FoundText { size, read_bytes, truncated, text: Some(text), data_base64: None },
-        None => FoundText { size, read_bytes, truncated, text: None, data_base64: Some(BASE64.encode(&bytes)) },
+        Some(text) => FoundText { path, size, read_bytes, truncated, text: Some(text), data_base64: None },
+        None => FoundText { path, size, read_bytes, truncated, text: None, data_base64: Some(BASE64.encode(&bytes)) },
     }
 }

@@ -176,6 +176,8 @@ struct Before {
     out: BTreeMap<String, u64>,
     /// What is made: by which step, and whether something can lie in it.
     made: BTreeMap<String, (u64, bool)>,
+    /// Folders that come with what lies in them: where that lies now.
+    brought: BTreeMap<String, String>,
 }
 
 impl Before {
@@ -210,13 +212,26 @@ impl Before {
                 return Err(Error::conflict(format!("{to} is a folder by then: step {by} makes {inside}")));
             }
             free(root, to, self)?;
+            self.comes_along(root, to)?;
             self.made.insert(to.clone(), (number, is_folder));
+            self.brought.extend(from.filter(|_| is_folder).map(|from| (to.clone(), from.clone())));
         }
         if goes {
             self.gone.extend(from.map(|from| (from.clone(), number)));
             self.out.extend(out.map(|id| (id.clone(), number)));
         }
         Ok(())
+    }
+}
+
+impl Before {
+    /// A target in a folder that is brought by a step before may come along with that.
+    fn comes_along(&self, root: &files::Root, to: &str) -> Result<()> {
+        let Some((folder, from)) = self.brought.iter().find(|(folder, _)| lies_in(to, folder)) else { return Ok(()) };
+        let now = format!("{from}{}", to.strip_prefix(folder.as_str()).unwrap_or_default());
+        let leaves = self.gone.keys().any(|gone| *gone == now || (lies_in(&now, gone) && gone != from));
+        let comes = !leaves && (self.made.contains_key(&now) || root.stat(&now).is_ok());
+        if comes { Err(Error::conflict(format!("{to} is there by then: it comes with {folder}"))) } else { Ok(()) }
     }
 }
 

@@ -134,11 +134,13 @@ impl Machine {
         serde_json::to_value(outcome).map_err(|error| Error::new(Code::Internal, error.to_string()))
     }
 
-    /// The open folder of a root. It is opened once, and anew when what is in force says something else of it.
+    /// The open folder of a root. It is opened once, and anew when what is in force says something else of it, or when its path leads
+    /// to another folder by now.
     pub(crate) fn root(&self, root: &Root) -> Result<files::Root> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, folder)) = open.get(&root.name)
             && known == root
+            && folder.is_at(Path::new(&root.path))
         {
             return Ok(folder.clone());
         }

@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::look::value;
 
 pub(super) async fn read(client: &Client, url: &str) -> Result<Value> {
-    let page = client.fetch(url, &Limits::default()).await.map_err(|error| fault(&error))?;
+    // Policy is asked about one host, and that one is on the record.
+    let limits = Limits { elsewhere: false, ..Limits::default() };
+    let page = client.fetch(url, &limits).await.map_err(|error| fault(&error))?;
     value(&FoundPage {
         url: page.url,
         status: page.status,
@@ -28,6 +30,7 @@ fn fault(error: &FetchError) -> Error {
         F::Address(_) | F::Scheme(_) | F::Credentials | F::Port(_) | F::Type(_) => Error::invalid("url", says),
         F::NotPublic(_) | F::Downgrade => Error::forbidden(says),
         F::NotFound(_) => Error::not_found(says),
+        F::Elsewhere(_, address) => Error::conflict(says).hint(format!("if you want to read that, ask for it: {address}")),
         F::Unreachable(..) | F::Tls(..) | F::Http(..) | F::TimedOut(_) | F::Redirects(_) | F::RedirectAddress | F::Packing(_) | F::Unpack => {
             Error::new(Code::Unavailable, says)
         }

@@ -12,6 +12,8 @@ use crate::hands::fault;
 
 /// Things that go together.
 const AT_ONCE: usize = 100;
+/// How long what is half deleted may be somebody's who is still at it, in microseconds.
+const HALF_DONE_MAX: i64 = 24 * 3_600 * 1_000_000;
 
 pub(super) async fn run(running: &Running) -> Result<Outcome> {
     let roots = running.app.desk.act(Surface::System, workspace::expiring).await?;
@@ -27,6 +29,8 @@ pub(super) async fn run(running: &Running) -> Result<Outcome> {
 }
 
 async fn one(running: &Running, root: &Root, before: i64) -> Result<usize> {
+    let (hands, named, begun) = (running.app.hands.clone(), root.clone(), running.app.desk.world.now().saturating_sub(HALF_DONE_MAX));
+    blocking(move || files::sweep_trash(&hands.root(&named)?, begun.saturating_mul(1_000)).map_err(fault)).await?;
     let (mut after, mut deleted) = (None, 0);
     loop {
         let (hands, named, from) = (running.app.hands.clone(), root.clone(), after.clone());
@@ -56,19 +60,19 @@ async fn delete(running: &Running, root: &Root, old: Vec<Expiring>) -> Result<us
     let (hands, named) = (running.app.hands.clone(), root.clone());
     let (deleted, failed) = blocking(move || {
         let root = hands.root(&named)?;
-        let (mut deleted, mut failed) = (0, Vec::new());
+        let (mut deleted, mut failed) = (Vec::new(), Vec::new());
         for item in old.iter() {
             match Step::purge(&root, &item.id).and_then(|step| files::apply(&root, &step)) {
-                Ok(_) => deleted += 1,
-                Err(why) => failed.push(why.message),
+                Ok(_) => deleted.push(item.id.clone()),
+                Err(why) => failed.push((item.id.clone(), why.message)),
             }
         }
         Ok((deleted, failed))
     })
     .await?;
-    let name = root.name.clone();
-    desk.act(Surface::System, move |cx| workspace::expired(cx, &name, deleted, &failed)).await?;
-    Ok(deleted)
+    let (name, count) = (root.name.clone(), deleted.len());
+    desk.act(Surface::System, move |cx| workspace::expired(cx, &name, &deleted, &failed)).await?;
+    Ok(count)
 }
 
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

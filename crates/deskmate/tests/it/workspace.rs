@@ -202,6 +202,7 @@ fn steps_that_get_in_each_others_way_are_told_while_the_plan_is_made() {
         (vec![("write", "", "n"), ("write", "", "n/x")], "n/x cannot lie in n, which is a file after step 1"),
         (vec![("write", "", "n/x"), ("write", "", "n")], "n is a folder by then: step 1 makes n/x"),
         (vec![("write", "", "plain/x")], "plain"),
+        (vec![("move", "sub", "e"), ("write", "", "e/d.txt")], "e/d.txt is there by then: it comes with e"),
     ] {
         let asked: Vec<Value> = steps.iter().map(|(action, from, to)| step(action, from, to)).collect();
         let told = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": asked }));
@@ -219,14 +220,15 @@ fn steps_that_get_in_each_others_way_are_told_while_the_plan_is_made() {
         step("move", "sub/d.txt", "d"),
         step("move", "sub", "e"),
         step("write", "", "e/new"),
+        step("write", "", "e/d.txt"),
         step("move", "plain", "old"),
         step("write", "", "plain/x"),
     ];
     let plan = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": fits }));
-    assert_eq!((&plan["state"], &plan["count"]), (&json!("ready"), &json!(9)), "{plan}");
+    assert_eq!((&plan["state"], &plan["count"]), (&json!("ready"), &json!(10)), "{plan}");
     approve(&desk, &plan);
     let done = ask(&mut client, "execute_plan", json!({ "plan_id": plan["plan_id"] }));
-    assert_eq!((&done["state"], &done["applied"]), (&json!("done"), &json!(9)), "{done}");
+    assert_eq!((&done["state"], &done["applied"]), (&json!("done"), &json!(10)), "{done}");
 }
 
 #[test]
@@ -448,7 +450,23 @@ fn the_trash_is_emptied_of_what_is_old_only_where_a_setting_says_so() {
     until("what is old is gone", || (ids(&mut client) == 1).then_some(()));
     assert!(!trash.join("files/old.txt").exists());
     let told = person(&desk, &["call", "desk_record_list", "kind=trash.expired", "--passphrase-stdin", "--json"]);
-    assert!(told.to_string().contains("\"deleted\":1"), "{told}");
+    assert!(told.to_string().contains("\"deleted\":1") && told.to_string().contains("\"deleted\":[\"old.txt\"]"), "{told}");
+}
+
+#[test]
+fn a_folder_that_was_made_anew_is_looked_at_where_it_is() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    let names = |client: &mut Client| ask(client, "list_files", json!({ "root": "notes" }))["items"].as_array().map(Vec::len);
+    assert_eq!(names(&mut client), Some(6));
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    let gone = ask(&mut client, "list_files", json!({ "root": "notes" }));
+    assert_eq!(gone["isError"], true, "it is said that it is not there: {gone}");
+    std::fs::create_dir(folder.path()).unwrap();
+    std::fs::write(folder.path().join("anew.txt"), "new").unwrap();
+    assert_eq!(names(&mut client), Some(1));
+    organize(&desk, &mut client, "notes");
+    assert!(folder.path().join("txt/anew.txt").exists());
 }
 
 #[test]

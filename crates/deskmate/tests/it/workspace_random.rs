@@ -1,10 +1,12 @@
 //! Random plans on random trees, with the server killed at random moments while they are done and while they are taken back:
-//! the tree is byte for byte what the plan and the record say, with kinds, modes and times, and afterwards what it was. `DESKMATE_ROUNDS` runs it for longer.
+//! the tree is byte for byte what the plan and the record say, with kinds, modes and times, and afterwards what it was; once more with another
+//! file system mounted beneath the root, between which things are copied. `DESKMATE_ROUNDS` runs it for longer.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
@@ -57,10 +59,10 @@ fn picture(folder: &Path) -> Picture {
 }
 
 /// Files, folders and links with a content, a mode and a time of their own; answers the names of those that steps are about.
-fn plant(folder: &Path, chance: &mut Chance) -> Vec<String> {
+fn plant(folder: &Path, places: &[&str], chance: &mut Chance) -> Vec<String> {
     let mut names = Vec::new();
     for number in 0..STEPS {
-        let name = format!("wild/{}/{number}", ["a", "b/c", "b", "d e"][chance.below(4)]);
+        let name = format!("{}/{}/{number}", places[chance.below(places.len())], ["a", "b/c", "b", "d e"][chance.below(4)]);
         let path = folder.join(&name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         match chance.below(6) {
@@ -87,7 +89,7 @@ fn plant(folder: &Path, chance: &mut Chance) -> Vec<String> {
 
 /// A step for each of them, and what is there afterwards: kinds, modes, times and contents. What is new has the mode and time
 /// that it is given, which only the copy of something else tells beforehand.
-fn steps(names: &[String], before: &Picture, chance: &mut Chance) -> (Vec<Value>, Picture) {
+fn steps(names: &[String], places: &[&str], before: &Picture, chance: &mut Chance) -> (Vec<Value>, Picture) {
     let mut after = before.clone();
     let mut steps = Vec::new();
     let parents = |after: &mut Picture, path: &str| {
@@ -96,10 +98,10 @@ fn steps(names: &[String], before: &Picture, chance: &mut Chance) -> (Vec<Value>
         }
     };
     for (number, name) in names.iter().enumerate() {
-        let kind = before[name].0;
+        let (kind, place) = (before[name].0, places[chance.below(places.len())]);
         match chance.below(6) {
             0 => {
-                let to = format!("wild/moved {}/{number}", chance.below(5));
+                let to = format!("{place}/moved {}/{number}", chance.below(5));
                 steps.push(json!({ "action": "move", "from": name, "to": to }));
                 let inside: Vec<String> = after.keys().filter(|path| *path == name || path.starts_with(&format!("{name}/"))).cloned().collect();
                 for path in inside {
@@ -109,7 +111,7 @@ fn steps(names: &[String], before: &Picture, chance: &mut Chance) -> (Vec<Value>
                 parents(&mut after, &to);
             }
             1 if kind != "folder" => {
-                let to = format!("wild/copied/{number}");
+                let to = format!("{place}/copied/{number}");
                 steps.push(json!({ "action": "copy", "from": name, "to": to }));
                 after.insert(to.clone(), before[name].clone());
                 parents(&mut after, &to);
@@ -123,13 +125,13 @@ fn steps(names: &[String], before: &Picture, chance: &mut Chance) -> (Vec<Value>
                 after.retain(|path, _| path != name && !path.starts_with(&format!("{name}/")));
             }
             4 => {
-                let to = format!("wild/made/{}/{number}", chance.below(3));
+                let to = format!("{place}/made/{}/{number}", chance.below(3));
                 steps.push(json!({ "action": "make_folder", "to": to }));
                 after.insert(to.clone(), ("folder", ANY, None, Vec::new()));
                 parents(&mut after, &to);
             }
             _ => {
-                let to = format!("wild/new/{number}");
+                let to = format!("{place}/new/{number}");
                 steps.push(json!({ "action": "write", "to": to, "text": format!("new {number}") }));
                 after.insert(to.clone(), ("file", ANY, None, format!("new {number}").into_bytes()));
                 parents(&mut after, &to);
@@ -214,37 +216,66 @@ fn ended(client: &mut Client, plan: &Value) -> Value {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a test is told by its environment how long to run")]
 fn whatever_is_planned_and_whenever_the_server_dies_the_files_are_what_the_record_says() {
-    let rounds: u64 = std::env::var("DESKMATE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(2);
     let (desk, folder, token) = desk();
+    random(&desk, &folder, &token, &["wild"]);
+}
+
+/// Where the test runs again in a mount namespace of its own.
+const MOUNTED: &str = "DESKMATE_RANDOM_MOUNTED";
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test tells itself in the environment that it may mount")]
+fn so_they_are_where_things_go_to_another_file_system() {
+    if std::env::var_os(MOUNTED).is_some() {
+        let (desk, folder, token) = desk();
+        let far = folder.path().join("far");
+        std::fs::create_dir(&far).unwrap();
+        assert!(Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&far).status().unwrap().success());
+        return random(&desk, &folder, &token, &["wild", "far/wild"]);
+    }
+    let name = "workspace_random::so_they_are_where_things_go_to_another_file_system";
+    let can = Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|status| status.success());
+    if !can {
+        return testkit::skipped("no file system can be mounted by this account, so plans between two of them were not tried; run as root");
+    }
+    let again = Command::new("unshare").arg("-rm").arg(std::env::current_exe().unwrap()).args(["--exact", name]).env(MOUNTED, "1").output().unwrap();
+    let told = String::from_utf8_lossy(&again.stdout);
+    assert!(again.status.success() && told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&again.stderr));
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test is told by its environment how long to run")]
+fn random(desk: &Desk, folder: &tempfile::TempDir, token: &str, places: &[&str]) {
+    let rounds: u64 = std::env::var("DESKMATE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(2);
     let mut hits = 0;
     for seed in 0..rounds {
         let mut chance = Chance(seed.wrapping_mul(7_919) + 17);
-        drop(std::fs::remove_dir_all(folder.path().join("wild")));
-        let names = plant(folder.path(), &mut chance);
+        for place in places {
+            drop(std::fs::remove_dir_all(folder.path().join(place)));
+        }
+        let names = plant(folder.path(), places, &mut chance);
         let before = picture(folder.path());
-        let (steps, after) = steps(&names, &before, &mut chance);
+        let (steps, after) = steps(&names, places, &before, &mut chance);
         let count = || effects(folder.path(), &steps);
-        let mut client = agent(&desk, &token);
+        let mut client = agent(desk, token);
         let plan = ask(&mut client, "change_plan", json!({ "root": "notes", "steps": steps }));
         assert_eq!(plan["state"], "ready", "seed {seed}: {plan}");
         drop(client);
-        let (end, hit) = done(&desk, &token, &plan, &count, &mut chance);
+        let (end, hit) = done(desk, token, &plan, &count, &mut chance);
         hits += usize::from(hit);
-        let mut client = agent(&desk, &token);
+        let mut client = agent(desk, token);
         assert_eq!((&end["state"], &end["applied"]), (&json!("done"), &plan["count"]), "seed {seed}: {:?}", others(&mut client, &plan));
-        assert_eq!(json!(recorded(&desk, &plan)), plan["count"], "seed {seed}: the record tells of every step once");
+        assert_eq!(json!(recorded(desk, &plan)), plan["count"], "seed {seed}: the record tells of every step once");
         is_like(&picture(folder.path()), &after).unwrap_or_else(|why| panic!("seed {seed}: the files are not what the plan says: {why}"));
-        restored(&desk, &mut client, folder.path());
+        restored(desk, &mut client, folder.path());
         is_like(&picture(folder.path()), &after).unwrap_or_else(|why| panic!("seed {seed}: a restore was not taken back: {why}"));
         let undo = ask(&mut client, "undo_plan", json!({ "plan_id": plan["plan_id"] }));
         drop(client);
-        let (end, hit) = done(&desk, &token, &undo, &count, &mut chance);
+        let (end, hit) = done(desk, token, &undo, &count, &mut chance);
         hits += usize::from(hit);
-        let mut client = agent(&desk, &token);
+        let mut client = agent(desk, token);
         assert_eq!((&end["state"], &end["applied"]), (&json!("done"), &undo["count"]), "seed {seed}: {:?}", others(&mut client, &undo));
-        assert_eq!(json!(recorded(&desk, &undo)), undo["count"], "seed {seed}");
+        assert_eq!(json!(recorded(desk, &undo)), undo["count"], "seed {seed}");
         let mut found = picture(folder.path());
         // Where the file system does not keep how old a folder is, nobody knows any more which ones a step that a kill cut short made on
         // the way: those stay, and are empty.

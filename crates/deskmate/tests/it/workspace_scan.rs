@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::http::{get, post};
 use crate::desk::{Client, modern, until};
 use crate::workspace::{agent, ask, desk, person};
 
@@ -22,6 +23,30 @@ fn found(client: &mut Client, tool: &str, input: Value) -> Value {
 
 fn paths(files: &Value) -> Vec<&str> {
     files.as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_page_shows_what_waits_for_its_turn_too() {
+    let (desk, folder, token) = desk();
+    let mut client = agent(&desk, &token);
+    // Two trees are looked at at a time, and each of these takes for ever.
+    let scan = |client: &mut Client, name: &str| {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        File::create(folder.path().join(name).join("endless")).unwrap().set_len(1 << 40).unwrap();
+        ask(client, "scan_index", json!({ "root": format!("notes/{name}"), "hash_files": true, "timeout_seconds": 0 }))["job"].as_str().unwrap().to_owned()
+    };
+    let jobs: Vec<String> = ["one", "two", "three"].into_iter().map(|name| scan(&mut client, name)).collect();
+    let url = desk.url();
+    let session = post(&url, "/api/desk_sign_in", &[], &json!({ "name": "Ada", "passphrase": "correct horse" }).to_string()).json();
+    let cookie = format!("deskmate_session={}", session["session"].as_str().unwrap());
+    until("the page shows all of them", || {
+        let page = get(&url, "/workspace", &[("Cookie", &cookie)]).body;
+        let all = jobs.iter().all(|job| page.contains(&format!("id=\"job-{job}\"")));
+        (all && page.matches("It waits for its turn.").count() == 1).then_some(())
+    });
+    for job in &jobs {
+        person(&desk, &["call", "desk_job_cancel", &format!("job={job}"), "--passphrase-stdin", "--json"]);
+    }
 }
 
 #[test]

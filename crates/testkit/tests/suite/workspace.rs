@@ -278,6 +278,24 @@ both! {
         assert_eq!(told(&owner), 4);
     }
 
+    fn a_rule_about_a_path_is_asked_about_the_place_that_a_link_leads_to(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        apply(desk, &owner, "rules:\n  - { name: no-payroll, match: { kind: file.read, domain: files.notes }, when: 'args.path.startsWith(\"notes/payroll\")', effect: deny, message: not for agents }\n");
+        let read = |caller: &Caller, lies: &str| {
+            let found = json!({ "path": lies, "size": 1, "read_bytes": 1, "truncated": false, "text": "x", "data_base64": null });
+            desk.lend(Puppet { answer: found, asked: Arc::default() });
+            desk.call(caller, "workspace_read_file", json!({ "path": "notes/link/x" }))
+        };
+        let refusal = read(&agent, "payroll/x").unwrap_err();
+        assert_code(&refusal, Code::Forbidden);
+        assert!(refusal.message.contains("not for agents"), "{refusal:?}");
+        assert_eq!(read(&owner, "payroll/x").unwrap_err().code, Code::Forbidden, "the rule is for everybody");
+        assert_eq!(read(&agent, "open/x").unwrap()["path"], "notes/link/x");
+        desk.seal();
+        let events = desk.call(&owner, "desk_record_list", json!({ "kind": "workspace.looked" })).unwrap();
+        assert_eq!(events["events"][0]["payload"]["path"], "notes/open/x", "what was read is on the record: {events}");
+    }
+
     fn a_rule_keeps_agents_from_looking(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         desk.lend(Puppet { answer: json!(FoundEntries::default()), asked: Arc::default() });

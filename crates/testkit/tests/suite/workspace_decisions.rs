@@ -107,6 +107,40 @@ both! {
         sound(desk);
     }
 
+    fn more_paths_than_rules_look_at_wait_for_a_person(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let made = desk.call(&owner, "desk_token_create", json!({ "note": "script", "scopes": ["workspace"] })).unwrap();
+        let token = Caller::Secret(made["token"].as_str().unwrap().to_owned());
+        let allow = |when: &str| {
+            let rule = format!("{{ name: tidy, match: {{ kind: file.change }}, when: \"{when}\", effect: allow, waive_trust: true }}");
+            apply(desk, &owner, &format!("policies:\n  - id: tidy\n    rules: [{rule}]\nmappings:\n  - {{ agent_id: '*', domain: files.notes, policy_id: tidy }}\n"));
+        };
+        // Fifty moves name a hundred paths; behind them stands what no rule sees.
+        let decided = |caller: &Caller, count: usize| {
+            let asked = desk.call(caller, "workspace_organize_plan", json!({ "root": "notes" })).unwrap();
+            let last = Step { action: Action::Trash, from: Some("payroll".to_owned()), to: None, ..step(count) };
+            let steps = (0..count).map(step).chain((count == 50).then_some(last));
+            make(desk, &asked, steps.collect());
+            let plan = get(desk, caller, &asked);
+            let request = desk.call(&owner, "desk_request_get", json!({ "request": plan["request_id"] })).unwrap();
+            (plan["decision"].as_str().unwrap().to_owned(), request.to_string())
+        };
+        for when in ["args.paths.all(p, !p.startsWith('payroll'))", "!args['paths'].exists(p, p == 'payroll')", "!texts.exists(t, t == 'payroll')"] {
+            allow(when);
+            assert_eq!(decided(&agent, 49).0, "approved", "{when}");
+            for caller in [&agent, &token] {
+                let (decision, request) = decided(caller, 50);
+                assert!(decision == "pending" && request.contains("more of them than rules look at"), "{when}: {request}");
+            }
+        }
+        // A rule that does not ask which they are sees all that it looks at, and one for what is looked at in parts says so itself.
+        allow("args.steps < 1000 && args.actions.move > 0");
+        assert_eq!(decided(&agent, 50).0, "approved");
+        allow("!args.paths_cut");
+        assert_eq!((decided(&agent, 49).0.as_str(), decided(&agent, 50).0.as_str()), ("approved", "pending"));
+        sound(desk);
+    }
+
     fn a_persons_own_plan_needs_no_other_person(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let plan = ready(desk, &owner, 2);

@@ -408,6 +408,8 @@ both! {
         assert_eq!(events.len(), 1);
         assert_eq!(events[0]["payload"]["url"], "https://example.org/a", "what stands behind the path may be a secret");
         assert_eq!(events[0]["actor"], "code");
+        let read = told(desk, &owner, "taint.added");
+        assert_eq!((read.len(), &read[0]["subject"], &read[0]["facts"]["origin"]), (1, &json!("agent:code"), &json!("web")), "{read:?}");
         browse(&owner).unwrap();
         assert_eq!(told(desk, &owner, "workspace.web.asked").len(), 1, "a person's own reading is no news");
         for bad in ["ftp://example.org/", "example.org", "file:///etc/passwd", "https:///", "data:text/plain,x"] {

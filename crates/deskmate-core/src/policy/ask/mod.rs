@@ -110,6 +110,14 @@ pub(super) enum Answer {
 }
 
 impl Ask {
+    /// Whether a field of this name is asked for.
+    pub(super) fn is_about(&self, field: &str) -> bool {
+        match self {
+            Self::Does(_) | Self::Holds(_) => false,
+            Self::Largest(names) | Self::Count(names) | Self::Says(names, _) => names.iter().any(|name| name == field),
+        }
+    }
+
     /// Reads a call of one of the functions.
     pub(super) fn read(name: &str, arguments: &[IdedExpr]) -> Result<Self, String> {
         let example = ASKS.iter().find(|(known, _)| *known == name).map_or("", |(_, example)| *example);

@@ -4,6 +4,7 @@ use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators as op}
 
 use super::scope::is_of_the_change;
 use super::{Found, regex};
+use crate::policy::PATHS;
 use crate::policy::ask::{ASKS, Ask};
 use crate::policy::yaml::nearest;
 
@@ -197,7 +198,12 @@ impl Walk<'_> {
                 self.name(id, &name)
             }
             Expr::Select(select) => {
+                let is_other = select.field != PATHS && matches!(&select.operand.expr, Expr::Ident(name) if name == "args" && self.local(name).is_none());
+                let asked = self.found.asks_for_paths;
                 let operand = self.expression(&mut select.operand);
+                if is_other {
+                    self.found.asks_for_paths = asked;
+                }
                 if !matches!(operand, Type::Any | Type::Table) {
                     self.fault(id, format!("{} has no `{}`", operand.name(), select.field));
                 }
@@ -268,6 +274,7 @@ impl Walk<'_> {
         let (known, kind, _) = VARIABLES.iter().find(|(known, ..)| *known == name)?;
         self.found.variables.insert(known);
         self.found.asks_for_the_change |= is_of_the_change(known);
+        self.found.asks_for_paths |= matches!(*known, "args" | "texts");
         node.expr = Expr::Ident(name);
         Some(kind.of())
     }
@@ -364,6 +371,7 @@ impl Walk<'_> {
         match Ask::read(name, &call.args) {
             Ok(ask) => {
                 self.found.asks_for_the_change |= is_of_the_change(&ask.key());
+                self.found.asks_for_paths |= ask.is_about(PATHS);
                 node.expr = Expr::Ident(ask.key());
                 Some(match ask.is_number() {
                     (true, true) => Type::Int,

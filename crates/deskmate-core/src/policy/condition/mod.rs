@@ -33,6 +33,8 @@ pub(super) struct Condition {
     pub(super) variables: BTreeSet<&'static str>,
     /// Whether it asks for what an act is called with.
     pub(super) asks_for_the_change: bool,
+    /// Whether it may ask which paths an act is about.
+    pub(super) asks_for_paths: bool,
 }
 
 /// What is wrong with an expression, and where: the characters before it.
@@ -50,6 +52,7 @@ pub(super) struct Found {
     pub(super) patterns: BTreeSet<String>,
     pub(super) variables: BTreeSet<&'static str>,
     pub(super) asks_for_the_change: bool,
+    pub(super) asks_for_paths: bool,
 }
 
 impl Condition {
@@ -67,8 +70,8 @@ impl Condition {
         let mut found = Found::default();
         check(&mut expression, &mut found);
         if found.faults.is_empty() {
-            let Found { patterns, variables, asks_for_the_change, .. } = found;
-            return Ok(Self { expression, patterns, variables, asks_for_the_change });
+            let Found { patterns, variables, asks_for_the_change, asks_for_paths, .. } = found;
+            return Ok(Self { expression, patterns, variables, asks_for_the_change, asks_for_paths });
         }
         // The walk changed the tree, so the places are those of a fresh one.
         let places = parse().map(|expression| places::places(source, &expression)).unwrap_or_default();

@@ -155,6 +155,9 @@ pub type FoundTrash = Found<TrashEntry>;
 /// A part of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FoundText {
+    /// Where the file really lies, relative to the root.
+    #[serde(default)]
+    pub path: Option<String>,
     /// The whole file's size.
     pub size: u64,
     /// How much of it this is.

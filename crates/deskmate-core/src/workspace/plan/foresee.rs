@@ -31,7 +31,9 @@ pub(in crate::workspace) fn act(cx: &mut Cx<'_, '_>, kind: &str, operation: &str
     let folder = place.map_or("", |place| place.path.as_str());
     let steps = steps(cx, kind, input, folder)?;
     let mut total = Total { steps: i64::try_from(steps.len()).unwrap_or(i64::MAX), sum: rows::Sum::of(&steps), ..Total::default() };
-    total.paths = steps.into_iter().flat_map(|step| step.from.into_iter().chain(step.to)).take(PLAN_PATHS_SHOWN).collect();
+    total.paths = steps.into_iter().flat_map(|step| step.from.into_iter().chain(step.to)).collect();
+    total.cut = total.paths.len() > PLAN_PATHS_SHOWN;
+    total.paths.truncate(PLAN_PATHS_SHOWN);
     total.program = if kind == python::KIND { Some(program(input, folder)?) } else { None };
     let tool = make::tool(kind, operation.strip_prefix("create_").unwrap_or_default());
     Ok(make::act(kind, tool, place.map(|place| &place.root), &total, Vec::new()))

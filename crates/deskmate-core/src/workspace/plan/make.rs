@@ -17,7 +17,7 @@ use crate::gateway::taint;
 use crate::job::{self, Hold};
 use crate::limits::{PLAN_PATHS_SHOWN, PLAN_STEPS_MAX};
 use crate::meter::{self, Taken};
-use crate::policy::{Act, Mode};
+use crate::policy::{Act, Mode, PATHS_CUT};
 use crate::record::Event;
 use crate::request::{self, New, Packet, RequestKind};
 use crate::{Error, Result, hex};
@@ -73,6 +73,8 @@ pub(super) struct Total {
     pub(super) steps: i64,
     pub(super) sum: Sum,
     pub(super) paths: Vec<String>,
+    /// Whether there are more paths than these.
+    pub(super) cut: bool,
     pub(super) digests: Vec<String>,
     /// What a step that runs a program holds.
     pub(super) program: Option<Program>,
@@ -80,7 +82,9 @@ pub(super) struct Total {
 
 fn total(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Total> {
     let mut total = Total::default();
+    let mut parts = 0;
     for (steps, digest, sum) in rows::sums(cx.tx, &plan.id)? {
+        parts += 1;
         total.steps += steps;
         total.digests.push(hex(&digest));
         total.sum.bytes = total.sum.bytes.saturating_add(sum.bytes);
@@ -107,6 +111,7 @@ fn total(cx: &mut Cx<'_, '_>, plan: &Plan) -> Result<Total> {
         }
         number += 1;
     }
+    total.cut = number < parts || total.paths.len() > PLAN_PATHS_SHOWN;
     total.paths.truncate(PLAN_PATHS_SHOWN);
     Ok(total)
 }
@@ -153,7 +158,7 @@ pub(super) fn act(kind: &str, tool: &str, root: Option<&Root>, total: &Total, ta
     let mut arguments = json!({
         "root": name, "steps": total.steps, "bytes": total.sum.bytes,
         "actions": total.sum.actions, "irreversible": total.sum.irreversible, "warnings": total.sum.warnings, "blocked": total.sum.blocked, "paths": total.paths,
-        "acts": acts(&total.sum.verbs), "holds": held(&total.sum.holds),
+        PATHS_CUT: total.cut, "acts": acts(&total.sum.verbs), "holds": held(&total.sum.holds),
     });
     let is_program = total.program.is_some();
     if let (Some(program), Some(fields)) = (&total.program, arguments.as_object_mut()) {

@@ -22,7 +22,7 @@ pub struct Mounts {
 
 impl Mounts {
     /// Whether a step moves something from one file system to another.
-    fn parts(&mut self, root: &Root, step: &Step) -> bool {
+    pub(super) fn parts(&mut self, root: &Root, step: &Step) -> bool {
         let kept = format!("{TRASH}/files/x");
         let (from, to) = match step {
             Step::Move { from, to, .. } => (from.as_str(), to.as_str()),

@@ -1,4 +1,4 @@
-//! Copying with mode, times and a check of what arrived; going across devices; removing what is ours to remove. Extended
+//! Copying with mode, times and a check of what arrived; comparing; removing what is ours to remove. Extended
 //! attributes and access lists are not copied, and neither is that two names are one file or that a file has holes.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -135,41 +135,6 @@ fn copy_link(root: &Root, from: &Spot, to: &Spot, meant: &Identity) -> Result<Id
     to.look().map_err(told)
 }
 
-/// A move across devices: copy under a temporary name, bring it to the disk, put it in its place, set the source aside,
-/// compare the two once more, and only then remove the source. The source is on another disk and can be gone there at once,
-/// so in bulk, too, nothing of the copy is left for later.
-pub(super) fn across(root: &Root, from: &Spot, to: &Spot, meant: &Identity, tag: &str) -> Result<Identity, Fault> {
-    let (bulk, root) = (!root.syncs(), &root.one_by_one());
-    // Names of their own: what is moved may itself stand under a temporary name with this tag.
-    let arriving = to.temporary(root, &format!("{tag}-in"))?;
-    let placed = copy_all(root, from, &arriving, 0)
-        .and_then(|()| sys::rename_new(arriving.folder(), &arriving.name, to.folder(), &to.name).map_err(|errno| root.errno(&to.path, errno)));
-    if let Err(fault) = placed {
-        let _ = remove_all(root, &arriving);
-        return Err(fault);
-    }
-    let kept = to.sync(root).and_then(|()| if bulk { to.settle(root) } else { Ok(()) });
-    if let Err(fault) = kept {
-        let _ = remove_all(root, to);
-        return Err(fault);
-    }
-    let leaving = from.temporary(root, &format!("{tag}-out"))?;
-    let aside = sys::rename_new(from.folder(), &from.name, leaving.folder(), &leaving.name).map_err(|errno| root.errno(&from.path, errno));
-    let verdict = aside.and_then(|()| {
-        let same = leaving.look().is_ok_and(|found| found.is_same_thing(meant)) && is_same_all(root, &leaving, to, 0)?;
-        if same { Ok(()) } else { Err(root.fault(Code::Changed, &from.path, "was changed while it was copied to another device")) }
-    });
-    if let Err(fault) = verdict {
-        let _ = sys::rename_new(leaving.folder(), &leaving.name, from.folder(), &from.name);
-        let _ = remove_all(root, to);
-        return Err(fault);
-    }
-    remove_all(root, &leaving)?;
-    from.sync(root)?;
-    // It has another inode now, so the digest is what it can be known by.
-    look_closely(root, to)
-}
-
 /// What is at a place, with the digest if it is a file.
 pub(super) fn look_closely(root: &Root, spot: &Spot) -> Result<Identity, Fault> {
     let found = spot.look().map_err(|errno| root.errno(&spot.path, errno))?;
@@ -199,7 +164,7 @@ fn within_depth(root: &Root, spot: &Spot, depth: usize) -> Result<(), Fault> {
     if depth > DEPTH_MAX { Err(root.fault(Code::TooDeep, &spot.path, "folders are nested too deep")) } else { Ok(()) }
 }
 
-fn copy_all(root: &Root, from: &Spot, to: &Spot, depth: usize) -> Result<(), Fault> {
+pub(super) fn copy_all(root: &Root, from: &Spot, to: &Spot, depth: usize) -> Result<(), Fault> {
     within_depth(root, from, depth)?;
     let told = |errno| root.errno(&to.path, errno);
     let source = from.look().map_err(|errno| root.errno(&from.path, errno))?;
@@ -221,8 +186,9 @@ fn copy_all(root: &Root, from: &Spot, to: &Spot, depth: usize) -> Result<(), Fau
     }
 }
 
-/// Whether two trees hold the same names, kinds, texts and contents.
-fn is_same_all(root: &Root, one: &Spot, other: &Spot, depth: usize) -> Result<bool, Fault> {
+/// Whether two trees hold the same names, kinds, texts and contents. The other one may hold more where the first is only
+/// what is `left` of a tree that is being removed.
+pub(super) fn is_same_all(root: &Root, one: &Spot, other: &Spot, left: bool, depth: usize) -> Result<bool, Fault> {
     within_depth(root, one, depth)?;
     let told = |errno| root.errno(&one.path, errno);
     let (a, b) = (one.look().map_err(told)?, other.look().map_err(told)?);
@@ -237,19 +203,19 @@ fn is_same_all(root: &Root, one: &Spot, other: &Spot, depth: usize) -> Result<bo
         }
         (Kind::Folder, Kind::Folder) => {
             let mut same = true;
-            let (mut left, mut right) = (0_u64, 0_u64);
+            let (mut here, mut there) = (0_u64, 0_u64);
             let handle = sys::open_beneath(other.folder(), &other.name, sys::FOLDER).map_err(told)?;
             each_inside(root, other, |_| {
-                right += 1;
+                there += 1;
                 Ok(())
             })?;
             each_inside(root, one, |inner| {
-                left += 1;
+                here += 1;
                 let twin = Spot::new(handle.try_clone().map_err(|_| root.fault(Code::Io, &one.path, "too many open files"))?, &inner.name, &other.path);
-                same = same && twin.look().is_ok() && is_same_all(root, &inner, &twin, depth + 1)?;
+                same = same && twin.look().is_ok() && is_same_all(root, &inner, &twin, left, depth + 1)?;
                 Ok(())
             })?;
-            Ok(same && left == right)
+            Ok(same && (left || here == there))
         }
         _ => Ok(false),
     }

@@ -6,11 +6,13 @@
 //! before the effect and, where the kernel has no call that does both in one, once more after it, with the way back taken if
 //! it was swapped in between; nothing that exists is ever replaced or removed without being kept.
 
+mod across;
 mod apply;
 mod away;
 mod back;
 mod copy;
 mod probe;
+mod resume;
 mod spot;
 mod step;
 mod trash;
@@ -20,6 +22,7 @@ pub use apply::apply;
 pub use away::{Mounts, carries_kept};
 pub use back::Back;
 pub use probe::{Probe, probe, with_folders_since};
+pub use resume::{resume, resume_undo};
 pub use step::{Blob, Done, Step};
-pub use trash::{TrashListing, Trashed, list_trash, newest_trash, was_at};
+pub use trash::{TrashListing, Trashed, list_trash, newest_trash, sweep_trash, was_at};
 pub use undo::{settle, undo};

@@ -11,7 +11,7 @@ use super::super::identity::{Identity, Kind};
 use super::super::path::{self, RelPath};
 use super::super::root::Root;
 use super::super::sys;
-use super::copy;
+use super::{across, copy};
 
 /// An open folder and a name in it; the path is for telling people.
 pub(super) struct Spot {
@@ -141,7 +141,7 @@ pub(super) fn make_folders(root: &Root, folder: &str, made: &mut Made) -> Result
 pub(super) fn relocate(root: &Root, from: &Spot, to: &Spot, meant: &Identity, tag: &str) -> Result<Identity, Fault> {
     match sys::rename_new(from.folder(), &from.name, to.folder(), &to.name) {
         Ok(()) => {}
-        Err(Errno::XDEV) => return copy::across(root, from, to, meant, tag),
+        Err(Errno::XDEV) => return across::across(root, from, to, meant, tag),
         Err(Errno::NOENT) if from.look().is_err() => return Err(root.errno(&from.path, Errno::NOENT)),
         Err(errno) => return Err(root.errno(&to.path, errno)),
     }

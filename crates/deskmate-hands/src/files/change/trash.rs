@@ -16,7 +16,7 @@ use super::super::read::fill;
 use super::super::root::Root;
 use super::super::sys;
 use super::super::watch::Watch;
-use super::copy::write_file;
+use super::copy::{remove_all, write_file};
 use super::spot::Spot;
 
 pub(super) const INFO_END: &str = ".trashinfo";
@@ -126,6 +126,35 @@ pub fn newest_trash(root: &Root, after: Option<(i64, &str)>, limit: usize, watch
         match portion.next {
             Some(next) => from = Some(next),
             None => return Ok((newest.into_values().collect(), more, unnamed)),
+        }
+    }
+}
+
+/// Removes what was to be deleted for good, and was left half deleted under a temporary name for longer than this moment. What was
+/// on its way to another device is copied there anew, and goes as well; what was set aside on its way back from the trash
+/// may be all that is left of it, and stays. Answers how many things went.
+pub fn sweep_trash(root: &Root, before_ns: i64) -> Result<usize, Fault> {
+    root.for_writing()?;
+    let trash = match Trash::open(root) {
+        Ok(trash) => trash,
+        Err(fault) if fault.code == Code::NotFound => return Ok(0),
+        Err(fault) => return Err(fault),
+    };
+    let (mut last, mut gone) = (None, 0);
+    loop {
+        let (names, more) = sys::names_after(trash.files(), last.as_deref(), PORTION).map_err(|errno| root.errno(TRASH, errno))?;
+        for name in names.iter().filter_map(|name| name.to_str().ok()).filter(|name| path::is_temporary(name) && !path::is_set_aside(name)) {
+            let handle = trash.files.try_clone().map_err(|_| root.fault(Code::Io, TRASH, "too many open files"))?;
+            // Its names and place were changed then; the time of what it holds may be years ago.
+            let touched = rustix::fs::statat(trash.files(), name, AtFlags::SYMLINK_NOFOLLOW);
+            let moment = touched.map(|found| i64::try_from(found.st_ctime_nsec).unwrap_or(0).saturating_add(found.st_ctime.saturating_mul(1_000_000_000)));
+            if moment.is_ok_and(|moment| moment < before_ns) && remove_all(root, &Spot::new(handle, name, TRASH)).is_ok() {
+                gone += 1;
+            }
+        }
+        match names.into_iter().next_back() {
+            Some(name) if more => last = Some(name),
+            _ => return Ok(gone),
         }
     }
 }

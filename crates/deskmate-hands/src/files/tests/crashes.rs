@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::kit::{AT, Kit};
-use crate::files::{Code, Done, Probe, Step, apply, digest_of, list_trash, probe, settle, undo};
+use crate::files::{Code, Done, Probe, Step, apply, digest_of, list_trash, probe, resume, settle, sweep_trash, undo};
 
 /// What is left under a temporary name while a file is replaced.
 fn aside(kept: &str) -> String {
@@ -206,6 +206,35 @@ fn what_can_not_be_told_is_not_guessed() {
     assert_eq!(told(&kit, &step), Probe::NotDone);
     apply(&kit.root, &step).unwrap();
     assert!(matches!(told(&kit, &step), Probe::Unclear(_)));
+}
+
+#[test]
+fn what_was_to_be_deleted_for_good_does_not_stay_hidden() {
+    let kit = Kit::new();
+    let half_deleted = |name: &str| {
+        kit.put(&format!("{name}/a/b"), "private").put(&format!("{name}/c"), "private");
+        let Done::Trashed { id, .. } = apply(&kit.root, &Step::trash(&kit.root, name, AT).unwrap()).unwrap() else { panic!() };
+        let step = Step::purge(&kit.root, &id).unwrap();
+        let tag = digest_of(&serde_json::to_vec(&step).unwrap()).to_string();
+        let left = format!(".trash/files/.deskmate-{}.tmp", tag.get(..16).unwrap());
+        fs::rename(kit.at(&format!(".trash/files/{id}")), kit.at(&left)).unwrap();
+        fs::remove_file(kit.at(&left).join("c")).unwrap();
+        (step, left)
+    };
+    // The process ended while it was removed: whoever goes on removes the rest.
+    let (step, left) = half_deleted("plan");
+    assert!(matches!(told(&kit, &step), Probe::Unclear(_)), "it is not gone yet");
+    assert!(matches!(resume(&kit.root, &step, Some(0)).unwrap(), Probe::Done(Done::Purged { .. })));
+    assert!(!kit.is_there(&left) && fs::read_dir(kit.at(".trash/info")).unwrap().count() == 0);
+    // Where nobody goes on, it is swept away after a while, and nothing else is.
+    let (_, left) = half_deleted("retention");
+    kit.put("kept", "kept").put(".trash/files/.deskmate-0123456789abcdef-out.tmp", "on its way back");
+    apply(&kit.root, &Step::trash(&kit.root, "kept", AT).unwrap()).unwrap();
+    assert_eq!(sweep_trash(&kit.root, 0).unwrap(), 0, "somebody may be at it");
+    assert!(kit.is_there(&left));
+    assert_eq!(sweep_trash(&kit.root, i64::MAX).unwrap(), 1);
+    assert!(!kit.is_there(&left) && kit.is_there(".trash/files/.deskmate-0123456789abcdef-out.tmp"));
+    assert_eq!(list_trash(&kit.root, None, 9).unwrap().entries.len(), 1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::kit::{AT, Kit, open, picture};
-use crate::files::{Access, Code, Done, Mounts, Probe, Step, apply, list_trash, probe, undo};
+use crate::files::{Access, Code, Done, Mounts, Probe, Step, apply, digest_of, list_trash, probe, resume, resume_undo, sweep_trash, undo};
 
 const PLACE: &str = "DESKMATE_HANDS_MOUNTED";
 
@@ -161,4 +161,205 @@ fn across(place: &Path) {
     fs::File::options().write(true).open(&lies).unwrap().set_modified(was).unwrap();
     assert_eq!(apply(&root, &step).unwrap_err().code, Code::Changed);
     assert!(lies.exists() && !place.join("mnt/kept").exists());
+}
+
+#[test]
+fn what_goes_across_devices_and_is_cut_short_is_ended_or_taken_back() {
+    match place() {
+        Some(place) => cut_short(&place),
+        None => mounted("what_goes_across_devices_and_is_cut_short_is_ended_or_taken_back", ""),
+    }
+}
+
+/// The temporary name of a tag: of what arrives, of what leaves, or of what is set aside within its folder.
+fn temporary(step: &impl serde::Serialize, end: &str) -> String {
+    named(&serde_json::to_vec(step).unwrap(), end)
+}
+
+fn named(tagged: &[u8], end: &str) -> String {
+    format!(".deskmate-{}{end}.tmp", digest_of(tagged).to_string().get(..16).unwrap())
+}
+
+/// A copy as going to another device makes it.
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+}
+
+/// All names, with those that nobody is shown.
+fn hidden(place: &Path) -> Vec<String> {
+    let found = Command::new("find").arg(place).args(["-name", ".deskmate-*"]).output().unwrap();
+    String::from_utf8(found.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+fn cut_short(place: &Path) {
+    let root = open(place, Access::Write, &[]);
+    for folder in ["here", "mnt/there"] {
+        fs::create_dir_all(place.join(folder)).unwrap();
+    }
+    fs::write(place.join("here/file"), "text").unwrap();
+    std::os::unix::fs::symlink("where/ever", place.join("here/link")).unwrap();
+    fs::create_dir_all(place.join("here/folder/a")).unwrap();
+    fs::write(place.join("here/folder/a/b"), "deep").unwrap();
+    fs::write(place.join("here/folder/c"), "more").unwrap();
+    // The clock of the file system: the folders are from before.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    fs::write(place.join("clock"), "").unwrap();
+    let begun = Some(root.stat("clock").unwrap().mtime_ns);
+    fs::remove_file(place.join("clock")).unwrap();
+    let start = picture(place);
+    for name in ["file", "link", "folder"] {
+        let (from, to) = (format!("here/{name}"), format!("mnt/there/{name}"));
+        let planned = || {
+            let mut step = Step::move_to(&root, &from, &to).unwrap();
+            assert!(Mounts::default().take_digest(&root, &mut step));
+            step
+        };
+        let step = planned();
+        let (source, target) = (place.join(&from), place.join(&to));
+        let (arriving, leaving) = (place.join("mnt/there").join(temporary(&step, "-in")), place.join("here").join(temporary(&step, "-out")));
+        let as_it_was = |what: &str| {
+            assert_eq!(picture(place), start, "{name}: {what}");
+            assert!(hidden(place).is_empty(), "{name}: {what}: {:?}", hidden(place));
+        };
+        // The copy was made, and the source not set aside yet; then it was.
+        copy(&source, &arriving);
+        assert_eq!(resume(&root, &step, begun).unwrap(), Probe::NotDone, "{name}");
+        as_it_was("copied");
+        copy(&source, &arriving);
+        fs::rename(&source, &leaving).unwrap();
+        assert_eq!(resume(&root, &step, begun).unwrap(), Probe::NotDone, "{name}");
+        as_it_was("set aside");
+        // The copy got its name, and the source was not removed yet, or not all of it.
+        for part in [false, true] {
+            let step = planned();
+            let leaving = place.join("here").join(temporary(&step, "-out"));
+            copy(&source, &target);
+            fs::rename(&source, &leaving).unwrap();
+            if part && name == "folder" {
+                fs::remove_dir_all(leaving.join("a")).unwrap();
+            }
+            let Probe::Done(moved) = resume(&root, &step, begun).unwrap() else { panic!("{name}") };
+            assert!(!is_there(&source) && is_there(&target) && hidden(place).is_empty(), "{name}");
+            // What was done is told again, and it can be taken back.
+            assert!(matches!(resume(&root, &step, begun).unwrap(), Probe::Done(_)), "{name}");
+            undo(&root, &moved).unwrap();
+            as_it_was("taken back");
+        }
+        // Somebody changed the copy: nothing is removed, and nothing is hidden.
+        let step = &planned();
+        copy(&source, &target);
+        fs::rename(&source, place.join("here").join(temporary(step, "-out"))).unwrap();
+        match name {
+            "file" => fs::write(&target, "changed").unwrap(),
+            "link" => {
+                fs::remove_file(&target).unwrap();
+                std::os::unix::fs::symlink("elsewhere", &target).unwrap();
+            }
+            _ => fs::remove_file(target.join("a/b")).unwrap(),
+        }
+        assert!(resume(&root, step, begun).is_err(), "{name}");
+        assert!(is_there(&source) && is_there(&target) && hidden(place).is_empty(), "{name}");
+        let take_away = || fs::remove_file(&target).or_else(|_| fs::remove_dir_all(&target)).unwrap();
+        take_away();
+        as_it_was("left alone");
+        // Something that somebody else put there is not it.
+        copy(&source, &target);
+        assert_eq!(resume(&root, step, begun).unwrap(), Probe::NotDone, "{name}");
+        assert_eq!(apply(&root, step).unwrap_err().code, Code::Exists);
+        take_away();
+        as_it_was("somebody else's");
+        // All of it was done, and nobody was told.
+        let done = apply(&root, step).unwrap();
+        assert!(matches!(probe(&root, step, begun).unwrap(), Probe::Done(_)), "{name}");
+        if name != "file" {
+            assert!(matches!(probe(&root, step, Some(i64::MAX)).unwrap(), Probe::Unclear(_)), "{name}: it may be an old one");
+        }
+        // So it is with the way back: set aside, in its place, and done.
+        let (arriving, leaving) = (place.join("here").join(temporary(&done, "-in")), place.join("mnt/there").join(temporary(&done, "-out")));
+        copy(&target, &arriving);
+        fs::rename(&target, &leaving).unwrap();
+        assert!(!resume_undo(&root, &done).unwrap(), "{name}");
+        assert!(is_there(&target) && !is_there(&source) && hidden(place).is_empty());
+        copy(&target, &source);
+        fs::rename(&target, &leaving).unwrap();
+        assert!(resume_undo(&root, &done).unwrap(), "{name}");
+        as_it_was("taken back after all");
+        assert_eq!(probe(&root, step, begun).unwrap(), Probe::NotDone, "{name}");
+    }
+}
+
+#[test]
+fn the_trash_and_what_is_replaced_across_devices_after_a_crash() {
+    match place() {
+        Some(place) => cut_short_in_the_trash(&place),
+        None => mounted("the_trash_and_what_is_replaced_across_devices_after_a_crash", ""),
+    }
+}
+
+fn cut_short_in_the_trash(place: &Path) {
+    let root = open(place, Access::Write, &[]);
+    let begun = Some(0);
+    let put = |text: &str| fs::write(place.join("mnt/doc"), text).unwrap();
+    put("old");
+    let trash = place.join(".trash/files");
+    // To the trash: set aside there, and the copy is in its place.
+    let mut step = Step::trash(&root, "mnt/doc", AT).unwrap();
+    Mounts::default().take_digest(&root, &mut step);
+    let Step::Trash { id, .. } = &step else { panic!() };
+    let trashed = apply(&root, &step).unwrap();
+    assert!(matches!(probe(&root, &step, begun).unwrap(), Probe::Done(_)));
+    undo(&root, &trashed).unwrap();
+    assert_eq!(probe(&root, &step, begun).unwrap(), Probe::NotDone, "it is back");
+    let mut step = Step::trash(&root, "mnt/doc", AT).unwrap();
+    Mounts::default().take_digest(&root, &mut step);
+    let Step::Trash { id: anew, .. } = &step else { panic!() };
+    assert_ne!(anew, id);
+    copy(&place.join("mnt/doc"), &trash.join(anew));
+    fs::rename(place.join("mnt/doc"), place.join("mnt").join(temporary(&step, "-out"))).unwrap();
+    assert!(matches!(resume(&root, &step, begun).unwrap(), Probe::Done(Done::Trashed { .. })));
+    // And out of it.
+    let mut back = Step::restore(&root, anew, Some("mnt/doc")).unwrap();
+    Mounts::default().take_digest(&root, &mut back);
+    let aside = trash.join(temporary(&back, "-out"));
+    copy(&trash.join(anew), &place.join("mnt").join(temporary(&back, "-in")));
+    fs::rename(trash.join(anew), &aside).unwrap();
+    assert_eq!(sweep_trash(&root, i64::MAX).unwrap(), 0, "it may be all that is left");
+    assert_eq!(resume(&root, &back, begun).unwrap(), Probe::NotDone);
+    copy(&trash.join(anew), &place.join("mnt/doc"));
+    fs::rename(trash.join(anew), &aside).unwrap();
+    assert!(matches!(resume(&root, &back, begun).unwrap(), Probe::Done(Done::Restored { .. })));
+    assert!(hidden(place).is_empty() && fs::read_to_string(place.join("mnt/doc")).unwrap() == "old");
+    // What is replaced goes to the trash the same way: exchanged, on its way, and there.
+    let start = picture(place);
+    for state in 0..4 {
+        let step = Step::replace(&root, "mnt/doc", b"new".to_vec(), AT).unwrap();
+        let Step::Replace { kept, .. } = &step else { panic!() };
+        let at = |end: &str| place.join("mnt").join(named(kept.as_bytes(), end));
+        if state < 3 {
+            fs::create_dir_all(&trash).unwrap();
+            fs::rename(place.join("mnt/doc"), at("")).unwrap();
+            put("new");
+        }
+        match state {
+            1 => {
+                copy(&at(""), &trash.join(named(kept.as_bytes(), "-in")));
+                fs::rename(at(""), at("-out")).unwrap();
+            }
+            2 => {
+                copy(&at(""), &trash.join(kept));
+                fs::rename(at(""), at("-out")).unwrap();
+            }
+            3 => drop(apply(&root, &step).unwrap()),
+            _ => {}
+        }
+        let Probe::Done(done) = resume(&root, &step, begun).unwrap() else { panic!("{state}: {:?}", resume(&root, &step, begun)) };
+        assert!(trash.join(kept).exists() && hidden(place).is_empty(), "{state}: {:?}", hidden(place));
+        undo(&root, &done).unwrap();
+        assert_eq!(picture(place), start, "{state}");
+        assert_eq!(probe(&root, &step, begun).unwrap(), Probe::NotDone, "{state}");
+    }
 }

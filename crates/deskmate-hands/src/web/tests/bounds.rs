@@ -131,6 +131,20 @@ async fn what_is_no_text_is_refused() {
 }
 
 #[tokio::test]
+async fn another_host_is_named_and_not_asked() {
+    let server = Server::answering(|head| match head.split(' ').nth(1).unwrap() {
+        "/" => redirect("/here"),
+        "/here" => html("<p>there"),
+        _ => redirect("https://example.org/a?b=c"),
+    })
+    .await;
+    let limits = Limits { elsewhere: false, ..server.limits() };
+    assert_eq!(server.read_within("/", &limits).await.unwrap().text, "there");
+    let sent = FetchError::Elsewhere("example.org".to_owned(), "https://example.org/a?b=c".to_owned());
+    assert_eq!(server.read_within("/away", &limits).await, Err(sent));
+}
+
+#[tokio::test]
 async fn redirects_are_followed_a_few_times() {
     let server = Server::answering(|head| match head.split(' ').nth(1).unwrap() {
         "/0" => html("<p>there"),

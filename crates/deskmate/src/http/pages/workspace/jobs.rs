@@ -28,10 +28,20 @@ struct Jobs {
     jobs: Vec<Job>,
 }
 
-/// What goes on, if anything does. The page looks again until nothing does any more.
+/// The kinds of work, those that somebody asks for first.
+const KINDS: [&str; 5] = ["workspace.plan", "workspace.execute", "workspace.scan", "workspace.audit", "workspace.trash"];
+/// How many of them somebody asks for; of the others nobody waits for their turn.
+const ASKED_FOR: usize = 3;
+
+/// What goes on or waits for its turn, if anything does. The page looks again until nothing does any more.
 pub(super) async fn under_way(visit: &Visit) -> Markup {
-    let found: Result<Jobs, Fault> = visit.ask("desk_job_list", json!({ "state": "running", "limit": 50 })).await;
-    let jobs: Vec<Job> = found.map(|found| found.jobs).unwrap_or_default().into_iter().filter(|job| job.kind.starts_with("workspace.")).collect();
+    let mut jobs = Vec::new();
+    for (state, kinds) in [("running", KINDS.as_slice()), ("waiting", KINDS.get(..ASKED_FOR).unwrap_or_default())] {
+        for kind in kinds {
+            let found: Result<Jobs, Fault> = visit.ask("desk_job_list", json!({ "state": state, "kind": kind, "limit": 50 })).await;
+            jobs.extend(found.map(|found| found.jobs).unwrap_or_default());
+        }
+    }
     html! {
         @if !jobs.is_empty() {
             section.card id="under-way" aria-label="Under way" data-again {
@@ -69,6 +79,7 @@ pub(super) fn progress(job: &Job) -> Markup {
                     progress max="100" value=[*percent] aria-label="Progress" {}
                     @if let Some(text) = text { " " (said(text)) }
                 }
+                None if job.state == "waiting" => { "It waits for its turn." }
                 None => { "Its job is " (spaced(&job.state)) "." }
             }
         }
