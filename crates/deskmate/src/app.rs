@@ -12,7 +12,7 @@ use deskmate_core::limits::WAIT_MAX;
 use deskmate_core::policy::Mode;
 use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, Stager};
 use deskmate_core::secret::Safe;
-use deskmate_core::{Code, Error, MIGRATIONS, Result, World, lease};
+use deskmate_core::{Code, Error, MIGRATIONS, Result, World, format_time, lease};
 use deskmate_db::{Db, Engine, Options, Seal, Tx};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -28,7 +28,7 @@ use crate::places::Places;
 use crate::refusals::{self, Refusals};
 use crate::runs::Runs;
 use crate::telemetry::Telemetry;
-use crate::world::Machine;
+use crate::world::{AHEAD_TOLD, Machine, wall};
 
 /// How long the sealer waits when another node is at it.
 const SEAL_RETRY: Duration = Duration::from_millis(20);
@@ -92,11 +92,11 @@ impl App {
         let staged = Arc::new(Notify::new());
         let options = Options { existing: begun, ..Options::new(url, MIGRATIONS) };
         let sqlite = url.starts_with("sqlite:");
-        let mut newest = 0;
+        let mut newest = None;
         let mut seal = |tx: &mut Tx<'_>| -> deskmate_db::Result<Box<dyn Seal>> {
             let fail = |error: deskmate_core::Error| deskmate_db::Error::new(deskmate_db::Kind::Other, error.to_string());
             live.grown(record::size(tx).map_err(fail)?);
-            newest = newest_time(tx)?;
+            newest = newest_event(tx)?;
             if sqlite {
                 let live = live.clone();
                 return Ok(Box::new(Sealer::new(tx, Arc::clone(&key), Box::new(move |size| live.grown(size))).map_err(fail)?));
@@ -105,7 +105,10 @@ impl App {
             Ok(Box::new(Stager::new(Box::new(move || staged.notify_one()))))
         };
         let db = Db::open(&options, &mut seal)?;
-        let world: Arc<dyn World> = Arc::new(Machine::new(newest));
+        if let Some(warning) = newest.and_then(|(seq, at)| ahead_of_clock(seq, at, wall())) {
+            tracing::warn!("{warning}");
+        }
+        let world: Arc<dyn World> = Arc::new(Machine::new(newest.map_or(0, |(_, at)| at)));
         let keys = Arc::new(Keyring::of(Arc::clone(&key)));
         let own = Arc::clone(&key);
         db.read_blocking(move |tx| record::check_end(tx, &own))?;
@@ -454,7 +457,31 @@ fn micros(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
-fn newest_time(tx: &mut Tx<'_>) -> deskmate_db::Result<i64> {
-    let row = tx.optional("select at from event order by seq desc limit 1", &[])?;
-    row.map_or(Ok(0), |row| row.get(0))
+/// The number of the newest event, and its time.
+fn newest_event(tx: &mut Tx<'_>) -> deskmate_db::Result<Option<(i64, i64)>> {
+    let row = tx.optional("select seq, at from event order by seq desc limit 1", &[])?;
+    row.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
+}
+
+/// What is said where an event is from the future of this machine's clock: the desk's time goes on from there.
+fn ahead_of_clock(seq: i64, at: i64, wall: i64) -> Option<String> {
+    let seconds = (at.saturating_sub(wall) > AHEAD_TOLD).then(|| (at - wall) / 1_000_000)?;
+    Some(format!(
+        "the desk's time is {seconds} s ahead of this machine's clock, because event {seq} is of {} and time never goes back: what expires, expires by the          desk's time until the clock has caught up; set the clock right if it is behind",
+        format_time(at)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_from_the_future_of_the_clock_is_told() {
+        const HOUR: i64 = 3_600_000_000;
+        let now = 1_763_000_000_000_000;
+        assert_eq!((ahead_of_clock(9, now, now), ahead_of_clock(9, now - HOUR, now), ahead_of_clock(9, now + AHEAD_TOLD, now)), (None, None, None));
+        let told = ahead_of_clock(9, now + HOUR, now).unwrap();
+        assert!(told.contains("3600 s ahead") && told.contains("event 9"), "{told}");
+    }
 }
