@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
 use crate::config::Node;
@@ -66,6 +67,10 @@ pub(crate) struct App {
     pub(crate) queued: Arc<watch::Sender<u64>>,
     /// The lease by which this server is there for the others.
     pub(crate) holding: Holding,
+    /// Cancelled when the server stops: whoever waits is answered at once then.
+    pub(crate) stop: CancellationToken,
+    /// The file to which checkpoints are copied.
+    pub(crate) checkpoint_copy: Option<Arc<Path>>,
 }
 
 /// The fence of the lease by which a server is there, while it has it. Cheap to clone.
@@ -146,6 +151,8 @@ impl App {
             gateway: Gateway::default(),
             queued: Arc::default(),
             holding: Holding::default(),
+            stop: CancellationToken::new(),
+            checkpoint_copy: None,
         })
     }
 
@@ -418,6 +425,15 @@ impl App {
             });
             if place.is_none() || (timeout_at(until, futures_util::future::select_all(woken)).await.is_err() && until == deadline) {
                 return Ok(answer);
+            }
+            let news = timeout_at(until, futures_util::future::select_all(woken));
+            // A server that stops says that it is not there yet; whoever waits asks again, and then finds the next server. What the
+            // desk itself does is stopped by those who do it.
+            let waited = if call.surface == Surface::System { Some(news.await) } else { self.stop.run_until_cancelled(news).await };
+            match waited {
+                None => return Ok(answer),
+                Some(Err(_)) if until == deadline => return Ok(answer),
+                Some(_) => {}
             }
         }
     }

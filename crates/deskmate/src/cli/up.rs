@@ -12,7 +12,6 @@ use rustix::process::{Resource, Rlimit};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::output::say;
 use super::{Failure, Global};
@@ -190,7 +189,7 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     }
     let begun = notify::begin(&app, &outlets).await?;
     let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some()).behind_proxy(settings.proxy.is_some());
-    let stop = CancellationToken::new();
+    let stop = app.stop.clone();
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
     let (router, for_programs) = http::routers(app.clone(), allowed, standing, mcp);
     let mut doors = JoinSet::new();
