@@ -103,6 +103,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
         ..global.given()
     };
     let settings = config::load(&given)?;
+    settings.check_folders()?;
     let linger = args.linger()?;
     let home = Home::new(settings.home.clone());
     home.create()?;

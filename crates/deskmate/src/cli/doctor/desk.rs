@@ -26,7 +26,7 @@ pub(super) fn checks(global: &Global, checks: &mut Checks) -> Result<(), Failure
     let home = client.home().clone();
     checks.add([directory(&home)])?;
     checks.add(space(&home))?;
-    checks.look(|| match config::load(&global.given()) {
+    checks.look(|| match config::load(&global.given()).and_then(|settings| settings.check_folders().map(|()| settings)) {
         Ok(settings) => Check::ok("settings", format!("they can be used; the desk listens on {}", settings.listen)),
         Err(error) => Check::problem("settings", error.to_string()).fix("mend what it names: a server would not start"),
     })?;
