@@ -1,5 +1,6 @@
 //! A running desk: the store, the operations, and the loops behind them.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -423,7 +424,7 @@ impl App {
                 heard.send_replace(how_far(&answer));
                 deadline.min(Instant::now() + HEARD_EVERY)
             });
-            if place.is_none() || (timeout_at(until, futures_util::future::select_all(woken)).await.is_err() && until == deadline) {
+            if place.is_none() {
                 return Ok(answer);
             }
             let news = timeout_at(until, futures_util::future::select_all(woken));

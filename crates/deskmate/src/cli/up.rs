@@ -123,6 +123,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
         _ => Failure::from(error),
     })?;
     app.hands.keeps(settings.own());
+    app.checkpoint_copy = settings.checkpoint_copy.as_deref().map(Into::into);
     keep::refuse_unfinished(&app.desk.db)?;
     home.keep_key(fresh.as_deref())?;
     app.desk.safe = secrets::open(&home, &app.desk.db)?;
