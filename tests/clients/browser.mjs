@@ -172,6 +172,18 @@ async function passkeyAlone(browser, complaints, desk) {
   await page.getByRole("button", { name: "Change the passphrase" }).waitFor();
   check(!/no passphrase|wrong/.test(terminal()), "and from then on it works there, too");
   await signedCall(page, "desk_resume", { all: true });
+  // A clock that is off keeps nobody from signing in or from deciding: what is signed has the desk's time.
+  for (const [hours, where] of [[-1, "behind"], [1, "ahead of"]]) {
+    await page.clock.setFixedTime(Date.now() + hours * 3_600_000);
+    await page.goto(desk.url);
+    await page.locator(".you summary").click();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.waitForURL(`${desk.url}/sign-in`);
+    await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+    await signedIn(page, "owner");
+    const made = await signedCall(page, "desk_token_create", { note: "clock", scopes: ["bridge:read"] });
+    check(made.token?.startsWith("dmp_"), `signed in with a passkey, they act by a clock that is an hour ${where} the desk's`, made);
+  }
   await devtools.detach();
   await context.close();
 }

@@ -296,6 +296,17 @@ async function jobs({ browser, extension, complaints }) {
   await popup.close();
 }
 
+// A clock that is off keeps nobody from deciding: what is signed has the desk's time.
+async function clocks({ browser, extension, complaints }) {
+  for (const [hours, where] of [[-1, "behind"], [1, "ahead of"]]) {
+    const popup = await opened(browser, `${extension.base}popup.html`, complaints);
+    await popup.clock.setFixedTime(Date.now() + hours * 3_600_000);
+    const sent = await popup.evaluate(async () => (await import("./desk.js")).call("bridge_send_message", { to: "code", content: "when?" }));
+    check(sent.message_id, `what is signed by a clock that is an hour ${where} the desk's is done`, sent);
+    await popup.close();
+  }
+}
+
 // Whoever approves sees here what the pages and the terminal show: what a program is given, what an undoing takes back, and where
 // something in the trash was. Plans as the desk tells them are put in the place of the list's newest one.
 async function whatIsApproved(popup) {
@@ -457,6 +468,7 @@ try {
   await deciding(all);
   await folders(all);
   await jobs(all);
+  await clocks(all);
   await narrowing({ ...all, options });
   await strangers(all);
   await withoutPairing({ ...all, options });

@@ -94,6 +94,6 @@ pub fn check_clock(tx: &mut Tx<'_>, now: i64) -> Result<()> {
     if (now - theirs).abs() <= CLOCK_DIFFERENCE_MAX {
         return Ok(());
     }
-    Err(Error::new(Code::Unavailable, format!("the clock of this machine is {seconds} s from the database's, and leases go by it"))
-        .hint("let a time service set both clocks"))
+    Err(Error::new(Code::Unavailable, format!("the time of this server is {seconds} s from the database's, and leases go by it"))
+        .hint("let a time service set both clocks; where the desk's time is ahead of this machine's clock, the log says why"))
 }

@@ -1,5 +1,6 @@
 //! A running desk: the store, the operations, and the loops behind them.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,12 +13,13 @@ use deskmate_core::limits::WAIT_MAX;
 use deskmate_core::policy::Mode;
 use deskmate_core::record::{self, Event, Keyring, Sealer, Sealing, SigningKey, Stager};
 use deskmate_core::secret::Safe;
-use deskmate_core::{Code, Error, MIGRATIONS, Result, World, lease};
+use deskmate_core::{Code, Error, MIGRATIONS, Result, World, format_time, lease};
 use deskmate_db::{Db, Engine, Options, Seal, Tx};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
 use crate::config::Node;
@@ -28,7 +30,7 @@ use crate::places::Places;
 use crate::refusals::{self, Refusals};
 use crate::runs::Runs;
 use crate::telemetry::Telemetry;
-use crate::world::Machine;
+use crate::world::{AHEAD_TOLD, Machine, wall};
 
 /// How long the sealer waits when another node is at it.
 const SEAL_RETRY: Duration = Duration::from_millis(20);
@@ -66,6 +68,10 @@ pub(crate) struct App {
     pub(crate) queued: Arc<watch::Sender<u64>>,
     /// The lease by which this server is there for the others.
     pub(crate) holding: Holding,
+    /// Cancelled when the server stops: whoever waits is answered at once then.
+    pub(crate) stop: CancellationToken,
+    /// The file to which checkpoints are copied.
+    pub(crate) checkpoint_copy: Option<Arc<Path>>,
 }
 
 /// The fence of the lease by which a server is there, while it has it. Cheap to clone.
@@ -92,11 +98,11 @@ impl App {
         let staged = Arc::new(Notify::new());
         let options = Options { existing: begun, ..Options::new(url, MIGRATIONS) };
         let sqlite = url.starts_with("sqlite:");
-        let mut newest = 0;
+        let mut newest = None;
         let mut seal = |tx: &mut Tx<'_>| -> deskmate_db::Result<Box<dyn Seal>> {
             let fail = |error: deskmate_core::Error| deskmate_db::Error::new(deskmate_db::Kind::Other, error.to_string());
             live.grown(record::size(tx).map_err(fail)?);
-            newest = newest_time(tx)?;
+            newest = newest_event(tx)?;
             if sqlite {
                 let live = live.clone();
                 return Ok(Box::new(Sealer::new(tx, Arc::clone(&key), Box::new(move |size| live.grown(size))).map_err(fail)?));
@@ -105,7 +111,10 @@ impl App {
             Ok(Box::new(Stager::new(Box::new(move || staged.notify_one()))))
         };
         let db = Db::open(&options, &mut seal)?;
-        let world: Arc<dyn World> = Arc::new(Machine::new(newest));
+        if let Some(warning) = newest.and_then(|(seq, at)| ahead_of_clock(seq, at, wall())) {
+            tracing::warn!("{warning}");
+        }
+        let world: Arc<dyn World> = Arc::new(Machine::new(newest.map_or(0, |(_, at)| at)));
         let keys = Arc::new(Keyring::of(Arc::clone(&key)));
         let own = Arc::clone(&key);
         db.read_blocking(move |tx| record::check_end(tx, &own))?;
@@ -143,6 +152,8 @@ impl App {
             gateway: Gateway::default(),
             queued: Arc::default(),
             holding: Holding::default(),
+            stop: CancellationToken::new(),
+            checkpoint_copy: None,
         })
     }
 
@@ -413,8 +424,17 @@ impl App {
                 heard.send_replace(how_far(&answer));
                 deadline.min(Instant::now() + HEARD_EVERY)
             });
-            if place.is_none() || (timeout_at(until, futures_util::future::select_all(woken)).await.is_err() && until == deadline) {
+            if place.is_none() {
                 return Ok(answer);
+            }
+            let news = timeout_at(until, futures_util::future::select_all(woken));
+            // A server that stops says that it is not there yet; whoever waits asks again, and then finds the next server. What the
+            // desk itself does is stopped by those who do it.
+            let waited = if call.surface == Surface::System { Some(news.await) } else { self.stop.run_until_cancelled(news).await };
+            match waited {
+                None => return Ok(answer),
+                Some(Err(_)) if until == deadline => return Ok(answer),
+                Some(_) => {}
             }
         }
     }
@@ -454,7 +474,31 @@ fn micros(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
-fn newest_time(tx: &mut Tx<'_>) -> deskmate_db::Result<i64> {
-    let row = tx.optional("select at from event order by seq desc limit 1", &[])?;
-    row.map_or(Ok(0), |row| row.get(0))
+/// The number of the newest event, and its time.
+fn newest_event(tx: &mut Tx<'_>) -> deskmate_db::Result<Option<(i64, i64)>> {
+    let row = tx.optional("select seq, at from event order by seq desc limit 1", &[])?;
+    row.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
+}
+
+/// What is said where an event is from the future of this machine's clock: the desk's time goes on from there.
+fn ahead_of_clock(seq: i64, at: i64, wall: i64) -> Option<String> {
+    let seconds = (at.saturating_sub(wall) > AHEAD_TOLD).then(|| (at - wall) / 1_000_000)?;
+    Some(format!(
+        "the desk's time is {seconds} s ahead of this machine's clock, because event {seq} is of {} and time never goes back: what expires, expires by the          desk's time until the clock has caught up; set the clock right if it is behind",
+        format_time(at)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_from_the_future_of_the_clock_is_told() {
+        const HOUR: i64 = 3_600_000_000;
+        let now = 1_763_000_000_000_000;
+        assert_eq!((ahead_of_clock(9, now, now), ahead_of_clock(9, now - HOUR, now), ahead_of_clock(9, now + AHEAD_TOLD, now)), (None, None, None));
+        let told = ahead_of_clock(9, now + HOUR, now).unwrap();
+        assert!(told.contains("3600 s ahead") && told.contains("event 9"), "{told}");
+    }
 }

@@ -168,6 +168,8 @@ fn spawn(home: &Home) -> Result<Option<Starting>> {
     let child = Command::new(program().map_err(|error| cannot(&error))?)
         .args(["up", "--background", "--home"])
         .arg(home.path())
+        // Whoever starts it, in whatever folder: no folder of a project is held by it.
+        .current_dir(home.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

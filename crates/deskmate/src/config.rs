@@ -66,9 +66,20 @@ pub(crate) struct Settings {
     pub(crate) coworker: Option<SocketAddr>,
     /// Whether this server offers itself for runs of agents.
     pub(crate) node: Option<Node>,
+    /// The folders in which files are made that the file names, each with where it does.
+    folders: Vec<(PathBuf, String)>,
 }
 
 impl Settings {
+    /// Refuses to start where a folder is not there. A file is made where none is, and a folder is not: under a name that was mistyped
+    /// everything would be kept somewhere else.
+    pub(crate) fn check_folders(&self) -> Result<()> {
+        match self.folders.iter().find(|(folder, _)| !folder.is_dir()) {
+            Some((folder, at)) => Err(ConfigError(format!("{at}: the folder {} does not exist: make it, or name another", folder.display()))),
+            None => Ok(()),
+        }
+    }
+
     /// How the server stands, as the record tells it when it starts: no names, no addresses.
     pub(crate) fn standing(&self) -> Map<String, Value> {
         let mut facts = Map::new();
@@ -274,7 +285,8 @@ pub(crate) struct Retention {
 #[serde(deny_unknown_fields, default)]
 struct BridgeSection {
     /// A path, or `off`. Without it an existing `~/.cowork-code-mcp/messages.db`, else `messages.db` in the data directory.
-    file: Option<String>,
+    #[schemars(with = "Option<String>")]
+    file: Option<Spanned<String>>,
 }
 
 /// Where the bridge file is.
@@ -290,7 +302,8 @@ pub(crate) enum BridgeFile {
 #[serde(deny_unknown_fields, default)]
 struct Checkpoints {
     /// A file outside the data directory to which each minute's checkpoint is appended.
-    copy_to: Option<PathBuf>,
+    #[schemars(with = "Option<String>")]
+    copy_to: Option<Spanned<PathBuf>>,
     /// A receiver (Standard Webhooks) to which each minute's checkpoint is sent.
     #[schemars(with = "Option<notifications::CheckpointWebhook>")]
     webhook: Option<Spanned<notifications::CheckpointWebhook>>,
@@ -382,7 +395,8 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
     let listen_at: SocketAddr =
         listen.0.parse().map_err(|_| ConfigError(format!("{}: {:?} is not an address: write for example {LISTEN}", listen.1, listen.0)))?;
     let default_url = format!("sqlite:{}", home.join("desk.db").display());
-    let database = source(given.database_url.clone(), "--database-url", "DESKMATE_DATABASE_URL", from_file(file.database_url), &default_url);
+    let in_file = from_file(file.database_url).map(|(url, at)| (placed_store(&home, url), at));
+    let database = source(given.database_url.clone(), "--database-url", "DESKMATE_DATABASE_URL", in_file, &default_url);
     if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| database.0.starts_with(scheme)) {
         return Err(ConfigError(format!("{}: the database URL must begin with postgres:// or sqlite:", database.1)));
     }
@@ -390,13 +404,22 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         None => agentos::log_level()?.unwrap_or(file.log.level),
         Some(name) => parse_level(&name)?,
     };
-    if let Some(tls) = &file.tls {
-        for file in [&tls.value.certificate, &tls.value.key] {
-            if !file.is_file() {
+    let tls = match file.tls {
+        None => None,
+        Some(tls) => {
+            let placed = Tls { certificate: placed(&home, &tls.value.certificate), key: placed(&home, &tls.value.key) };
+            if let Some(file) = [&placed.certificate, &placed.key].into_iter().find(|file| !file.is_file()) {
                 return Err(ConfigError(format!("{}: {} does not exist: name a PEM file", at(tls.referenced), file.display())));
             }
+            Some(placed)
         }
-    }
+    };
+    let mut folders = Vec::new();
+    let mut made_in_its_folder = |named: &Path, location: Location| {
+        let path = placed(&home, named);
+        folders.extend(path.parent().map(|folder| (folder.to_owned(), at(location))));
+        path
+    };
     let proxy = match file.proxy {
         Some(proxy) if !proxy.value.starts_with("https://") => {
             return Err(ConfigError(format!("{}: proxy must be the https:// address that your proxy serves", at(proxy.referenced))));
@@ -428,7 +451,12 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         calls: kept(file.retention.calls, Some(30 * DAY))?,
         checkpoints: kept(file.retention.checkpoints, Some(365 * DAY))?,
     };
-    let bridge_file = bridge_file(&home, file.bridge.file);
+    let bridge_file = match file.bridge.file {
+        Some(named) if named.value == "off" => BridgeFile::Off,
+        Some(named) => BridgeFile::At(made_in_its_folder(Path::new(&named.value), named.referenced)),
+        None => BridgeFile::At(usual_bridge_file(&home)),
+    };
+    let checkpoint_copy = file.checkpoints.copy_to.map(|named| made_in_its_folder(&named.value, named.referenced));
     let notifications = notifications::settle(file.notifications, &home, &hosts, &at)?;
     let telemetry = telemetry::settle(file.telemetry, &home, &at)?;
     let coworker = coworker::settle(file.coworker, &at)?;
@@ -440,17 +468,18 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         log_level,
         log_format: file.log.format,
         draft: None,
-        tls: file.tls.map(|tls| tls.value),
+        tls,
         proxy,
         hosts,
         retention,
         bridge_file,
-        checkpoint_copy: file.checkpoints.copy_to,
+        checkpoint_copy,
         checkpoint_webhook,
         notifications,
         telemetry,
         coworker,
         node,
+        folders,
         home,
     })
 }
@@ -480,14 +509,25 @@ pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     i64::try_from(duration.as_micros()).ok().filter(|micros| *micros > 0)
 }
 
-fn bridge_file(home: &Path, named: Option<String>) -> BridgeFile {
-    match named.as_deref() {
-        Some("off") => BridgeFile::Off,
-        Some(path) => BridgeFile::At(PathBuf::from(path)),
-        None => {
-            let existing = user_home().map(|user| user.join(".cowork-code-mcp").join("messages.db")).filter(|path| path.is_file());
-            BridgeFile::At(existing.unwrap_or_else(|| home.join("messages.db")))
-        }
+fn usual_bridge_file(home: &Path) -> PathBuf {
+    let existing = user_home().map(|user| user.join(".cowork-code-mcp").join("messages.db")).filter(|path| path.is_file());
+    existing.unwrap_or_else(|| home.join("messages.db"))
+}
+
+/// A file that the settings name. It is the same one whoever starts the server from wherever: `~` stands for the account's home
+/// directory, and what is relative lies in the data directory, beside the settings.
+fn placed(home: &Path, named: &Path) -> PathBuf {
+    match (named.strip_prefix("~"), user_home()) {
+        (Ok(rest), Some(user)) => user.join(rest),
+        _ => home.join(named),
+    }
+}
+
+/// The same for the file of a store.
+fn placed_store(home: &Path, url: String) -> String {
+    match url.strip_prefix("sqlite:") {
+        Some(path) if !path.is_empty() => format!("sqlite:{}", placed(home, Path::new(path)).display()),
+        _ => url,
     }
 }
 
@@ -628,6 +668,33 @@ mod tests {
             assert!(line.is_empty() || named, "{error}");
             assert!(error.contains(says), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn files_are_the_same_ones_from_wherever_the_server_is_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().to_owned();
+        let path = home.join(FILE);
+        let settled = |text: &str| settle(&Given { home: Some(home.clone()), ..Given::default() }, home.clone(), &path, parse(&path, text).unwrap()).unwrap();
+        let settings = settled("database_url: sqlite:other.db\nbridge: { file: messages2.db }\ncheckpoints: { copy_to: kept.jsonl }\n");
+        assert_eq!(settings.database_url, format!("sqlite:{}", home.join("other.db").display()));
+        assert_eq!(settings.bridge_file, BridgeFile::At(home.join("messages2.db")));
+        assert_eq!(settings.checkpoint_copy, Some(home.join("kept.jsonl")));
+        assert_eq!(settled("database_url: sqlite:/srv/desk.db\n").database_url, "sqlite:/srv/desk.db");
+        for name in ["cert.pem", "key.pem"] {
+            std::fs::write(home.join(name), "").unwrap();
+        }
+        assert!(settings.check_folders().is_ok());
+        for text in ["bridge:\n  file: none/messages.db\n", "checkpoints:\n  copy_to: none/kept.jsonl\n"] {
+            let refused = settled(text).check_folders().unwrap_err().to_string();
+            assert!(refused.contains("deskmate.yaml:2:") && refused.contains("none does not exist"), "{refused}");
+        }
+        let tls = settled("tls: { certificate: cert.pem, key: key.pem }\n").tls.unwrap();
+        assert_eq!((tls.certificate, tls.key), (home.join("cert.pem"), home.join("key.pem")));
+        let user = user_home().unwrap();
+        assert_eq!(placed(&home, Path::new("~/kept.jsonl")), user.join("kept.jsonl"));
+        assert_eq!(placed_store(&home, "sqlite:~/desk.db".to_owned()), format!("sqlite:{}", user.join("desk.db").display()));
+        assert_eq!(placed_store(&home, "postgres://db/desk".to_owned()), "postgres://db/desk");
     }
 
     #[test]

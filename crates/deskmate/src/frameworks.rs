@@ -44,4 +44,15 @@ mod tests {
         );
         assert!(library.find("other").unwrap_err().hint.unwrap().contains("broken.yml"));
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// A file that somebody broke is refused or understood; it never keeps the desk from starting.
+        #[test]
+        fn any_text_is_refused_or_understood(text in "(?s).{0,120}", name in "(id|title|edition|cannot|controls)", value in r"[&*!|>%@{}\[\],:'\x22#a-c0-9 \n-]{0,40}") {
+            drop(Framework::read(&text));
+            drop(Framework::read(&format!("{name}: {value}\n")));
+        }
+    }
 }

@@ -36,4 +36,17 @@ rules:
         assert!(library.find("greeter").is_ok() && library.policy("few-calls").is_some(), "{:?}", library.problems());
         assert!(library.problems().len() == 1 && library.problems()[0].contains("wrong.yaml"), "{:?}", library.problems());
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// A file that somebody broke is refused or understood; it never keeps the desk from starting.
+        #[test]
+        fn any_text_is_refused_or_understood(text in "(?s).{0,120}", at in proptest::prelude::any::<proptest::sample::Index>(), piece in r"[&*!|>%@{}\[\],:'\x22#a-c0-9 \n-]{0,20}") {
+            drop(File::read(&text));
+            let mut broken = FEW_CALLS.to_owned();
+            broken.insert_str(at.index(broken.len()), &piece);
+            drop(File::read(&broken));
+        }
+    }
 }

@@ -30,6 +30,9 @@ impl Machine {
     }
 }
 
+/// How far the desk's time may be ahead of the wall clock before somebody is told, in microseconds.
+pub(crate) const AHEAD_TOLD: i64 = 10_000_000;
+
 #[expect(clippy::disallowed_methods, reason = "this is the one reader of the wall clock")]
 pub(crate) fn wall() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

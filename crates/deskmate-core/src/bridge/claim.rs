@@ -1,9 +1,12 @@
 //! Claiming tasks and keeping the claim: one holder at a time, for as long as it gives signs of life.
 
+use std::collections::BTreeSet;
+
 use deskmate_db::{Tx, args};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::messages::ELSEWHERE_MAX;
 use super::party::{self, addresses_of, called, check_timeout, lease_time, me};
 use super::rows::{self, TaskRow};
 use super::state::State;
@@ -37,11 +40,21 @@ pub(super) fn claim(cx: &mut Cx<'_, '_>, input: ClaimTask) -> Result<TaskOut> {
     let project = party::project(input.project)?;
     let task = match &input.task_id {
         Some(id) => find_visible(cx, "task_id", id, &me)?,
-        None => next_ready(cx, &me, &project)?.ok_or_else(|| {
-            Error::not_found(format!("no task is ready for you in the project {project}")).hint("wait_for_task without task_id waits for one")
-        })?,
+        None => match next_ready(cx, &me, &project)? {
+            Some(task) => task,
+            None => return Err(none_ready(&project, &projects_ready(cx, &me, &project)?)),
+        },
     };
     Ok(TaskOut::new(take(cx, task, &me, ttl)?, now))
+}
+
+/// The refusal of who finds nothing to claim: there may be something in another project.
+fn none_ready(project: &str, elsewhere: &[String]) -> Error {
+    let error = Error::not_found(format!("no task is ready for you in the project {project}"));
+    if elsewhere.is_empty() {
+        return error.hint("wait_for_task without task_id waits for one");
+    }
+    error.hint(format!("tasks are ready for you in {}: name one of these as project", elsewhere.join(", ")))
 }
 
 /// Takes the lease on a task and tells the record.
@@ -75,7 +88,7 @@ pub(super) fn take(cx: &mut Cx<'_, '_>, mut task: TaskRow, me: &str, ttl: i64) -
         .fact("attempt", task.attempt)
         .fact("expires_at", held.expires_at)
         .fact("version", task.version)
-        .audience(audience.collect::<std::collections::BTreeSet<_>>());
+        .audience(audience.collect::<BTreeSet<_>>());
     if let Some(lost_by) = lost_by {
         event = event.fact("lost_by", lost_by);
     }
@@ -114,6 +127,30 @@ pub(super) const NEXT_PENDING: &str = "select t.rank, t.created_at, t.id from ta
 pub(super) const NEXT_LOST: &str = "select t.rank, t.created_at, t.id from task t left join lease l on l.subject = 'task:' || t.id \
      where t.recipient = $1 and t.project = $2 and t.state = 'in_progress' and t.open_blockers = 0 and coalesce(l.expires_at, 0) <= $3 \
      order by t.rank, t.created_at, t.id limit 1";
+
+pub(super) const NEXT_PROJECT_READY: &str = "select t.project from task t where t.recipient = $1 and t.project > $2 \
+     and t.state = 'pending' and t.open_blockers = 0 order by t.project, t.rank, t.created_at, t.id limit 1";
+
+/// The other projects in which a task can be claimed under any of the caller's addresses: one step of the index for each, however
+/// many tasks they hold. What was lost counts once upkeep has written it back, which takes seconds.
+pub(super) fn projects_ready(cx: &mut Cx<'_, '_>, me: &str, except: &str) -> Result<Vec<String>> {
+    let mut projects = BTreeSet::new();
+    for address in addresses_of(cx, me)? {
+        let mut last = String::new();
+        for _ in 0..=ELSEWHERE_MAX {
+            let Some(row) = cx.tx.optional(NEXT_PROJECT_READY, args![address, last])? else { break };
+            last = row.get(0)?;
+            projects.insert(last.clone());
+        }
+    }
+    projects.remove(except);
+    Ok(projects.into_iter().take(ELSEWHERE_MAX).collect())
+}
+
+/// Whether a task can be claimed under any of the caller's addresses.
+pub(super) fn is_ready(cx: &mut Cx<'_, '_>, me: &str, project: &str) -> Result<bool> {
+    Ok(next_ready(cx, me, project)?.is_some())
+}
 
 /// Give a sign of life for a task that you hold, so that its lease goes on. Refused when the lease was lost or the task
 /// was called off: then stop working on it.
@@ -161,6 +198,10 @@ pub(super) struct WaitForTask {
     status: Option<State>,
     /// Where to look for ready tasks; `default` if not given.
     project: Option<String>,
+    /// Whether a task that is ready for you in any other project ends the waiting too; the answer then names that project in
+    /// `elsewhere`. Only without `task_id`.
+    #[serde(default)]
+    any_project: bool,
     /// How long to wait; 25 seconds if not given, which is also the longest.
     timeout_seconds: Option<u32>,
 }
@@ -173,6 +214,9 @@ pub(super) struct TaskWaited {
     /// The task as it is now.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskOut>,
+    /// Other projects in which tasks are ready for you, where you wait for those.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    elsewhere: Vec<String>,
 }
 
 pub(super) fn wait(cx: &mut Cx<'_, '_>, input: WaitForTask) -> Result<Wait<TaskWaited>> {
@@ -184,12 +228,17 @@ pub(super) fn wait(cx: &mut Cx<'_, '_>, input: WaitForTask) -> Result<Wait<TaskW
         None if input.status.is_some() => return Err(Error::invalid("status", "needs a task_id")),
         None => next_ready(cx, &me, &project)?,
     };
+    let elsewhere = match &input.task_id {
+        Some(_) if input.any_project => return Err(Error::invalid("any_project", "does not go with a task_id: a task is watched in whatever project it is")),
+        Some(_) => Vec::new(),
+        None => projects_ready(cx, &me, &project)?,
+    };
     let changed = match (&task, &input.task_id, input.status) {
         (Some(task), Some(_), Some(status)) => task.state(now) != status,
         (Some(task), Some(_), None) => task.state(now).is_final(),
-        (task, _, _) => task.is_some(),
+        (task, _, _) => task.is_some() || (input.any_project && !elsewhere.is_empty()),
     };
-    let answer = TaskWaited { changed, task: task.map(|task| TaskOut::new(task, now)) };
+    let answer = TaskWaited { changed, task: task.map(|task| TaskOut::new(task, now)), elsewhere };
     Ok(if changed { Wait::Ready(answer) } else { Wait::NotYet(answer) })
 }
 

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::claim::{is_ready, projects_ready};
 use super::party::{self, NOTICE, Priority, check_timeout, me, sees_all, trust};
 use super::rows::{self, MessageRow, fitting, message_columns};
 use crate::call::{Cx, Page, PageIn, Wait};
@@ -95,12 +96,15 @@ pub(super) struct Messages {
     /// Other projects in which messages wait for you.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     elsewhere: Vec<String>,
+    /// Projects in which tasks are ready for you, where the call waited for those too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tasks_ready_in: Vec<String>,
 }
 
 impl Messages {
     pub(super) fn new(page: Page<MessageRow>, elsewhere: Vec<String>) -> Self {
         let messages = page.items.into_iter().map(MessageOut::from).collect();
-        Self { notice: NOTICE, messages, more: page.next_cursor.is_some(), next_cursor: page.next_cursor, elsewhere }
+        Self { notice: NOTICE, messages, more: page.next_cursor.is_some(), next_cursor: page.next_cursor, elsewhere, tasks_ready_in: Vec::new() }
     }
 }
 
@@ -205,7 +209,7 @@ pub(super) fn waiting(cx: &mut Cx<'_, '_>, me: &str, project: &str, page: &PageI
 }
 
 /// How many other projects an answer names at most.
-const ELSEWHERE_MAX: usize = 20;
+pub(super) const ELSEWHERE_MAX: usize = 20;
 
 pub(super) const NEXT_PROJECT: &str = "select project from delivery where recipient = $1 and acknowledged_at is null and project > $2 \
      order by project, rank, created_at, message limit 1";
@@ -334,6 +338,9 @@ pub(super) struct WaitForMessages {
     /// Whether a message in any other project ends the waiting too; the answer then names that project in `elsewhere`.
     #[serde(default)]
     any_project: bool,
+    /// Whether a task that is ready for you ends the waiting too; the answer then names its project in `tasks_ready_in`.
+    #[serde(default)]
+    or_tasks: bool,
     /// The id of a message to you: only newer ones count.
     after: Option<String>,
     /// How many messages; 50 if not given, at most 200.
@@ -353,8 +360,15 @@ pub(super) fn wait(cx: &mut Cx<'_, '_>, input: WaitForMessages) -> Result<Wait<M
         }
     };
     let elsewhere = projects_waiting(cx.tx, &me, &project)?;
-    let nothing = messages.items.is_empty() && (!input.any_project || elsewhere.is_empty());
-    let mut answer = Messages::new(messages, elsewhere);
+    let mut tasks_ready_in = Vec::new();
+    if input.or_tasks {
+        tasks_ready_in.extend(is_ready(cx, &me, &project)?.then(|| project.clone()));
+        if input.any_project {
+            tasks_ready_in.extend(projects_ready(cx, &me, &project)?);
+        }
+    }
+    let nothing = messages.items.is_empty() && (!input.any_project || elsewhere.is_empty()) && tasks_ready_in.is_empty();
+    let mut answer = Messages { tasks_ready_in, ..Messages::new(messages, elsewhere) };
     if input.after.is_some() {
         answer.next_cursor = None;
     }

@@ -40,6 +40,7 @@ pub fn indexed() -> Vec<(&'static str, &'static str, &'static str)> {
         (tasks::EVERYBODYS.whole, "task_by_project", "ttitii"),
         (tasks::EVERYBODYS.leased, "task_by_project", "titiiii"),
         (claim::NEXT_PENDING, "task_ready", "tt"),
+        (claim::NEXT_PROJECT_READY, "task_ready", "tt"),
         (claim::NEXT_LOST, "task_in_progress", "tti"),
         (claim::LOST, "task_in_progress", "ii"),
         (notes::OF_TASK, "task_note_by_task", "titi"),

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::claim::projects_ready;
 use super::edits::given;
 use super::notes::{NoteOut, notes_of};
 use super::party::{self, Addressee, GROUP_PREFIX, NOTICE, Priority, addresses_of, check_said, find_addressee, me, sees_all};
@@ -187,6 +188,9 @@ pub(super) struct Tasks {
     /// Give this as `cursor` for the next page. Absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// Other projects in which tasks are ready for you.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    elsewhere: Vec<String>,
 }
 
 pub(super) fn list(cx: &mut Cx<'_, '_>, input: GetTasks) -> Result<Tasks> {
@@ -198,7 +202,9 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: GetTasks) -> Result<Tasks> {
         (None | Some(State::Pending), true) => (Some(State::Pending), 0),
         (Some(other), true) => return Err(Error::invalid("ready", format!("only pending tasks can be claimed, and status is {}", other.name()))),
     };
-    let (list, owners) = match input.view.unwrap_or_default() {
+    let view = input.view.unwrap_or_default();
+    let elsewhere = if view == View::Assigned { projects_ready(cx, &me, &project)? } else { Vec::new() };
+    let (list, owners) = match view {
         View::Assigned => (ASSIGNED, addresses_of(cx, &me)?),
         View::Created => (CREATED_BY, vec![me]),
         View::All if sees_all(cx) => (EVERYBODYS, vec![String::new()]),
@@ -221,7 +227,7 @@ pub(super) fn list(cx: &mut Cx<'_, '_>, input: GetTasks) -> Result<Tasks> {
             tasks.push(TaskOut::new(task, now));
         }
     }
-    Ok(Tasks { notice: NOTICE, tasks, more: found.next_cursor.is_some(), next_cursor: found.next_cursor })
+    Ok(Tasks { notice: NOTICE, tasks, more: found.next_cursor.is_some(), next_cursor: found.next_cursor, elsewhere })
 }
 
 /// A row of a list before its texts are read.

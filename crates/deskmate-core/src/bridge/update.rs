@@ -75,6 +75,9 @@ pub(super) fn update(cx: &mut Cx<'_, '_>, input: UpdateTask) -> Result<TaskOut> 
         Some(State::InProgress) => task = take(cx, task, &me, ttl)?,
         Some(status) => {
             check_may(cx, &task, &me, status, input.fence)?;
+            if status.is_final() && input.result.is_none() {
+                set_aside(cx, &mut task)?;
+            }
             change(cx, &mut task, status, input.result)?;
         }
     }
@@ -101,6 +104,16 @@ pub(super) fn change(cx: &mut Cx<'_, '_>, task: &mut TaskRow, to: State, result:
     if task.stored == State::Completed {
         release_dependents(cx, &task.id)?;
     }
+    Ok(())
+}
+
+/// What was written with an earlier state, such as a question or its answer, is not the result of a task that ends without one: it
+/// stays as a note of whoever wrote it.
+fn set_aside(cx: &mut Cx<'_, '_>, task: &mut TaskRow) -> Result<()> {
+    let (Some(text), Some((kind, id, verified))) = (task.result.clone(), task.result_by.clone()) else { return Ok(()) };
+    let writer = if kind == ActorKind::Person.name() { Actor { verified, ..Actor::person(id) } } else { Actor::agent(id, verified) };
+    keep(cx, task, &writer, &text)?;
+    (task.result, task.result_by) = (None, None);
     Ok(())
 }
 

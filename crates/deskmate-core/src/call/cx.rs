@@ -6,6 +6,7 @@ use deskmate_db::Tx;
 
 use super::actor::{Actor, Signed, Surface};
 use super::pipeline::Desk;
+use super::registry::Registry;
 use crate::agents::{Server, template};
 use crate::compliance::Library;
 use crate::policy::{self, Cache, Rulebook};
@@ -23,6 +24,8 @@ pub struct Cx<'t, 'c> {
     pub surface: Surface,
     /// The keys whose signatures are believed, and the one that signs.
     pub keys: Arc<Keyring>,
+    /// The operations that the desk has.
+    pub(crate) registry: Arc<Registry>,
     /// The key of the secrets, and who names them.
     pub(crate) safe: Safe,
     /// The frameworks that agents can be checked against.
@@ -57,6 +60,7 @@ impl<'t, 'c> Cx<'t, 'c> {
             actor,
             surface,
             keys: Arc::clone(&desk.keys),
+            registry: Arc::clone(&desk.registry),
             safe: desk.safe.clone(),
             rulebooks: desk.rulebooks.clone(),
             frameworks: desk.frameworks.clone(),

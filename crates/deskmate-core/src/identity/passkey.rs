@@ -17,7 +17,7 @@ use super::rows::{self, CREDENTIAL, CREDENTIAL_BY_ID, CredentialRow, PERSON, Per
 use super::token::SecretKind;
 use crate::call::Cx;
 use crate::limits::TITLE_CHARS_MAX;
-use crate::{Error, Result, check_text, format_time};
+use crate::{Code, Error, Result, check_text, format_time};
 
 /// How long before or after now a passkey may have been asked, in milliseconds.
 const ASKED_WITHIN_MS: u64 = 5 * 60 * 1_000;
@@ -176,6 +176,16 @@ fn host_of(origin: &str) -> Option<&str> {
     rest.split(':').next()
 }
 
+const ASK_AGAIN: &str = "ask it again; where that does not help, compare this machine's clock with the desk's";
+
+/// How far from the desk's time something was asked for, where that is too far: by a clock that is off, or of somebody who took too
+/// long.
+fn off_by(asked_at: i64, now_ms: i64) -> Option<String> {
+    let off = now_ms.abs_diff(asked_at);
+    let side = if asked_at < now_ms { "behind" } else { "ahead of" };
+    (off > ASKED_WITHIN_MS).then(|| format!("is {} s {side} the desk's time; it answers within {} minutes", off / 1_000, ASKED_WITHIN_MS / 60_000))
+}
+
 /// The origin for which a browser asked a passkey for this, now; nothing where it asked for something else. Browsers give a
 /// passkey to every port of a host, so a page on another port is told apart here.
 fn asked(purpose: Purpose, bound: &str, asked_at: i64, client: &[u8], authenticator: &[u8], now_ms: i64) -> Option<String> {
@@ -204,6 +214,9 @@ fn keep(cx: &mut Cx<'_, '_>, input: NewPasskey, owner: &str, purpose: Purpose, b
     check_text("note", &input.note, TITLE_CHARS_MAX)?;
     let hash = hash(&input.id)?;
     let (client, authenticator) = (bytes("client_data", &input.client_data)?, bytes("authenticator_data", &input.authenticator_data)?);
+    if let Some(off) = off_by(input.asked_at, cx.now() / 1_000) {
+        return Err(Error::invalid("asked_at", off).hint(ASK_AGAIN));
+    }
     let origin = asked(purpose, bound, input.asked_at, &client, &authenticator, cx.now() / 1_000)
         .ok_or_else(|| Error::invalid("client_data", "is not the answer of a passkey that verified you, to this desk, just now"))?;
     let key = bytes("public_key", &input.public_key)?;
@@ -257,6 +270,9 @@ pub(super) fn verify(cx: &mut Cx<'_, '_>, assertion: &Assertion, purpose: Purpos
     let (client, authenticator) = (bytes("client_data", &assertion.client_data)?, bytes("authenticator_data", &assertion.authenticator_data)?);
     let signature = Signature::from_der(&bytes("signature", &assertion.signature)?).map_err(|_| Error::invalid("signature", "is no signature"))?;
     let Some(row) = row.filter(|row| row.kind == SecretKind::Passkey.name() && row.is_good(cx.now())) else { return Ok(None) };
+    if let Some(off) = off_by(assertion.asked_at, cx.now() / 1_000) {
+        return Err(Error::new(Code::Unauthenticated, format!("when this passkey was asked {off}")).hint(ASK_AGAIN));
+    }
     let point = part(&row, "key:").and_then(|key| BASE64.decode(key.as_bytes()).ok());
     let key = point.and_then(|point| VerifyingKey::from_sec1_bytes(&point).ok());
     let origin = asked(purpose, bound, assertion.asked_at, &client, &authenticator, cx.now() / 1_000);

@@ -9,6 +9,7 @@ use super::rows::{self, CREDENTIAL_BY_ID, CredentialRow, PEOPLE, PERSON, PersonR
 use super::token::SecretKind;
 use crate::call::{Cx, Page, PageIn, Role};
 use crate::limits::{NAME_CHARS_MAX, PAGE_MAX, TITLE_CHARS_MAX};
+use crate::policy::nearest;
 use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, format_time};
 
@@ -280,6 +281,7 @@ pub(super) fn create_token(cx: &mut Cx<'_, '_>, input: CreateToken) -> Result<Pe
         if !(name == "*" || (!name.is_empty() && name.chars().all(plain))) || !matches!(limit, "read" | "write") {
             return Err(Error::invalid("scopes", format!("{scope:?} is not a scope")).hint("for example bridge, bridge:read or *:read"));
         }
+        check_names_something(cx, name)?;
     }
     if input.scopes.is_empty() || input.scopes.len() > 50 {
         return Err(Error::invalid("scopes", "needs between 1 and 50 scopes"));
@@ -289,6 +291,17 @@ pub(super) fn create_token(cx: &mut Cx<'_, '_>, input: CreateToken) -> Result<Pe
     let (credential, secret) = rows::issue(cx, SecretKind::Personal, &owner, &input.scopes, ttl)?;
     rows::set_note(cx.tx, &credential, Some(&input.note))?;
     Ok(PersonalToken { token: secret.reveal().to_owned(), credential, expires_at: format_time(cx.now() + ttl) })
+}
+
+/// Refuses the name of a scope in which nothing is: a token with it could do nothing, and would say so only when it is used.
+fn check_names_something(cx: &Cx<'_, '_>, name: &str) -> Result<()> {
+    if cx.registry.all().any(|op| op.is_in_scope(name)) {
+        return Ok(());
+    }
+    let known: Vec<String> = cx.registry.all().flat_map(|op| [op.toolset.name().to_owned(), op.full_name()]).collect();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let hint = nearest(name, &known).map_or_else(|| "`deskmate call --list` names all".to_owned(), |near| format!("did you mean `{near}`?"));
+    Err(Error::invalid("scopes", format!("there is no toolset and no operation {name}")).hint(hint))
 }
 
 /// List your own personal tokens that still work, newest first.

@@ -61,6 +61,7 @@ pub use settings::{Keep, Settings};
 pub use store::{ACCEPTED, CHANGED, MAPPED, RETIRED, SETTING, Stored, UNMAPPED, current, store, stored_digest};
 pub(crate) use template::literal;
 pub use template::{Parameter, ParameterKind, Template};
+pub(crate) use yaml::nearest;
 
 /// What a condition can ask for: the name, and what it is.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {

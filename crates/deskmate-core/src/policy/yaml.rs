@@ -408,7 +408,7 @@ pub(super) fn or(words: &[&str]) -> String {
 }
 
 /// The word that was probably meant.
-pub(super) fn nearest<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
+pub(crate) fn nearest<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
     if text.len() > 64 {
         return None;
     }

@@ -10,11 +10,12 @@ use data_encoding::BASE64;
 use deskmate_core::record::{self, BundleHeader, BundleLine, Keyring, Report};
 use deskmate_core::{Error, MIGRATIONS, compliance};
 use deskmate_db::{Db, Options, Tx, args};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::output::{print, say};
 use super::{Failure, Global};
 use crate::home::Home;
+use crate::keep::Elsewhere;
 use crate::{config, keep};
 
 #[derive(Subcommand)]
@@ -59,6 +60,8 @@ struct Store {
     db: Db,
     keys: Keyring,
     kept: Vec<String>,
+    /// Where checkpoints should be kept, and are not.
+    missing: Option<PathBuf>,
 }
 
 fn open(global: &Global, keys: Vec<String>) -> Result<Store, Failure> {
@@ -66,35 +69,17 @@ fn open(global: &Global, keys: Vec<String>) -> Result<Store, Failure> {
     let home = Home::new(settings.home.clone());
     let keys = if keys.is_empty() { vec![home.signing_key()?.public().to_owned()] } else { keys };
     let db = Db::open_reader(&Options::new(&settings.database_url, MIGRATIONS))?;
-    let kept = match settings.checkpoint_copy.filter(|file| file.is_file()) {
-        None => Vec::new(),
-        Some(file) => kept_checkpoints(&file)?,
+    let (kept, missing) = match settings.checkpoint_copy {
+        None => (Vec::new(), None),
+        Some(file) if file.is_file() => (kept_checkpoints(&file)?, None),
+        Some(file) => (Vec::new(), Some(file)),
     };
-    Ok(Store { db, keys: Keyring::new(keys), kept })
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| Failure::Other(format!("{}: {error}", path.display())))
+    Ok(Store { db, keys: Keyring::new(keys), kept, missing })
 }
 
 /// The checkpoints of a file to which they were appended, one JSON line each, or of a file that is one.
 pub(super) fn kept_checkpoints(path: &Path) -> Result<Vec<String>, Failure> {
-    Ok(checkpoints_in(read(path)?))
-}
-
-fn checkpoints_in(text: String) -> Vec<String> {
-    if !text.starts_with('"') {
-        return vec![text];
-    }
-    // A line that is no longer a checkpoint is handed on as it is, and verification says so: leaving it out would turn
-    // the check off unseen. Only a last line that was never finished is no sign of that.
-    let torn = (!text.ends_with('\n')).then(|| text.lines().count());
-    let lines = text.lines().enumerate().filter_map(|(at, line)| match serde_json::from_str::<String>(line) {
-        Ok(note) => Some(note),
-        Err(_) if torn == Some(at + 1) => None,
-        Err(_) => Some(line.to_owned()),
-    });
-    lines.collect()
+    keep::kept_checkpoints(path).map_err(|error| Failure::Other(format!("{}: {error}", path.display())))
 }
 
 fn verify_store(global: &Global, checkpoints: &[PathBuf], keys: Vec<String>) -> Result<(), Failure> {
@@ -102,7 +87,20 @@ fn verify_store(global: &Global, checkpoints: &[PathBuf], keys: Vec<String>) -> 
     for file in checkpoints {
         store.kept.extend(kept_checkpoints(file)?);
     }
-    tell(global, keep::verify(&store.db, &store.keys, &store.kept)?)
+    let elsewhere = match (&store.missing, store.kept.as_slice()) {
+        (Some(_), _) => Elsewhere::NotFound,
+        (None, []) => Elsewhere::NotKept,
+        (None, _) => Elsewhere::Compared,
+    };
+    let report = keep::verify(&store.db, &store.keys, &store.kept)?;
+    if let Some(file) = store.missing.filter(|_| !global.json) {
+        say(&format!(
+            "No checkpoint was found at {}, to which {} copies them: without it, what was cut off and an older copy do not show.",
+            file.display(),
+            config::FILE
+        ))?;
+    }
+    tell(global, &report, elsewhere.beside(&report))
 }
 
 fn verify_bundle(global: &Global, bundle: &Path, checkpoints: &[PathBuf], keys: Vec<String>) -> Result<(), Failure> {
@@ -123,7 +121,7 @@ fn verify_bundle(global: &Global, bundle: &Path, checkpoints: &[PathBuf], keys: 
     if !own && !global.json {
         say("The keys were taken from the bundle itself: this shows that it is consistent, not who made it (give --key for that).")?;
     }
-    tell(global, report)
+    tell(global, &report, json!(report))
 }
 
 /// How long the first line of a bundle may be: that of a report holds the report.
@@ -159,9 +157,9 @@ fn verify_evidence(global: &Global, file: File, keys: Option<Keyring>, kept: &[S
     if report.sound { Ok(()) } else { Err(Failure::NotSound) }
 }
 
-fn tell(global: &Global, report: Report) -> Result<(), Failure> {
+fn tell(global: &Global, report: &Report, told: Value) -> Result<(), Failure> {
     if global.json {
-        print(&json!(report), true)?;
+        print(&told, true)?;
     } else if report.sound {
         say(&format!("The record is sound: {} events, root {}.", report.events, report.root))?;
     } else {
@@ -226,21 +224,4 @@ fn bundle_lines(tx: &mut Tx<'_>, from: u64, until: u64) -> Result<Vec<BundleLine
         Ok(BundleLine { body: row.get(0)?, salt: salt.map(|salt| BASE64.encode(&salt)), payload: row.get(2)? })
     };
     rows.iter().map(line).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    proptest::proptest! {
-        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
-
-        /// Whatever a file holds, no whole line of it is left out: what is no checkpoint is told by the verification.
-        #[test]
-        fn any_bytes_are_read_as_checkpoints_and_none_is_left_out(text in "(?s)\"?.{0,120}", lines in proptest::collection::vec("\"?[a-z\\\\\"]{0,8}\"?", 0..6)) {
-            drop(checkpoints_in(text));
-            let all: Vec<String> = std::iter::once("\"first\"".to_owned()).chain(lines).collect();
-            assert_eq!(checkpoints_in(all.join("\n") + "\n").len(), all.len());
-        }
-    }
 }

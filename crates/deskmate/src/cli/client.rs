@@ -135,10 +135,11 @@ impl Client {
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Deskmate-Surface: cli\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{who}\r\n",
             body.len()
         );
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(body.as_bytes())?;
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
+        let done = stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).and_then(|()| stream.read_to_end(&mut answer));
+        if done.is_err() || !is_whole(&answer) {
+            return Err(cut_off().into());
+        }
         self.unverified.set(says_unverified(&answer));
         read_answer(&answer)
     }
@@ -147,6 +148,24 @@ impl Client {
         let error = Error::new(Code::Unavailable, format!("no desk runs in {}", self.home.path().display()));
         error.hint("start it with `deskmate up`, or name another data directory with --home").into()
     }
+}
+
+/// The server ended, or did not answer in time, while it had this to do.
+fn cut_off() -> Error {
+    let error = Error::new(Code::Unavailable, "the desk did not answer to the end, so it is not known whether this was done");
+    error.hint("try again when `deskmate status` shows that it runs; what changes something is done once where both calls give the same idempotency_key")
+}
+
+/// Whether an answer came to its end.
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(end) = answer.windows(4).position(|end| end == b"\r\n\r\n") else { return false };
+    let (head, body) = answer.split_at(end + 4);
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    if head.contains("transfer-encoding: chunked") {
+        return body.ends_with(b"0\r\n\r\n");
+    }
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+    length.is_none_or(|length| body.len() >= length)
 }
 
 /// Whether the head of an answer has the mark of open mode.
@@ -239,13 +258,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_answer_that_was_cut_off_is_told_from_one_that_cannot_be_read() {
+        let whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
+        for whole in [whole, chunked] {
+            assert!(is_whole(whole.as_bytes()) && read_answer(whole.as_bytes()).is_ok(), "{whole}");
+            for end in 0..whole.len() {
+                assert!(!is_whole(&whole.as_bytes()[..end]), "{end} bytes of {whole}");
+            }
+        }
+        assert_eq!(cut_off().code, Code::Unavailable);
+    }
+
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
 
         /// Whatever answers on the socket, the command ends with an error and not by a fault of its own.
         #[test]
         fn any_answer_is_read_or_refused(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), body in "(?s).{0,80}") {
-            drop((read_answer(&bytes), says_unverified(&bytes)));
+            drop((read_answer(&bytes), says_unverified(&bytes), is_whole(&bytes)));
             for head in ["HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", "HTTP/1.1 x"] {
                 drop(read_answer(format!("{head}\r\n\r\n{body}").as_bytes()));
                 drop(read_answer(format!("{head}\r\n\r\nfffffffffffffff\r\n{body}\r\n0\r\n").as_bytes()));

@@ -12,7 +12,6 @@ use rustix::process::{Resource, Rlimit};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::output::say;
 use super::{Failure, Global};
@@ -104,6 +103,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
         ..global.given()
     };
     let settings = config::load(&given)?;
+    settings.check_folders()?;
     let linger = args.linger()?;
     let home = Home::new(settings.home.clone());
     home.create()?;
@@ -123,6 +123,7 @@ fn start(global: &Global, args: &UpArgs) -> Result<(), Failure> {
         _ => Failure::from(error),
     })?;
     app.hands.keeps(settings.own());
+    app.checkpoint_copy = settings.checkpoint_copy.as_deref().map(Into::into);
     keep::refuse_unfinished(&app.desk.db)?;
     home.keep_key(fresh.as_deref())?;
     app.desk.safe = secrets::open(&home, &app.desk.db)?;
@@ -190,7 +191,7 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     }
     let begun = notify::begin(&app, &outlets).await?;
     let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some()).behind_proxy(settings.proxy.is_some());
-    let stop = CancellationToken::new();
+    let stop = app.stop.clone();
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
     let (router, for_programs) = http::routers(app.clone(), allowed, standing, mcp);
     let mut doors = JoinSet::new();

@@ -11,7 +11,7 @@ use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, Method, Uri};
 use data_encoding::BASE64;
 use deskmate_core::call::{Credential, Signed};
-use deskmate_core::{Error, Result, hex, identity};
+use deskmate_core::{Code, Error, Result, hex, identity};
 use sha2::{Digest, Sha256};
 
 use super::Shared;
@@ -21,7 +21,7 @@ use crate::mcp::{AGENT_HEADER, bearer};
 pub(crate) const COOKIE_NAME: &str = "deskmate_session";
 const SIGNATURE_HEADER: &str = "deskmate-signature";
 const SIGNED_AT_HEADER: &str = "deskmate-signed-at";
-/// How far the browser's clock may be off, in milliseconds.
+/// How far from the desk's time something may be signed, in milliseconds.
 const SIGNED_WITHIN_MS: u64 = 60_000;
 
 /// What was signed in the last minutes, each good once. Only what a session really signed is remembered, and by what it
@@ -74,7 +74,7 @@ pub(super) async fn of(shared: &Shared, method: &Method, uri: &Uri, headers: &He
     let asked = Asked { method, uri, headers, body };
     if let Some(value) = headers.get(AUTHORIZATION) {
         let secret = value.to_str().ok().and_then(bearer).map(str::to_owned);
-        let secret = secret.ok_or_else(|| Error::new(deskmate_core::Code::Unauthenticated, "the Authorization header must be: Bearer TOKEN"))?;
+        let secret = secret.ok_or_else(|| Error::new(Code::Unauthenticated, "the Authorization header must be: Bearer TOKEN"))?;
         return if has_key(shared, &secret).await? { of_browser(shared, secret, &asked).await } else { Ok(Credential::Secret { secret, proved: true }) };
     }
     match cookie(headers) {
@@ -105,6 +105,21 @@ async fn has_key(shared: &Shared, secret: &str) -> Result<bool> {
     shared.app.desk.db.read(move |tx| identity::has_key(tx, &secret)).await
 }
 
+/// The desk's time, in milliseconds.
+pub(super) fn now_ms(shared: &Shared) -> i64 {
+    shared.app.desk.world.now() / 1_000
+}
+
+/// The refusal of what was rightly signed, but with another time than the desk's. It would be taken for unsigned otherwise, and
+/// nobody would look at the clock.
+fn signed_elsewhen(at: &str, now_ms: i64) -> Error {
+    let at: i64 = at.parse().unwrap_or(0);
+    let side = if at < now_ms { "behind" } else { "ahead of" };
+    let seconds = now_ms.abs_diff(at) / 1_000;
+    Error::new(Code::Unauthenticated, format!("this was signed by a clock that is {seconds} s {side} the desk's, and a signature is good for a minute"))
+        .hint("try again; where that does not help, reload the page or compare the clocks of this machine and of the desk's")
+}
+
 /// Whether a browser says that it signed just now.
 fn is_fresh(at: &str, now_ms: i64) -> bool {
     at.parse::<i64>().is_ok_and(|at| now_ms.abs_diff(at) <= SIGNED_WITHIN_MS)
@@ -113,15 +128,15 @@ fn is_fresh(at: &str, now_ms: i64) -> bool {
 /// What the browser signed, if it is a good signature of this session's own key that was not used before.
 async fn signed(shared: &Shared, secret: &str, asked: &Asked<'_>) -> Result<Option<Signed>> {
     let (Some(signature), Some(at)) = (asked.header(SIGNATURE_HEADER), asked.header(SIGNED_AT_HEADER)) else { return Ok(None) };
-    let now_ms = shared.app.desk.world.now() / 1_000;
+    let now_ms = now_ms(shared);
     let Ok(bytes) = BASE64.decode(signature.as_bytes()) else { return Ok(None) };
-    if !is_fresh(at, now_ms) {
-        return Ok(None);
-    }
     let path = asked.uri.path_and_query().map_or("/", |path| path.as_str());
     let text = format!("{}\n{path}\n{}\n{at}", asked.method, hex(&Sha256::digest(asked.body)));
     let (session, said) = (secret.to_owned(), text.clone());
     let key = shared.app.desk.db.read(move |tx| identity::verify_signature(tx, &session, said.as_bytes(), Some(&bytes))).await?;
+    if key.is_some() && !is_fresh(at, now_ms) {
+        return Err(signed_elsewhen(at, now_ms));
+    }
     let key = key.filter(|_| shared.signatures.first_time(secret, &text, now_ms));
     Ok(key.map(|key| Signed { text, signature: signature.to_owned(), key: BASE64.encode(&key) }))
 }

@@ -10,8 +10,11 @@ use axum::response::{IntoResponse, Response};
 use deskmate_core::Error;
 
 use super::Shared;
+use super::credential::now_ms;
 use super::rest::Failure;
 
+/// The desk's time in milliseconds since 1970, with every answer: browsers sign with it, because their own clock may be off.
+const NOW: &str = "deskmate-now";
 /// Where a code is changed for a session. Nobody who calls it has a credential yet.
 const PAIRING: &str = "/api/desk_pair";
 
@@ -114,6 +117,7 @@ pub(super) async fn check(State(shared): State<Shared>, mut request: Request, ne
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
     headers.entry("cache-control").or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(NOW, HeaderValue::from(now_ms(&shared)));
     response
 }
 

@@ -9,7 +9,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use deskmate_core::call::{Call, Credential, Effect, Op, Outcome, Surface, parse_strict};
-use deskmate_core::{Code, Error, Result};
+use deskmate_core::{Code, Error, Result, format_time};
 use serde_json::{Map, Value, json};
 
 use super::listen::Peer;
@@ -61,6 +61,7 @@ pub(super) async fn healthz(State(shared): State<Shared>) -> Json<Value> {
         "set_up": standing.set_up,
         "engine": crate::keep::engine_name(shared.app.desk.db.engine()),
         "background": standing.background,
+        "time": format_time(shared.app.desk.world.now()),
         "uptime_seconds": standing.activity.uptime().as_secs(),
     }))
 }

@@ -4,15 +4,14 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
-use axum::http::{HeaderMap, Method, Uri};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use deskmate_core::call::{Credential, Desk};
 use deskmate_core::record::{self, EventRow};
 use deskmate_core::{Error, Result};
 use deskmate_db::Tx;
-use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
@@ -29,29 +28,58 @@ const LIST: &str = "desk_record_list";
 /// A sign of life when nothing happens.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
-#[derive(Deserialize)]
+/// From where somebody follows.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct From {
     /// The first sequence number wanted; without it, what happens from now on.
-    from: Option<u64>,
+    pub(super) from: Option<u64>,
+    /// What a reader that comes again was told last, which counts more.
+    pub(super) last: Option<u64>,
 }
 
-pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+impl From {
+    /// What is no number is refused: taken for nothing, it would leave out what happened meanwhile, and nobody would know.
+    pub(super) fn of(uri: &Uri, headers: &HeaderMap) -> Result<Self> {
+        let last = match headers.get("last-event-id").map(HeaderValue::as_bytes) {
+            None | Some(b"") => None,
+            Some(id) => Some(number("last-event-id", std::str::from_utf8(id).unwrap_or_default())?),
+        };
+        let pairs: Vec<(String, String)> =
+            serde_urlencoded::from_str(uri.query().unwrap_or_default()).map_err(|error| Error::invalid("query", error.to_string()))?;
+        let mut from = None;
+        for (name, value) in pairs {
+            if name != "from" {
+                return Err(Error::invalid(&name, "is not known here: a stream is asked for with `from` alone"));
+            }
+            if from.replace(number("from", &value)?).is_some() {
+                return Err(Error::invalid("from", "was given twice"));
+            }
+        }
+        Ok(Self { from, last })
+    }
+}
+
+fn number(field: &str, text: &str) -> Result<u64> {
+    text.parse().map_err(|_| Error::invalid(field, "must be the sequence number of an event"))
+}
+
+pub(super) async fn serve(State(shared): State<Shared>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
     let opened = async {
+        let wanted = From::of(&uri, &headers)?;
         let credential = credential::of(&shared, &method, &uri, &headers, &[]).await?;
         let place = place(&shared, &credential).await?;
-        Ok::<_, Error>((credential, place))
+        Ok::<_, Error>((wanted, credential, place))
     };
-    let (credential, place) = match opened.await {
+    let (wanted, credential, place) = match opened.await {
         Ok(opened) => opened,
         Err(error) => return Failure(error).into_response(),
     };
     let named = is_named(&credential);
     let mut grown = shared.app.live.size();
     let now = *grown.borrow_and_update();
-    let mut next = last.map_or_else(|| query.from.unwrap_or(now), |last| last.saturating_add(1));
+    let mut next = wanted.last.map_or_else(|| wanted.from.unwrap_or(now), |last| last.saturating_add(1));
     let (sender, events) = mpsc::channel::<std::result::Result<Event, Infallible>>(WAITING_MAX);
-    let desk = shared.app.desk.clone();
+    let (desk, stop) = (shared.app.desk.clone(), shared.app.stop.clone());
     tokio::spawn(async move {
         // A reader that reconnects before the first event for it must go on from here, so it is told where that is.
         // Later it is told with the signs of life, so that nothing is looked through twice.
@@ -84,6 +112,7 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
             tokio::select! {
                 changed = grown.changed() => if changed.is_err() { return },
                 () = sender.closed() => return,
+                () = stop.cancelled() => return,
                 () = tokio::time::sleep(HEARTBEAT) => {}
             }
         }
@@ -127,4 +156,33 @@ pub(super) fn heads(tx: &mut Tx<'_>, desk: &Desk, credential: &Credential, from:
     let events = record::heads_after(tx, from, limit)?;
     let reached = events.last().map_or(from, |event| event.seq + 1);
     Ok((events.into_iter().filter(|event| event.visible_to(&actor)).collect(), reached))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(query: &str, last: Option<&str>) -> Result<From> {
+        let headers = last.map(|last| ("last-event-id".parse().unwrap(), last.parse().unwrap()));
+        From::of(&format!("/api/stream{query}").parse().unwrap(), &headers.into_iter().collect())
+    }
+
+    #[test]
+    fn a_place_that_is_no_number_is_refused() {
+        assert_eq!(of("", None).unwrap(), From::default());
+        assert_eq!(of("?from=7", Some("")).unwrap(), From { from: Some(7), last: None });
+        assert_eq!(of("?from=7", Some("9")).unwrap(), From { from: Some(7), last: Some(9) });
+        for (query, last, field) in [
+            ("?from=abc", None, "from"),
+            ("?from=-1", None, "from"),
+            ("?from=", None, "from"),
+            ("?from=1&from=2", None, "from"),
+            ("?form=1", None, "form"),
+            ("?from=1", Some("x"), "last-event-id"),
+            ("", Some("1.5"), "last-event-id"),
+        ] {
+            let refused = of(query, last).expect_err(query);
+            assert_eq!((refused.code, refused.field.as_deref()), (deskmate_core::Code::Invalid, Some(field)), "{query} {last:?}");
+        }
+    }
 }

@@ -1,11 +1,14 @@
 //! Running the record's verification over an open store, step by step.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deskmate_core::record::{self, Keyring, Report, Verifier};
 use deskmate_core::{Code, Error, Result};
 use deskmate_db::Db;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 /// How often the clock beside a bar goes on while a single step is under way.
 const TICK: Duration = Duration::from_millis(100);
@@ -46,4 +49,65 @@ pub(super) fn sound(report: &Report, what: &str) -> Result<()> {
     let Some(first) = report.findings.first() else { return Ok(()) };
     let seq = first.seq.map_or(String::new(), |seq| format!("event {seq}: "));
     Err(Error::invalid(what, format!("its record is not sound: {seq}{}", first.what)).hint("`deskmate audit verify` on the desk tells more"))
+}
+
+/// Whether checkpoints that were kept elsewhere were there to compare with. Without them a record that was cut, or that is an older
+/// copy, is sound in itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Elsewhere {
+    /// The settings name no file.
+    NotKept,
+    /// The file is not there, or cannot be read.
+    NotFound,
+    /// They were compared with.
+    Compared,
+}
+
+impl Elsewhere {
+    /// A report with this in it.
+    pub(crate) fn beside(self, report: &Report) -> Value {
+        let mut told = json!(report);
+        if let Some(fields) = told.as_object_mut() {
+            fields.insert("checkpoints_elsewhere".to_owned(), json!(self));
+        }
+        told
+    }
+}
+
+/// The checkpoints of a file to which they were appended, one JSON line each, or of a file that is one.
+pub(crate) fn kept_checkpoints(path: &Path) -> std::io::Result<Vec<String>> {
+    std::fs::read_to_string(path).map(checkpoints_in)
+}
+
+fn checkpoints_in(text: String) -> Vec<String> {
+    if !text.starts_with('"') {
+        return vec![text];
+    }
+    // A line that is no longer a checkpoint is handed on as it is, and verification says so: leaving it out would turn
+    // the check off unseen. Only a last line that was never finished is no sign of that.
+    let torn = (!text.ends_with('\n')).then(|| text.lines().count());
+    let lines = text.lines().enumerate().filter_map(|(at, line)| match serde_json::from_str::<String>(line) {
+        Ok(note) => Some(note),
+        Err(_) if torn == Some(at + 1) => None,
+        Err(_) => Some(line.to_owned()),
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever a file holds, no whole line of it is left out: what is no checkpoint is told by the verification.
+        #[test]
+        fn any_bytes_are_read_as_checkpoints_and_none_is_left_out(text in "(?s)\"?.{0,120}", lines in proptest::collection::vec("\"?[a-z\\\\\"]{0,8}\"?", 0..6)) {
+            drop(checkpoints_in(text));
+            let all: Vec<String> = std::iter::once("\"first\"".to_owned()).chain(lines).collect();
+            assert_eq!(checkpoints_in(all.join("\n") + "\n").len(), all.len());
+        }
+    }
 }

@@ -1,8 +1,7 @@
 //! MCP over Streamable HTTP: `/mcp` with every toolset that agents use, `/mcp/{toolset}` with those that are named.
 //! No sessions: every request stands alone and brings its own credential.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
@@ -22,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::caller::Caller;
 use super::handler::Server;
 use super::malformed::is_malformed_call;
-use super::mount::{Mount, Shelf};
+use super::mount::{Kept, Mount, Shelf};
 use crate::app::App;
 
 /// From where requests may come. A request without an `Origin` comes from no browser and passes.
@@ -54,12 +53,12 @@ struct Http {
     shelf: Shelf,
     allowed: Arc<Allowed>,
     stop: CancellationToken,
-    services: Arc<Mutex<HashMap<Mount, Service>>>,
+    services: Kept<Service>,
 }
 
 /// The routes. Open streams end when `stop` is cancelled.
 pub(crate) fn router(app: App, allowed: Allowed, stop: CancellationToken) -> Router {
-    let http = Http { shelf: Shelf::new(app), allowed: Arc::new(allowed), stop, services: Arc::default() };
+    let http = Http { shelf: Shelf::new(app), allowed: Arc::new(allowed), stop, services: Kept::default() };
     let routes = Router::new();
     #[cfg(feature = "conformance")]
     let routes = routes.merge(super::conformance::router(&http.shelf, &http.allowed, http.stop.clone()));
@@ -105,15 +104,11 @@ impl Http {
     }
 
     fn service(&self, mount: &Mount) -> Service {
-        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(service) = services.get(mount) {
-            return service.clone();
-        }
-        let endpoint = self.shelf.endpoint(mount);
-        let factory = move || Ok(Server::new(Arc::clone(&endpoint), Caller::Request, false));
-        let service = Service::new(factory, Arc::new(NeverSessionManager::default()), self.allowed.config(self.stop.clone()));
-        services.insert(mount.clone(), service.clone());
-        service
+        self.services.get(mount, || {
+            let endpoint = self.shelf.endpoint(mount);
+            let factory = move || Ok(Server::new(Arc::clone(&endpoint), Caller::Request, false));
+            Service::new(factory, Arc::new(NeverSessionManager::default()), self.allowed.config(self.stop.clone()))
+        })
     }
 }
 

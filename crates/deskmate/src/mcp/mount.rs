@@ -1,6 +1,5 @@
 //! Which toolsets an endpoint mounts, and what follows from that. It is worked out once per choice and then shared.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use deskmate_core::call::{Actor, Surface, Toolset};
@@ -89,11 +88,43 @@ fn known_names(served: &[String]) -> String {
     let names: Vec<&str> = MOUNTABLE.iter().chain(NAMED_ONLY).map(|toolset| toolset.name()).chain(served.iter().map(String::as_str)).collect();
     names.join(", ")
 }
-/// The endpoints that were asked for so far, each made once.
+/// How many choices are kept ready. Whoever names servers one by one makes a new choice with each set of them.
+const KEPT_MAX: usize = 64;
+
+/// What was made for the choices that were asked for last, each made once while it is kept. Cheap to clone.
+pub(crate) struct Kept<T>(Arc<Mutex<Vec<(Mount, T)>>>);
+
+impl<T> Clone for Kept<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T: Clone> Kept<T> {
+    /// What there is for a choice, or what is made for it now, in the place of what nobody asked for the longest.
+    pub(crate) fn get(&self, mount: &Mount, make: impl FnOnce() -> T) -> T {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = kept.iter().position(|(own, _)| own == mount).map(|at| kept.remove(at).1);
+        let made = found.unwrap_or_else(make);
+        if kept.len() >= KEPT_MAX {
+            kept.remove(0);
+        }
+        kept.push((mount.clone(), made.clone()));
+        made
+    }
+}
+
+/// The endpoints that were asked for last.
 #[derive(Clone)]
 pub(crate) struct Shelf {
     app: App,
-    made: Arc<Mutex<HashMap<Mount, Arc<Endpoint>>>>,
+    made: Kept<Arc<Endpoint>>,
     served: Arc<Mutex<Served>>,
 }
 
@@ -107,7 +138,7 @@ struct Served {
 
 impl Shelf {
     pub(crate) fn new(app: App) -> Self {
-        Self { app, made: Arc::default(), served: Arc::default() }
+        Self { app, made: Kept::default(), served: Arc::default() }
     }
 
     /// The choice that some names make. The settings in force are looked at only where a name may be that of a server that was not
@@ -134,15 +165,9 @@ impl Shelf {
         Ok(names)
     }
 
-    /// The endpoint of a choice of toolsets. There are few choices, so none is ever dropped.
+    /// The endpoint of a choice of toolsets.
     pub(crate) fn endpoint(&self, mount: &Mount) -> Arc<Endpoint> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(endpoint) = made.get(mount) {
-            return Arc::clone(endpoint);
-        }
-        let endpoint = Arc::new(Endpoint::new(self.app.clone(), mount.clone()));
-        made.insert(mount.clone(), Arc::clone(&endpoint));
-        endpoint
+        self.made.get(mount, || Arc::new(Endpoint::new(self.app.clone(), mount.clone())))
     }
 
     /// The running desk.
@@ -167,6 +192,30 @@ mod tests {
         assert!(!Mount::all(false).toolsets.contains(&Toolset::Hook), "no model is offered what hooks ask");
         // The desk's own operations are for people and their programs.
         assert!(Mount::named(["desk"], false, &[]).is_err());
+    }
+
+    #[test]
+    fn only_the_choices_that_were_asked_for_last_are_kept() {
+        let kept = Kept::default();
+        let mount = |name: usize| Mount { toolsets: Vec::new(), servers: Servers::One(name.to_string()), read_only: false };
+        let made = std::cell::Cell::new(0);
+        let get = |name: usize| {
+            kept.get(&mount(name), || {
+                made.set(made.get() + 1);
+                name
+            })
+        };
+        for name in 0..KEPT_MAX {
+            assert_eq!(get(name), name);
+        }
+        assert_eq!((get(0), made.get()), (0, KEPT_MAX), "what is kept is not made again");
+        for name in KEPT_MAX..10 * KEPT_MAX {
+            assert_eq!((get(name), get(0)), (name, 0));
+        }
+        assert_eq!(made.get(), 10 * KEPT_MAX, "and what is asked for stays");
+        assert_eq!(kept.0.lock().unwrap().len(), KEPT_MAX);
+        get(1);
+        assert_eq!(made.get(), 10 * KEPT_MAX + 1, "what nobody asked for is made anew");
     }
 
     #[test]

@@ -454,4 +454,23 @@ mod tests {
         assert!(!meter.exceeds(&[b'x'; 70]));
         assert!(meter.exceeds(&[b'x'; 70]), "one that never ends");
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn any_header_keeps_a_connection_for_a_bounded_time(text in "(timeout=)?[ -~]{0,30}", seconds in proptest::num::u64::ANY) {
+            let says = |text: &str| kept_for(&[(HeaderName::from_static("keep-alive"), HeaderValue::from_str(text).unwrap())].into_iter().collect());
+            proptest::prop_assert!(says(&text) <= IDLE_FOR_MAX);
+            proptest::prop_assert_eq!(says(&format!("timeout={seconds}")), Duration::from_secs(seconds.saturating_sub(1)).min(IDLE_FOR_MAX));
+        }
+
+        #[test]
+        fn any_event_is_progress_or_none(data in "(?s).{0,80}", number in proptest::num::i64::ANY) {
+            proptest::prop_assert!(progress(&data).is_none());
+            let params = serde_json::json!({ "progressToken": number, "progress": 1 });
+            let note = serde_json::json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }).to_string();
+            proptest::prop_assert!(progress(&note).is_some());
+        }
+    }
 }

@@ -429,4 +429,39 @@ mod tests {
             assert!(lines.wait.is_none(), "answers are what was asked for");
         }
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever a program writes, in whatever pieces: a line that is too long is nobody's answer, or that of its own id.
+        #[test]
+        fn any_line_is_somebodys_answer_or_nobodys(
+            head in proptest::collection::vec(proptest::num::u8::ANY, 0..200), tail in "[\\]}, \"a-z0-9:]{0,60}", id in 0_i64..1_000,
+            text in "[a-z \\\\\"{}\\[\\],:]{0,40}", after in proptest::bool::ANY,
+        ) {
+            drop((whose(&head, tail.as_bytes()), whose(tail.as_bytes(), &head)));
+            let result = serde_json::json!({ "text": text }).to_string();
+            let (head, tail) = if after {
+                ("{\"jsonrpc\":\"2.0\",\"result\":{".to_owned(), format!("{result},\"id\":{id}}}"))
+            } else {
+                (format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{"), format!("{result}}}"))
+            };
+            proptest::prop_assert_eq!(whose(head.as_bytes(), tail.as_bytes()), Some(RequestId::Number(id)));
+        }
+
+        #[test]
+        fn any_bytes_are_read_to_their_end(bytes in proptest::collection::vec(proptest::prop_oneof![proptest::num::u8::ANY, proptest::strategy::Just(b'\n')], 0..300), most in 1_usize..60) {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let found = runtime.block_on(async {
+                let (mut lines, _wire) = lines(&bytes, most);
+                let mut found = Vec::new();
+                while let Some(line) = lines.read_line().await {
+                    found.extend(if let Read::Line(line) = line { Some(line.len()) } else { None });
+                }
+                found
+            });
+            proptest::prop_assert!(found.iter().all(|length| *length <= most));
+            proptest::prop_assert!(found.len() <= bytes.iter().filter(|byte| **byte == b'\n').count());
+        }
+    }
 }

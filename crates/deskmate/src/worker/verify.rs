@@ -1,14 +1,15 @@
 //! Verifying the record of a running desk, with progress.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use deskmate_core::job::{Outcome, Progress};
 use deskmate_core::record::{self, Verifier};
 use deskmate_core::{Error, Result};
-use serde_json::json;
 
 use super::{Running, hopeless};
+use crate::keep::{self, Elsewhere};
 
 /// How often progress is told.
 const TELL: Duration = Duration::from_millis(500);
@@ -16,8 +17,10 @@ const TELL: Duration = Duration::from_millis(500);
 pub(super) async fn run(job: &Running) -> Result<Outcome> {
     let db = job.app.desk.db.clone();
     let keys = Arc::clone(&job.app.desk.keys);
+    // Read before the record: what grows meanwhile must not look like something that was cut off.
+    let (kept, elsewhere) = kept(job.app.checkpoint_copy.clone()).await;
     let size = db.read(record::size).await?;
-    let verifier = Arc::new(Mutex::new(Some(Verifier::of_store(size, &keys, &[]))));
+    let verifier = Arc::new(Mutex::new(Some(Verifier::of_store(size, &keys, &kept))));
     let mut told = Instant::now();
     loop {
         if job.is_cancelled() {
@@ -46,5 +49,19 @@ pub(super) async fn run(job: &Running) -> Result<Outcome> {
             verifier.map(|verifier| verifier.finish(tx, &keys)).transpose()
         })
         .await?;
-    Ok(report.map_or_else(|| hopeless(&Error::conflict("verification did not finish")), |report| Outcome::Done(json!(report))))
+    Ok(report.map_or_else(|| hopeless(&Error::conflict("verification did not finish")), |report| Outcome::Done(elsewhere.beside(&report))))
+}
+
+/// The checkpoints that were copied elsewhere.
+async fn kept(copy: Option<Arc<Path>>) -> (Vec<String>, Elsewhere) {
+    let Some(file) = copy else { return (Vec::new(), Elsewhere::NotKept) };
+    let read = tokio::task::spawn_blocking(move || keep::kept_checkpoints(&file).inspect_err(|error| warn(&file, error))).await;
+    match read {
+        Ok(Ok(kept)) => (kept, Elsewhere::Compared),
+        _ => (Vec::new(), Elsewhere::NotFound),
+    }
+}
+
+fn warn(file: &Path, error: &std::io::Error) {
+    tracing::warn!(file = %file.display(), %error, "the checkpoints that were copied cannot be read: what was cut off does not show");
 }

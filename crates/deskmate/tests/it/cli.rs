@@ -424,6 +424,58 @@ fn waiting_ends_at_its_time_or_with_mail() {
 }
 
 #[test]
+fn waiting_is_for_tasks_too() {
+    let desk = Desk::new();
+    desk.up();
+    let wait = |args: &[&str]| desk.run(&[&["wait", "--agent", "code"], args].concat());
+    let given = desk.run(&["call", "bridge_create_task", "to=code", "title=t", "project=web", "--agent", "cowork"]);
+    assert!(given.status.success(), "{given:?}");
+    let woken = wait(&["--timeout", "10s"]);
+    assert!(woken.status.success() && stdout(&woken).contains("in web: take it with claim_task"), "{woken:?}");
+    let told = json(&wait(&["--timeout", "10s", "--json"]));
+    assert_eq!(told["tasks_ready_in"], serde_json::json!(["web"]), "{told}");
+    for elsewhere in [&["--timeout", "300ms", "--for", "messages"][..], &["--timeout", "300ms", "--project", "default"]] {
+        assert_eq!(wait(elsewhere).status.code(), Some(8), "{elsewhere:?}");
+    }
+    for own in [&["--timeout", "10s", "--for", "tasks"][..], &["--timeout", "10s", "--for", "tasks", "--project", "web"]] {
+        let woken = wait(own);
+        assert!(woken.status.success() && stdout(&woken).contains("web"), "{woken:?}");
+    }
+}
+
+#[test]
+fn waiting_outlives_a_restart_and_holds_no_server_up() {
+    let desk = Desk::new();
+    desk.up();
+    let waits = || desk.command(&["wait", "--agent", "eve"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (waiting, begun) = (waits(), Instant::now());
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(desk.run(&["stop"]).status.success());
+    assert!(begun.elapsed() < Duration::from_secs(5), "whoever waits is answered at once: {:?}", begun.elapsed());
+    desk.up();
+    desk.run(&["call", "bridge_send_message", "to=eve", "content=hello", "--agent", "cowork"]);
+    let output = waiting.wait_with_output().unwrap();
+    assert!(output.status.success() && stdout(&output).contains("1 message waits"), "{output:?}");
+    desk.run(&["call", "bridge_read_messages", "mark_read=true", "--agent", "eve"]);
+    let waiting = waits();
+    std::thread::sleep(Duration::from_millis(500));
+    desk.kill_server();
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+}
+
+#[test]
+fn a_server_that_a_client_starts_stays_in_no_folder_of_its_project() {
+    let desk = Desk::new();
+    let project = tempfile::tempdir().unwrap();
+    let client = desk.command(&["mcp", "--agent", "code"]).current_dir(project.path()).stdin(Stdio::null()).output().unwrap();
+    assert!(client.status.success(), "{client:?}");
+    desk.url();
+    let pid = desk.holder().unwrap()["pid"].as_u64().unwrap();
+    assert_eq!(std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap(), desk.path().canonicalize().unwrap());
+}
+
+#[test]
 fn every_shell_gets_its_completions() {
     let desk = Desk::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {

@@ -32,6 +32,11 @@ impl Browser {
     #[expect(clippy::disallowed_methods, reason = "a browser signs with the time of its own clock")]
     fn signs(&self, path: &str, body: &str) -> [(&'static str, String); 2] {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_millis();
+        self.signs_at(path, body, &now.to_string())
+    }
+
+    /// The same at a time.
+    fn signs_at(&self, path: &str, body: &str, now: &str) -> [(&'static str, String); 2] {
         let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(body));
         let signature: Signature = self.key.sign(format!("POST\n{path}\n{digest}\n{now}").as_bytes());
         [("Deskmate-Signature", BASE64.encode(&signature.to_bytes())), ("Deskmate-Signed-At", now.to_string())]
@@ -73,6 +78,39 @@ fn a_session_in_the_header_decides_only_with_a_signature_of_its_key() {
     assert_eq!(listed.status, 200, "the session alone still reads: {}", listed.body);
     let names: Vec<_> = json_of(&listed)["agents"].as_array().expect("agents").iter().map(|agent| agent["agent"].clone()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
+}
+
+/// What a header of an answer says.
+fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
+    let mut lines = answer.head.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+#[test]
+fn a_browser_signs_with_the_desks_time_whatever_the_clocks_say() {
+    let desk = Desk::new();
+    desk.register("code");
+    assert!(desk.run(&["stop"]).status.success());
+    // Something was told while this machine's clock was an hour ahead, and then the clock was set right.
+    let store = rusqlite::Connection::open(desk.path().join("desk.db")).expect("the store");
+    store.execute("update event set at = at + 3600000000 where seq = (select max(seq) from event)", []).expect("written");
+    drop(store);
+    let browser = Browser::sign_in(&desk.up());
+    let (path, body) = ("/api/desk_agent_add", json!({ "agent": "other" }).to_string());
+    let own = browser.call(path, &body, &browser.signs(path, &body), &[]);
+    let message = json_of(&own)["error"]["message"].as_str().expect("a message").to_owned();
+    assert!(own.status == 401 && message.contains(" s behind the desk's"), "{}: {message}", own.status);
+    let now = header(&own, "deskmate-now").expect("the desk's time").to_owned();
+    let forged = [("Deskmate-Signature", BASE64.encode(&[1; 64])), ("Deskmate-Signed-At", now.clone())];
+    assert_eq!(browser.call(path, &body, &forged, &[]).status, 403, "who did not sign learns nothing of clocks");
+    let added = browser.call(path, &body, &browser.signs_at(path, &body, &now), &[]);
+    assert_eq!(added.status, 200, "{}", added.body);
+    assert_eq!(browser.call(path, &body, &browser.signs_at(path, &body, &now), &[]).status, 403, "once");
+    let log = std::fs::read_to_string(desk.path().join("server.log")).expect("a log");
+    assert!(log.contains("ahead of this machine's clock, because event"), "{log}");
+    let looked: Value = serde_json::from_slice(&desk.run(&["doctor", "--json"]).stdout).expect("JSON");
+    let clock = looked["desk"].as_array().expect("checks").iter().find(|check| check["what"] == "clock");
+    assert!(clock.is_some_and(|clock| clock["state"] == "warning"), "{looked}");
 }
 
 #[test]

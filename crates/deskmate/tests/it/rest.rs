@@ -92,6 +92,9 @@ fn a_query_is_read_by_the_operations_schema() {
     assert_eq!(sent.status, 200, "{}", sent.body);
     assert_eq!(refusal(&get(&url, "/api/bridge_list_sent_messages?limit=many", &[CODE])), (400, "invalid".to_owned()));
     assert_eq!(refusal(&get(&url, "/api/bridge_list_sent_messages?limit=1&limit=2", &[CODE])), (400, "invalid".to_owned()));
+    for (path, last) in [("/api/stream?from=abc", "1"), ("/api/stream?form=1", "1"), ("/api/stream", "x")] {
+        assert_eq!(refusal(&get(&url, path, &[CODE, ("Last-Event-ID", last)])), (400, "invalid".to_owned()), "{path}");
+    }
 }
 
 #[test]

@@ -46,6 +46,25 @@ fn data_goes_after_its_time_and_checkpoints_are_copied_out() {
     let verified = desk.run(&["audit", "verify"]);
     assert_eq!(verified.status.code(), Some(7), "{}", String::from_utf8_lossy(&verified.stdout));
     assert!(String::from_utf8_lossy(&verified.stdout).contains("older copy"));
+
+    // Whoever asks a running desk is told the same.
+    desk.claim();
+    let url = desk.url();
+    let person = super::http::post(&url, "/api/desk_sign_in", &[], "{\"passphrase\":\"correct horse\"}").json();
+    let person = format!("Bearer {}", person["session"].as_str().unwrap());
+    let ask = |path: &str, body: &Value| super::http::post(&url, path, &[("Authorization", &person)], &body.to_string()).json();
+    let job = ask("/api/desk_record_verify", &json!({}))["job"].clone();
+    let done = ask("/api/desk_job_wait", &json!({ "job": job }));
+    assert_eq!((done["result"]["sound"].clone(), done["result"]["checkpoints_elsewhere"].clone()), (json!(false), json!("compared")), "{done}");
+    assert!(desk.run(&["stop"]).status.success());
+
+    // Without the file it cannot be found, and that is said.
+    std::fs::remove_file(&copies).unwrap();
+    let verified = desk.run(&["audit", "verify"]);
+    let said = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(verified.status.success() && said.contains("No checkpoint was found at") && said.contains("elsewhere.jsonl"), "{said}");
+    let told: Value = serde_json::from_slice(&desk.run(&["audit", "verify", "--json"]).stdout).unwrap();
+    assert_eq!((told["sound"].clone(), told["checkpoints_elsewhere"].clone()), (json!(true), json!("not_found")));
 }
 
 #[test]

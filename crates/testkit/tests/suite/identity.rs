@@ -439,8 +439,14 @@ both! {
         for bad in [json!([]), json!(["Bridge"]), json!(["bridge:all"]), json!([""])] {
             assert_code(&desk.refused(&owner, "desk_token_create", json!({ "note": "x", "scopes": bad })), Code::Invalid);
         }
+        for (unknown, hint) in [("brigde:read", "`bridge`"), ("bridge_send_mesage", "`bridge_send_message`"), ("nothing_like_it", "--list")] {
+            let refused = desk.refused(&owner, "desk_token_create", json!({ "note": "x", "scopes": ["bridge", unknown] }));
+            assert_eq!((refused.code, refused.field.as_deref()), (Code::Invalid, Some("scopes")), "{unknown}");
+            assert!(refused.hint.as_ref().is_some_and(|told| told.contains(hint)), "{refused:?}");
+        }
+        make(json!(["bridge_send_message", "desk_record_list:read", "*:read"]));
         let list = desk.call(&owner, "desk_token_list", json!({})).unwrap();
-        let id = list["tokens"][1]["credential"].clone();
+        let id = list["tokens"].as_array().unwrap().last().unwrap()["credential"].clone();
         desk.call(&owner, "desk_token_revoke", json!({ "credential": id })).unwrap();
         assert_code(&desk.refused(&reads, "bridge_get_tasks", json!({})), Code::Unauthenticated);
     }

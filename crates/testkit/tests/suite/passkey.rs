@@ -218,6 +218,8 @@ both! {
         for (what, answer) in wrong {
             let refused = desk.refused(&owner, "desk_show_presence", json!({ "passkey": answer }));
             assert_eq!(refused.code, Code::Unauthenticated, "{what}: {refused}");
+            let clock = ["too old", "from the future"].contains(&what);
+            assert_eq!(refused.message.contains("360 s"), clock, "who is off by the clock is told so: {what}: {refused}");
         }
         let other = Passkey::GOOD.answer("sign-in", "another key", now);
         assert_code(&desk.refused(&Caller::Nobody, "desk_sign_in", json!({ "passkey": other, "public_key": key })), Code::Unauthenticated);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 
-use deskmate_core::World;
+use deskmate_core::{World, parse_time};
 use serde_json::Value;
 
 use super::super::busy::busy;
@@ -12,7 +12,7 @@ use super::super::{Failure, Global};
 use super::{Check, Checks};
 use crate::config;
 use crate::home::{Holder, Home};
-use crate::world::Machine;
+use crate::world::{AHEAD_TOLD, Machine, wall};
 
 /// The longest path that a socket can have.
 const SOCKET_PATH_MAX: usize = 103;
@@ -26,7 +26,7 @@ pub(super) fn checks(global: &Global, checks: &mut Checks) -> Result<(), Failure
     let home = client.home().clone();
     checks.add([directory(&home)])?;
     checks.add(space(&home))?;
-    checks.look(|| match config::load(&global.given()) {
+    checks.look(|| match config::load(&global.given()).and_then(|settings| settings.check_folders().map(|()| settings)) {
         Ok(settings) => Check::ok("settings", format!("they can be used; the desk listens on {}", settings.listen)),
         Err(error) => Check::problem("settings", error.to_string()).fix("mend what it names: a server would not start"),
     })?;
@@ -48,6 +48,7 @@ pub(super) fn checks(global: &Global, checks: &mut Checks) -> Result<(), Failure
         return checks.add([Check::problem("sockets", deaf).fix(fix)]);
     }
     checks.add([Check::ok("sockets", "both answer")])?;
+    checks.add(client.get("/healthz").ok().and_then(|health| ahead(&health, wall())))?;
     let sign = busy("looking");
     let status = client.get("/api/desk_status");
     drop(sign);
@@ -94,6 +95,14 @@ fn server(holder: &Holder) -> Check {
     }
     let said = format!("the server is version {}, this program is {ours}", holder.version);
     Check::warning("server", said).fix("restart the server with the newer of both; one in the background is replaced by itself")
+}
+
+/// The desk's time never goes back, so it is ahead where the clock was set back, or something was told while it was ahead.
+fn ahead(health: &Value, wall: i64) -> Option<Check> {
+    let desk = parse_time("time", health.get("time")?.as_str()?).ok()?;
+    let seconds = (desk.saturating_sub(wall) > AHEAD_TOLD).then(|| (desk - wall) / 1_000_000)?;
+    let said = format!("the desk's time is {seconds} s ahead of it, because something was recorded while it was ahead, or it was set back");
+    Some(Check::warning("clock", said).fix("set it if it is behind; otherwise what expires, expires by the desk's time until the clock has caught up"))
 }
 
 fn standing(status: &Value) -> Vec<Check> {

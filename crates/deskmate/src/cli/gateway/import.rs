@@ -423,4 +423,24 @@ mod tests {
         assert_eq!((left_out.len(), found.len(), &found[0].mount["enabled"]), (1, 1, &json!(false)), "a desk behind itself would turn in circles");
         assert!(named(&["desk"]).unwrap().found.is_empty());
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// The files of other clients hold anything: they are refused or brought in, each name once.
+        #[test]
+        fn any_file_is_refused_or_brought_in(text in "(?s).{0,120}", value in "[$a-zA-Z0-9{}:.=/ -]{0,40}", name in ".{0,12}", variable in "[A-Z_]{1,8}") {
+            let environment = |asked: &str| (asked == variable).then(|| "found".to_owned());
+            drop(servers(&text, &[], &environment));
+            let mut missing = Vec::new();
+            drop(expand(&value, &environment, &mut missing));
+            let known = format!("a${{{variable}}}b${{NOT_{variable}:-c}}");
+            proptest::prop_assert_eq!(expand(&known, &environment, &mut Vec::new()), "afoundbc");
+            let file = json!({ "mcpServers": { name.as_str(): { "command": value, "args": [value], "env": { (variable.as_str()): value }, "url": value } } });
+            if let Ok(found) = servers(&file.to_string(), &[], &environment) {
+                proptest::prop_assert!(found.found.len() + found.left_out.len() == 1);
+            }
+            drop(servers(&json!({ "schemaVersion": 1, "name": name, "stdio": [value, text], "secrets": [value] }).to_string(), &[], &environment));
+        }
+    }
 }

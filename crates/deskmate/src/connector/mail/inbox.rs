@@ -149,3 +149,25 @@ fn shown(id: &str, bytes: &[u8]) -> Value {
         "answerable": is_answerable(&mail),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Mail is of strangers: it is shown or said to be unreadable, and never more of it than is passed on.
+        #[test]
+        fn any_mail_is_shown_within_its_bounds(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400), head in "((From|Subject|Date|Content-Type|Content-Transfer-Encoding): [ -~]{0,40}\r\n){0,5}",
+            body in "(?s).{0,80}", times in 0_usize..600,
+        ) {
+            for mail in [bytes, format!("{head}\r\n{}", body.repeat(times)).into_bytes()] {
+                let shown = shown("1:1", &mail);
+                let text = shown["text"].as_str().unwrap_or_default();
+                proptest::prop_assert!(shown["id"] == "1:1" && text.chars().count() <= TEXT_CHARS_MAX);
+            }
+        }
+    }
+}

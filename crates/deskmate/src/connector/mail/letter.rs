@@ -83,4 +83,24 @@ mod tests {
             assert!(Letter::answer("us@example.net", original.as_bytes(), "no".into()).is_err(), "{program}");
         }
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever mail a stranger sends, an answer has one recipient, and no header that came out of that mail.
+        #[test]
+        fn any_mail_is_answered_to_one_or_not_at_all(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300), subject in "[ -~]{0,60}(=?utf-8[?]q[?]=0D=0ABcc:_x@example.com[?]=)?", id in "[!-~]{1,40}",
+            from in "([a-z]{1,8} )?<?[a-z.]{1,12}@example[.]org>?(, b@example[.]org)?",
+        ) {
+            let mail = format!("From: {from}\r\nSubject: {subject}\r\nMessage-ID: <{id}>\r\nReferences: {id}\r\n\r\nhello\r\n");
+            for original in [bytes.as_slice(), mail.as_bytes()] {
+                if let Ok(letter) = Letter::answer("us@example.net", original, "Soon.".into()) {
+                    let text = String::from_utf8_lossy(&letter.bytes).to_lowercase();
+                    proptest::prop_assert_eq!(letter.envelope.to().len(), 1);
+                    proptest::prop_assert!(!text.contains("\nbcc:") && text.matches("\nto:").count() <= 1, "{}", text);
+                }
+            }
+        }
+    }
 }

@@ -257,6 +257,8 @@ struct Report {
     events: u64,
     root: String,
     findings: Vec<Finding>,
+    /// Whether checkpoints that were kept elsewhere were there to compare with.
+    checkpoints_elsewhere: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -301,6 +303,9 @@ fn reported(report: &Report, at: &str, job: &str) -> Markup {
             @if report.sound { (badge(Tone::Good, "sound")) " Every event fits." } @else { (badge(Tone::Alarm, "not sound")) " Something was changed behind the desk's back." }
             " " (report.events) " events verified " (time(at)) ", root " code title=(report.root) { (short(&report.root)) } " · "
             a href=(super::case::address("job", job)) { "the run" }
+        }
+        @if report.checkpoints_elsewhere.as_deref() == Some("not_found") {
+            p { (badge(Tone::Warning, "checkpoints not found")) " The file to which checkpoints are copied cannot be read here, so what was cut off and an older copy do not show." }
         }
         @if !report.findings.is_empty() {
             ul.findings {

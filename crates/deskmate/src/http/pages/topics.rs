@@ -8,17 +8,16 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use deskmate_core::call::{Credential, Desk};
 use deskmate_core::{Error, Result};
-use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::super::rest::Failure;
-use super::super::stream::{heads, place, respond};
+use super::super::stream::{From, heads, place, respond};
 use super::super::{Shared, credential};
 
 /// How many events one look takes.
@@ -33,18 +32,15 @@ const CATCH_UP: u64 = 10_000;
 /// More topics than these are not named in one telling: `*` stands for all.
 const SUBJECTS_MAX: usize = 100;
 
-#[derive(Deserialize)]
-pub(super) struct From {
-    /// The first event that the page may not show yet.
-    from: Option<u64>,
-}
-
-pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+pub(super) async fn serve(State(shared): State<Shared>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let wanted = match From::of(&uri, &headers) {
+        Ok(wanted) => wanted,
+        Err(error) => return Failure(error).into_response(),
+    };
     let mut grown = shared.app.live.size();
     let now = *grown.borrow_and_update();
     // A page that was away for long is told from where it ended; what it missed is in one telling.
-    let from = last.or(query.from).unwrap_or(now).min(now);
+    let from = wanted.last.or(wanted.from).unwrap_or(now).min(now);
     let far = now - from > CATCH_UP;
     let mut next = if far { now } else { from };
     let opened = async {
@@ -57,7 +53,7 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
         Err(error) => return Failure(error).into_response(),
     };
     let (sender, events) = mpsc::channel::<std::result::Result<Event, Infallible>>(4);
-    let desk = shared.app.desk.clone();
+    let (desk, stop) = (shared.app.desk.clone(), shared.app.stop.clone());
     tokio::spawn(async move {
         // Who was away for too long reads everything again.
         let mut topics: BTreeSet<String> = far.then(|| "*".to_owned()).into_iter().collect();
@@ -91,6 +87,7 @@ pub(super) async fn serve(State(shared): State<Shared>, Query(query): Query<From
             tokio::select! {
                 changed = grown.changed() => if changed.is_err() { return },
                 () = sender.closed() => return,
+                () = stop.cancelled() => return,
                 () = tokio::time::sleep(ALIVE) => {
                     if sender.send(Ok(Event::default().event("alive").data("yes"))).await.is_err() {
                         return;

@@ -135,4 +135,25 @@ mod tests {
         let said = texts(lines.take(true));
         assert!(said.len() == 1 && said[0].ends_with("[…]") && said[0].len() < LINE_BYTES_MAX + 100, "{}", said[0].len());
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Whatever a program writes, in whatever pieces: the same lines come of it, and no more than its budget.
+        #[test]
+        fn any_output_is_the_same_lines_however_it_is_cut(
+            bytes in proptest::collection::vec(proptest::prop_oneof![proptest::num::u8::ANY, proptest::strategy::Just(b'\n')], 0..300), at in proptest::prelude::any::<proptest::sample::Index>(),
+            room in 0_u32..400,
+        ) {
+            let said = |pieces: [&[u8]; 2]| {
+                let mut lines = Lines::new(room, Redactor::secrets());
+                pieces.iter().for_each(|piece| lines.add(Stream::Output, piece));
+                texts(lines.take(true))
+            };
+            let (one, other) = bytes.split_at(at.index(bytes.len() + 1));
+            let whole = said([&bytes, &[]]);
+            proptest::prop_assert_eq!(&whole, &said([one, other]));
+            proptest::prop_assert!(whole.iter().filter(|line| line.starts_with("desk: ")).count() <= 1);
+        }
+    }
 }

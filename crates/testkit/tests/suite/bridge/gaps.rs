@@ -139,7 +139,10 @@ both! {
         }
         let none = ok(desk, &COWORK, "read_messages", json!({}));
         assert_eq!((none["messages"].clone(), none["elsewhere"].clone()), (json!([]), json!(["app", "web"])));
-        assert_eq!(ok(desk, &COWORK, "get_tasks", json!({}))["tasks"], json!([]));
+        let none = ok(desk, &COWORK, "get_tasks", json!({}));
+        assert_eq!((none["tasks"].clone(), none["elsewhere"].clone()), (json!([]), json!(["app", "web"])));
+        assert_eq!(ok(desk, &COWORK, "get_tasks", json!({ "project": "web" }))["elsewhere"], json!(["app"]));
+        assert_eq!(ok(desk, &CODE, "get_tasks", json!({ "view": "created" })).get("elsewhere"), None, "what was given away is not waited for");
         assert_eq!(each(&ok(desk, &COWORK, "read_messages", json!({ "project": "web" })), "messages", "content"), ["web"]);
         assert_eq!(each(&ok(desk, &COWORK, "get_tasks", json!({ "project": "app" })), "tasks", "title"), ["app"]);
         assert_eq!(each(&ok(desk, &CODE, "list_sent_messages", json!({ "project": "web" })), "messages", "content"), ["web"]);

@@ -95,6 +95,45 @@ both! {
         sound(desk);
     }
 
+    fn a_question_is_not_the_result_of_what_is_done(desk: &TestDesk) {
+        let task = give(desk, &CODE, "cowork", "t");
+        set(desk, &COWORK, &task, "in_progress");
+        ok(desk, &COWORK, "update_task", json!({ "task_id": task, "status": "input_needed", "result": "which one?" }));
+        let back = set(desk, &CODE, &task, "pending");
+        assert_eq!(back["result"], "which one?", "whoever takes it sees what was asked");
+        set(desk, &COWORK, &task, "in_progress");
+        let done = set(desk, &COWORK, &task, "completed");
+        assert_eq!((done.get("result"), done.get("result_by")), (None, None), "{done}");
+        let shown = ok(desk, &CODE, "get_task", json!({ "task_id": task }));
+        assert_eq!((each(&shown, "notes", "note"), each(&shown, "notes", "actor")), (vec!["which one?".to_owned()], vec!["cowork".to_owned()]));
+        sound(desk);
+    }
+
+    fn tasks_in_other_projects_are_named_and_waited_for(desk: &TestDesk) {
+        ok(desk, &CODE, "set_group", json!({ "name": "team", "members": ["cowork"] }));
+        let blocker = give(desk, &CODE, "code", "first");
+        for (to, project) in [("cowork", "web"), ("group:team", "app"), ("code", "other")] {
+            ok(desk, &CODE, "create_task", json!({ "to": to, "title": project, "project": project }));
+        }
+        ok(desk, &CODE, "create_task", json!({ "to": "cowork", "title": "later", "project": "blocked", "depends_on": [blocker] }));
+        let refusal = no(desk, &COWORK, "claim_task", json!({}));
+        assert!(refusal.hint.as_ref().is_some_and(|hint| hint.contains("app, web")), "{refusal:?}");
+        assert!(!ready(desk, "cowork", json!({})) && ready(desk, "cowork", json!({ "any_project": true })) && !ready(desk, "eve", json!({ "any_project": true })));
+        let told = ok(desk, &COWORK, "wait_for_task", json!({ "any_project": true }));
+        assert_eq!((told["changed"].clone(), told["elsewhere"].clone(), told.get("task")), (json!(true), json!(["app", "web"]), None));
+        assert_code(&no(desk, &CODE, "wait_for_task", json!({ "any_project": true, "task_id": blocker })), Code::Invalid);
+        // One wait for mail and work.
+        let wakes = |input: Value| matches!(call(desk, "cowork", "bridge_wait_for_messages", input).expect("the wait is answered"), Outcome::Done(_));
+        assert!(!wakes(json!({ "any_project": true })) && !wakes(json!({ "or_tasks": true })) && wakes(json!({ "or_tasks": true, "project": "web" })));
+        let told = ok(desk, &COWORK, "wait_for_messages", json!({ "or_tasks": true, "any_project": true }));
+        assert_eq!((told["messages"].clone(), told["tasks_ready_in"].clone()), (json!([]), json!(["app", "web"])));
+        for project in ["web", "app"] {
+            ok(desk, &COWORK, "claim_task", json!({ "project": project }));
+        }
+        assert_eq!(ok(desk, &COWORK, "get_tasks", json!({})).get("elsewhere"), None, "what is worked on waits for nobody");
+        assert!(!wakes(json!({ "or_tasks": true, "any_project": true })) && !ready(desk, "cowork", json!({ "any_project": true })));
+    }
+
     fn claiming_takes_the_most_urgent_ready_task(desk: &TestDesk) {
         let refusal = no(desk, &COWORK, "claim_task", json!({}));
         assert_code(&refusal, Code::NotFound);

@@ -1,5 +1,7 @@
 // Passkeys: asked for by the desk's name, so never under a bare address, and only with the person's own verification.
 
+import { deskTime } from "./sign.js";
+
 const encode = (text) => new TextEncoder().encode(text);
 const base64 = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes)));
 const base64url = (bytes) => base64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
@@ -16,7 +18,7 @@ async function challenge(purpose, bound, askedAt) {
 // Makes a passkey: as `desk_passkey_add` takes it, and who claims the desk or joins it. `user` are the bytes by which the
 // authenticator knows whose it is.
 export async function make(purpose, bound, user, name) {
-  const askedAt = Date.now();
+  const askedAt = await deskTime();
   const made = await navigator.credentials.create({
     publicKey: {
       challenge: await challenge(purpose, bound, askedAt),
@@ -38,7 +40,7 @@ export async function make(purpose, bound, user, name) {
 
 // Asks for any passkey of this desk.
 export async function answer(purpose, bound) {
-  const askedAt = Date.now();
+  const askedAt = await deskTime();
   const given = await navigator.credentials.get({
     publicKey: { challenge: await challenge(purpose, bound, askedAt), rpId: location.hostname, userVerification: "required" },
   });
