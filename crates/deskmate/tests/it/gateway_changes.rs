@@ -143,6 +143,37 @@ fn a_call_that_its_caller_takes_back_is_taken_back_at_the_server() {
 }
 
 #[test]
+fn no_name_means_two_tools_and_every_name_reaches_its_own() {
+    let (desk, folder, token) = desk();
+    let long = format!("l{}", "o".repeat(31));
+    for (name, tools) in [("a", "b_c"), ("a_b", "c gateway_result"), ("bridge_send", "message other"), (long.as_str(), &*"x".repeat(100))] {
+        std::fs::write(folder.path().join(format!("{name}.tools")), tools).unwrap();
+        mount(&desk, &folder, name, &["--verb=*=note.read"]);
+    }
+    let names = |client: &mut Client| -> Vec<String> {
+        client.call("tools/list", json!({}))["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let reached = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default().lines().count();
+    let mut all = client(&desk, &token, "", "2025-11-25");
+    let listed = names(&mut all);
+    let mut once = listed.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), listed.len(), "{listed:?}");
+    assert!(listed.iter().all(|name| name.len() <= 128), "{listed:?}");
+    for name in ["a_b_c", "bridge_send_message", "bridge_send_other", "a_b_gateway_result", "gateway_result"] {
+        assert!(listed.iter().any(|listed| listed == name), "{name}: {listed:?}");
+    }
+    all.tool("a_b_c", json!({}));
+    all.tool("bridge_send_message", json!({ "to": "code", "body": "hello" }));
+    assert_eq!((reached("a"), reached("a_b"), reached("bridge_send")), (1, 0, 0));
+    let mut alone = client(&desk, &token, "a_b", "2025-11-25");
+    assert_eq!(names(&mut alone), ["c", "gateway_result"]);
+    alone.tool("c", json!({}));
+    assert_eq!((reached("a"), reached("a_b")), (1, 1));
+}
+
+#[test]
 fn servers_of_a_client_are_brought_in_with_their_secrets() {
     const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     const OTHER: &str = "ghp_9876543210abcdefghijABCDEFGHIJ012345";

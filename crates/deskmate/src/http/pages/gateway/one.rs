@@ -37,6 +37,7 @@ struct Tool {
     offered: Option<Value>,
     offered_digest: Option<String>,
     looks_like: Option<String>,
+    alone: Option<String>,
     changed_at: String,
     accepted_by: Option<String>,
 }
@@ -222,7 +223,10 @@ fn why(answer: &Answer) -> Markup {
 }
 
 fn flag(tool: &Tool) -> Markup {
-    html! { @if let Some(other) = &tool.looks_like { (badge(Tone::Alarm, "looks like another")) " " (said(other)) } }
+    html! {
+        @if let Some(other) = &tool.looks_like { (badge(Tone::Alarm, "looks like another")) " " (said(other)) }
+        @if let Some(why) = &tool.alone { (badge(Tone::Warning, "not beside others")) " " (said(why)) }
+    }
 }
 
 /// What a tool was and is, line by line, and the way to accept it.
