@@ -1,5 +1,7 @@
 //! Mounts as owners keep them: a short way to what the settings in force say, and what was seen of each.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,7 +12,7 @@ use super::show;
 use super::tool::{self, Seen, Tool, ToolState};
 use crate::call::{Cx, Errand};
 use crate::limits::NAME_CHARS_MAX;
-use crate::policy::{self, Document, draft};
+use crate::policy::{self, Document, Patch, Section, draft};
 use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, format_time, hex};
 
@@ -79,6 +81,9 @@ pub(super) struct MountOut {
 
 pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddMount) -> Result<Mounts> {
     let (Given { mount, mut said }, replace) = (input.mount, input.replace);
+    if let Some(why) = mount.must_not_be_written() {
+        return Err(Error::invalid("mount", why));
+    }
     put(cx, |mounts| {
         match mounts.iter_mut().find(|known| known.name == mount.name) {
             Some(place) if replace => {
@@ -139,9 +144,9 @@ fn put(cx: &mut Cx<'_, '_>, change: impl FnOnce(&mut Vec<Mount>) -> Result<()>) 
     let mut settings = policy::current(cx)?.settings("").gateway.clone();
     change(&mut settings.mounts)?;
     settings.mounts.sort_by(|one, other| one.name.cmp(&other.name));
-    let document = json!({ "gateway": settings }).to_string();
-    let document = Document::parse_within(&document, policy::FILE_KEYS).map_err(|problems| draft::refused(&problems))?;
-    draft::apply(cx, &document, false)?;
+    // The other mounts are as they were, and nobody wrote them anew.
+    let patch = Patch::deserialize(json!(settings)).map_err(|error| Error::invalid("mount", error.to_string()))?;
+    draft::apply(cx, &Document { desk: BTreeMap::from([(Section::Gateway, patch)]), ..Document::default() }, false)?;
     shown(cx, settings.mounts)
 }
 

@@ -174,6 +174,31 @@ fn no_name_means_two_tools_and_every_name_reaches_its_own() {
 }
 
 #[test]
+fn what_is_relative_is_so_to_where_it_is_written() {
+    let (desk, folder, _) = desk();
+    let project = folder.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    std::fs::copy(folder.path().join("child.py"), project.join("server.py")).unwrap();
+    let passphrase = desk.path().join("passphrase");
+    std::fs::write(&passphrase, "correct horse\n").unwrap();
+    let run = |args: &[&str]| {
+        let mut command = desk.command(&[&["gateway"], args].concat());
+        let output = command.current_dir(&project).stdin(std::fs::File::open(&passphrase).unwrap()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let added = run(&["add", "typed", "--cwd", ".", "--passphrase-stdin", "--json", "--", "python3", "server.py", "typed"]);
+    assert_eq!(added["tools"], 11, "{added}");
+    let servers = json!({ "mcpServers": { "written": { "command": "python3", "args": ["server.py", "written"] } } });
+    std::fs::write(project.join(".mcp.json"), servers.to_string()).unwrap();
+    let added = run(&["import", ".mcp.json", "--passphrase-stdin", "--json"]);
+    assert_eq!((&added["added"][0]["tools"], &added["added"][0]["mount"]["cwd"]), (&json!(11), &json!(project)), "{added}");
+    std::os::unix::fs::symlink("/usr/bin/env", project.join("run")).unwrap();
+    let added = run(&["add", "beside", "--passphrase-stdin", "--json", "--", "./run", "python3", project.join("server.py").to_str().unwrap(), "beside"]);
+    assert_eq!(added["tools"], 11, "{added}");
+}
+
+#[test]
 fn servers_of_a_client_are_brought_in_with_their_secrets() {
     const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     const OTHER: &str = "ghp_9876543210abcdefghijABCDEFGHIJ012345";
@@ -244,6 +269,7 @@ fn servers_of_a_client_are_brought_in_with_their_secrets() {
     assert!(replaced.status.success(), "{}", String::from_utf8_lossy(&replaced.stderr));
     let mut expected = set.clone();
     expected["timeout_seconds"] = json!(40);
+    assert_eq!(expected.as_object_mut().unwrap().remove("cwd"), Some(json!(folder.path())), "the project's file brought it along");
     assert_eq!(more(), expected);
     let mut agent = client(&desk, &token, "more-notes", "2025-11-25");
     let listed = agent.call("tools/list", json!({})).to_string();

@@ -1,9 +1,12 @@
-//! What tools of mounts are called beside those of others, on both engines.
+//! What may be written into a mount, and what its tools are called beside those of others, on both engines.
 
+use deskmate_core::Code;
 use serde_json::{Value, json};
-use testkit::{Caller, TestDesk, both};
+use testkit::{Caller, TestDesk, assert_code, both};
 
 use super::gateway_answers::mount;
+
+const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
 /// The names of the tools of a server, beside those of others where they have one there.
 fn names(desk: &TestDesk, who: &Caller, mount: &str) -> Vec<(String, Option<String>)> {
@@ -41,5 +44,34 @@ both! {
         mount(desk, &owner, "l", &[&fits, &long]);
         assert_eq!(names(desk, &agent, "l"), [(fits.clone(), Some(format!("l_{fits}"))), (long.clone(), None)]);
         assert!(alone(desk, &owner, "l")[1].as_str().unwrap().contains("128"));
+    }
+
+    fn nobody_writes_a_secret_or_a_folder_that_may_be_anywhere_into_a_mount(desk: &TestDesk) {
+        let owner = desk.claim();
+        for bad in [
+            json!({ "command": "x", "env": { "GITHUB_TOKEN": KEY } }),
+            json!({ "command": "x", "args": ["--api-key", KEY] }),
+            json!({ "url": "https://x.example", "headers": { "Authorization": format!("Bearer {KEY}") } }),
+            json!({ "url": format!("https://x.example/mcp?key={KEY}") }),
+            json!({ "command": "x", "cwd": "sub" }),
+        ] {
+            let mut mount = json!({ "name": "tools" });
+            mount.as_object_mut().unwrap().extend(bad.as_object().unwrap().clone());
+            for replace in [false, true] {
+                let refused = desk.refused(&owner, "desk_mount_add", json!({ "mount": mount, "replace": replace }));
+                assert_code(&refused, Code::Invalid);
+                assert!(["deskmate secret set tools-", "whole path"].iter().any(|says| refused.message.contains(says)), "{refused:?}");
+                assert!(!format!("{refused:?}").contains(KEY), "{refused:?}");
+            }
+            // The same in a file, which is what the server reads at its start.
+            let refused = desk.refused(&owner, "desk_policy_apply", json!({ "document": json!({ "gateway": { "mounts": [mount] } }).to_string() }));
+            assert_code(&refused, Code::Invalid);
+            assert!(!format!("{refused:?}").contains(KEY), "{refused:?}");
+        }
+        desk.seal();
+        let told = desk.call(&owner, "desk_record_list", json!({ "limit": 200 })).unwrap().to_string();
+        assert!(!told.contains(KEY) && !told.contains("setting.changed"), "{told}");
+        let named = json!({ "name": "tools", "command": "x", "env": { "GITHUB_TOKEN": "secret:tools-github-token" }, "cwd": "/srv" });
+        desk.call(&owner, "desk_mount_add", json!({ "mount": named })).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 mod import;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -162,12 +162,19 @@ fn mount(args: AddArgs) -> Result<Map<String, Value>, Failure> {
         (Some((command, rest)), _) => (Some(command.clone()), rest.to_vec()),
         (None, Some(_)) => (None, Vec::new()),
     };
+    // What is relative is so to where it is written, and not to where the desk was started.
+    let whole = |path: &Path| std::path::absolute(path).map_err(|error| Failure::Other(format!("{}: {error}", path.display())));
+    let cwd = args.cwd.as_deref().map(whole).transpose()?;
+    let command = match command {
+        Some(command) if cwd.is_none() && command.contains('/') => Some(whole(Path::new(&command))?.to_string_lossy().into_owned()),
+        command => command,
+    };
     let fields = [
         ("name", Some(json!(args.name))),
         ("command", command.map(Value::from)),
         ("args", (!rest.is_empty()).then(|| json!(rest))),
         ("env", object(args.env)),
-        ("cwd", args.cwd.map(|cwd| json!(cwd))),
+        ("cwd", cwd.map(|cwd| json!(cwd))),
         ("url", args.url.map(Value::from)),
         ("headers", object(args.headers)),
         ("shared", args.shared.then_some(json!(true))),
