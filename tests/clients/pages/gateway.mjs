@@ -234,6 +234,15 @@ async function calling({ desk, page }, token) {
   await shown("one note is enough").getByRole("link", { name: "Everything that happened to it" }).click();
   await page.getByRole("heading", { name: "What happened" }).waitFor();
   check((await page.locator(".story li").count()) >= 2, "a call has its case");
+  // What it read counts on, and its own page has it, whether a request came of it or not.
+  await page.goto(`${desk.url}/agents/code`);
+  const read = page.locator("section", { has: page.getByRole("heading", { name: "Read before" }) }).last();
+  check((await read.innerText()).includes("mount:notes"), "an agent's page says what it has read that still counts");
+  await read.getByText("Clear it").click();
+  await read.getByLabel("Why it does not count").fill("I know these notes");
+  await read.getByRole("button", { name: "Clear" }).click();
+  await read.waitFor({ state: "detached" });
+  check(desk.cli("call", "desk_taint_list").items.length === 0, "and there it is cleared");
 }
 
 // How servers stand: what was asked of them, how fast they answer, and which names could be taken for others.

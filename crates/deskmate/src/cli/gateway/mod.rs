@@ -77,8 +77,35 @@ pub(super) enum GatewayCommand {
         #[arg(long, default_value_t = 20)]
         limit: u32,
     },
+    /// Show what agents have read that nobody vouches for, as far as it still counts, or clear it
+    Taint(TaintArgs),
     /// Bring in servers from a client's configuration: .mcp.json, claude_desktop_config.json, or a NAME.service.json
     Import(import::ImportArgs),
+}
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct TaintArgs {
+    #[command(subcommand)]
+    clear: Option<TaintCommand>,
+    /// Only of this agent
+    #[arg(long)]
+    agent: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum TaintCommand {
+    /// Clear what an agent has read, because you looked at it: what it does from now on does not carry it any more
+    Clear {
+        /// The agent
+        agent: String,
+        /// Only what came from here, as `gateway taint` names it
+        #[arg(long)]
+        origin: Option<String>,
+        /// Why it does not count
+        #[arg(long)]
+        reason: String,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -205,11 +232,15 @@ pub(super) fn run(global: &Global, command: GatewayCommand) -> Result<(), Failur
             let answer = answer.to_possible_value().map(|answer| answer.get_name().to_owned());
             ("desk_mount_answer", json!({ "mount": name, "tool": tool, "answer": answer, "reason": reason }))
         }
+        GatewayCommand::Taint(TaintArgs { clear: None, agent }) => ("desk_taint_list", json!({ "agent": agent })),
+        GatewayCommand::Taint(TaintArgs { clear: Some(TaintCommand::Clear { agent, origin, reason }), .. }) => {
+            ("desk_taint_clear", json!({ "agent": agent, "origin": origin, "reason": reason }))
+        }
         GatewayCommand::Calls { mount, agent, state, limit } => {
             ("gateway_list_calls", json!({ "mount": mount, "agent": agent, "state": state, "limit": limit }))
         }
     };
-    let looks = matches!(operation, "desk_mount_list" | "desk_mount_tools" | "gateway_list_calls");
+    let looks = matches!(operation, "desk_mount_list" | "desk_mount_tools" | "gateway_list_calls" | "desk_taint_list");
     let client = Client::new(global)?;
     let client = if client.has_token() && looks { client } else { Client::present(global)? };
     print(&client.call(operation, &input)?, global.json)
