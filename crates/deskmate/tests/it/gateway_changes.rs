@@ -174,6 +174,36 @@ fn no_name_means_two_tools_and_every_name_reaches_its_own() {
 }
 
 #[test]
+fn what_is_said_of_a_server_is_changed_by_what_is_named() {
+    let (desk, _folder, token) = desk();
+    let set = |more: &[&str]| person(&desk, &[&["gateway", "set", "notes", "--passphrase-stdin", "--json"], more].concat());
+    let before = person(&desk, &["gateway", "list", "--passphrase-stdin", "--json"])["mounts"][0].clone();
+    let more = "--verb write=note.write --verb die= --hide flood --hide huge --redact email --intent warn --scan require --cost 2 --domain notes --environment test --timeout 50 --shared true";
+    let is = set(&more.split(' ').collect::<Vec<_>>());
+    let mut expected = before.clone();
+    expected["verbs"]["write"] = json!("note.write");
+    expected["verbs"].as_object_mut().unwrap().remove("die");
+    let told = json!({ "hide": ["flood", "huge"], "redact": ["email"], "intent": "warn", "scan": "require", "cost": 2.0, "domain": "notes", "environment": "test", "timeout_seconds": 50, "shared": true, "tools": 9 });
+    expected.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
+    assert_eq!(is, expected);
+    let is = set(&["--show", "huge", "--leave", "email", "--domain", "", "--environment", "", "--shared", "false", "--scan", "off", "--hide", "flood"]);
+    for gone in ["redact", "domain", "environment"] {
+        expected.as_object_mut().unwrap().remove(gone);
+    }
+    expected.as_object_mut().unwrap().extend(json!({ "hide": ["flood"], "scan": "off", "shared": false, "tools": 10 }).as_object().unwrap().clone());
+    assert_eq!(is, expected);
+    let missing = desk.run(&["gateway", "set", "nobody", "--hide", "x"]);
+    assert!(!missing.status.success());
+    // What an agent reads there is listed, and cleared.
+    assert!(first(&agent(&desk, &token).tool("read", json!({}))).starts_with("read"));
+    let read = || person(&desk, &["gateway", "taint", "--agent", "code", "--passphrase-stdin", "--json"])["items"].as_array().unwrap().clone();
+    assert_eq!(read()[0]["origin"], "mount:notes");
+    let clear = ["gateway", "taint", "clear", "code", "--origin", "mount:notes", "--reason", "I read it too", "--passphrase-stdin", "--json"];
+    assert_eq!(person(&desk, &clear)["cleared"], 1);
+    assert!(read().is_empty());
+}
+
+#[test]
 fn what_is_relative_is_so_to_where_it_is_written() {
     let (desk, folder, _) = desk();
     let project = folder.path().join("project");

@@ -170,6 +170,8 @@ export function inputOf(form) {
       element.focus();
       throw error instanceof Told ? error : new Error(`${element.labels?.[0]?.textContent ?? element.name} is not valid JSON.`);
     }
+    // What is taken out is said as well, where something was set before.
+    if (value === undefined && "empty" in element.dataset) value = element.dataset.as === "pairs" ? {} : null;
     if (value === undefined) continue;
     const dot = element.name.indexOf(".");
     if (dot < 0) input[element.name] = value;

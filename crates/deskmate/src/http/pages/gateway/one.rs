@@ -11,7 +11,7 @@ use super::super::policies;
 use super::super::shell::{self, Page, Place};
 use super::super::ui::{self, Tone, badge, block, empty, fact, filter, plain, said, tabs, time};
 use super::super::visit::{Fault, People, Visit};
-use super::{Connection, Mounts, TABS, acts, connections, figures, health};
+use super::{Connection, Mounts, TABS, acts, connections, figures, health, told};
 
 /// How many agents can be chosen from.
 const AGENTS_MAX: u32 = 200;
@@ -115,9 +115,11 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>, Query(asked): 
                     (fact("Judged in", said(mount.domain.as_deref().unwrap_or(&format!("gateway.{}", mount.name)))))
                     (fact("Agents reach it at", html! { code { "/mcp/" (mount.name) } }))
                     @if !mount.secrets.is_empty() { (fact("Is given the secrets", said(&mount.secrets.join(", ")))) }
+                    (told::facts(mount))
                     (fact("Its calls", html! { a href=(ui::address("/gateway/calls", &[("mount", &name)])) { "Show them" } }))
                 }
                 (acts(&visit, mount))
+                @if visit.you.role == "owner" { (told::form(mount)) }
             }
         }
         @if !waiting.is_empty() {
