@@ -234,6 +234,49 @@ async function calling({ desk, page }, token) {
   await shown("one note is enough").getByRole("link", { name: "Everything that happened to it" }).click();
   await page.getByRole("heading", { name: "What happened" }).waitFor();
   check((await page.locator(".story li").count()) >= 2, "a call has its case");
+  // What it read counts on, and its own page has it, whether a request came of it or not.
+  await page.goto(`${desk.url}/agents/code`);
+  const read = page.locator("section", { has: page.getByRole("heading", { name: "Read before" }) }).last();
+  check((await read.innerText()).includes("mount:notes"), "an agent's page says what it has read that still counts");
+  await read.getByText("Clear it").click();
+  await read.getByLabel("Why it does not count").fill("I know these notes");
+  await read.getByRole("button", { name: "Clear" }).click();
+  await read.waitFor({ state: "detached" });
+  check(desk.cli("call", "desk_taint_list").items.length === 0, "and there it is cleared");
+}
+
+// What is said of a server is changed on its page; how it is reached stays.
+async function telling({ desk, page }) {
+  const mount = () => desk.cli("call", "desk_mount_list").mounts.find((mount) => mount.name === "notes");
+  const before = mount();
+  await page.goto(`${desk.url}/gateway/servers/notes`);
+  const form = page.locator("#told form");
+  const change = async (says) => {
+    if (!(await form.isVisible())) await page.getByText("Change what is said of it").click();
+    await says();
+    await form.getByRole("button", { name: "Change it" }).click();
+  };
+  const verbs = form.getByLabel("What its tools do, for rules, TOOL=VERB a line");
+  await change(async () => {
+    await verbs.fill("read=note.read\nwrite=note.write");
+    await form.getByLabel("Tools that are left out for everybody").fill("wipe\n__proto__");
+    await form.getByLabel("Whether callers say why they call").selectOption("warn");
+    await form.getByLabel("What one call costs, in units").fill("2.5");
+    await form.getByLabel("Where its tools act").fill("test");
+  });
+  await page.getByText("a call without it is noted").first().waitFor();
+  await page.locator("dd", { hasText: "wipe, __proto__" }).waitFor();
+  await pictures(page, "gateway-told");
+  const is = mount();
+  check(is.verbs.write === "note.write" && is.cost === 2.5 && is.environment === "test" && is.intent === "warn" && is.hide.length === 2, "what is said of a server is changed on its page", is);
+  check(JSON.stringify([is.command, is.args, is.env]) === JSON.stringify([before.command, before.args, before.env]), "how it is reached stays", is);
+  await change(async () => {
+    for (const label of ["What its tools do, for rules", "Tools that are left out", "Where its tools act", "What one call costs"]) await form.getByLabel(label).fill("");
+    await form.getByLabel("Whether callers say why they call").selectOption("off");
+  });
+  await page.locator("dd", { hasText: "wipe, __proto__" }).waitFor({ state: "detached" });
+  const after = mount();
+  check([after.verbs, after.hide, after.environment, after.cost].every((field) => field === undefined), "and what is taken out is gone", after);
 }
 
 // How servers stand: what was asked of them, how fast they answer, and which names could be taken for others.
@@ -282,5 +325,6 @@ export default async function run(given) {
   await calling(given, token);
   await standing(given, script);
   await setting(given, token);
+  await telling(given);
   await leaving(given, token);
 }

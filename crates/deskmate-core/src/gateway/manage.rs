@@ -1,15 +1,18 @@
 //! Mounts as owners keep them: a short way to what the settings in force say, and what was seen of each.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::mount::{self, Mount};
+use super::show;
 use super::tool::{self, Seen, Tool, ToolState};
 use crate::call::{Cx, Errand};
 use crate::limits::NAME_CHARS_MAX;
-use crate::policy::{self, Document, draft};
+use crate::policy::{self, Document, Patch, Section, draft};
 use crate::record::{Event, Kind};
 use crate::{Error, Result, check_text, format_time, hex};
 
@@ -78,6 +81,9 @@ pub(super) struct MountOut {
 
 pub(super) fn add(cx: &mut Cx<'_, '_>, input: AddMount) -> Result<Mounts> {
     let (Given { mount, mut said }, replace) = (input.mount, input.replace);
+    if let Some(why) = mount.must_not_be_written() {
+        return Err(Error::invalid("mount", why));
+    }
     put(cx, |mounts| {
         match mounts.iter_mut().find(|known| known.name == mount.name) {
             Some(place) if replace => {
@@ -138,9 +144,9 @@ fn put(cx: &mut Cx<'_, '_>, change: impl FnOnce(&mut Vec<Mount>) -> Result<()>) 
     let mut settings = policy::current(cx)?.settings("").gateway.clone();
     change(&mut settings.mounts)?;
     settings.mounts.sort_by(|one, other| one.name.cmp(&other.name));
-    let document = json!({ "gateway": settings }).to_string();
-    let document = Document::parse_within(&document, policy::FILE_KEYS).map_err(|problems| draft::refused(&problems))?;
-    draft::apply(cx, &document, false)?;
+    // The other mounts are as they were, and nobody wrote them anew.
+    let patch = Patch::deserialize(json!(settings)).map_err(|error| Error::invalid("mount", error.to_string()))?;
+    draft::apply(cx, &Document { desk: BTreeMap::from([(Section::Gateway, patch)]), ..Document::default() }, false)?;
     shown(cx, settings.mounts)
 }
 
@@ -289,6 +295,9 @@ pub(super) struct MountToolOut {
     /// A tool of another mount that it could be taken for.
     #[serde(skip_serializing_if = "Option::is_none")]
     looks_like: Option<String>,
+    /// Why it is there at `/mcp/NAME` only, and not beside the tools of other servers: there its name is another tool's, or too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alone: Option<String>,
     /// When that changed last.
     changed_at: String,
     /// Who accepted it.
@@ -296,8 +305,12 @@ pub(super) struct MountToolOut {
     accepted_by: Option<String>,
 }
 
-fn tool_out(mount: Option<&Mount>, tool: Tool) -> MountToolOut {
-    MountToolOut {
+fn tool_out(cx: &mut Cx<'_, '_>, mounts: &[Mount], name: &str, tool: Tool) -> Result<MountToolOut> {
+    let mount = mounts.iter().find(|mount| mount.name == name);
+    let served: Vec<Mount> = mounts.iter().filter(|mount| mount.enabled || mount.name == name).cloned().collect();
+    let alone = mount.map(|mount| show::full_name(cx, &served, mount, &tool.name)).transpose()?.and_then(std::result::Result::err);
+    Ok(MountToolOut {
+        alone,
         hidden: mount.is_some_and(|mount| mount.hides(&tool.name)),
         verb: mount.and_then(|mount| mount.verb(&tool.name)).unwrap_or(super::call::VERB).to_owned(),
         state: tool.state.name(),
@@ -309,14 +322,16 @@ fn tool_out(mount: Option<&Mount>, tool: Tool) -> MountToolOut {
         looks_like: tool.looks_like,
         changed_at: format_time(tool.changed_at),
         accepted_by: tool.accepted_by,
-    }
+    })
 }
 
 pub(super) fn tools(cx: &mut Cx<'_, '_>, input: MountTools) -> Result<MountToolsOut> {
     let mounts = mount::all(cx)?;
-    let mount = mounts.iter().find(|mount| mount.name == input.name).ok_or_else(|| missing(&input.name))?;
+    if !mounts.iter().any(|mount| mount.name == input.name) {
+        return Err(missing(&input.name));
+    }
     let tools = tool::of_mount(cx.tx, &input.name)?;
-    Ok(MountToolsOut { tools: tools.into_iter().map(|tool| tool_out(Some(mount), tool)).collect() })
+    Ok(MountToolsOut { tools: tools.into_iter().map(|tool| tool_out(cx, &mounts, &input.name, tool)).collect::<Result<_>>()? })
 }
 
 /// Accept a tool that is new or has changed, as you were shown it: it is served from now on.
@@ -335,5 +350,5 @@ pub(super) fn accept(cx: &mut Cx<'_, '_>, input: AcceptTool) -> Result<MountTool
     check_text("tool", &input.tool, NAME_CHARS_MAX)?;
     let tool = tool::accept(cx, &input.mount, &input.tool, &input.digest)?;
     let mounts = mount::all(cx)?;
-    Ok(tool_out(mounts.iter().find(|mount| mount.name == input.mount), tool))
+    tool_out(cx, &mounts, &input.mount, tool)
 }

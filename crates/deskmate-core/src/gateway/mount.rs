@@ -2,16 +2,18 @@
 //! further, waits for an owner like any other loosening.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use url::Url;
 
 use crate::call::Cx;
 use crate::limits::{CONTENT_BYTES_MAX, MOUNT_PARTS_MAX, MOUNTS_MAX, NAME_CHARS_MAX, PATH_BYTES_MAX, URL_BYTES_MAX};
 use crate::policy::{self, Parts, Section};
+use crate::redact::Redactor;
 use crate::{Error, Result, meter};
 
 /// What a value begins with that is only the name of a secret.
@@ -238,6 +240,53 @@ impl Mount {
             wrong.then(|| format!("`{glob}` is no name or glob of tools: write for example delete_*"))
         })
     }
+
+    /// Why this must not be written anew, though it is heeded where it is in force, and what to write: secrets in plain words, because
+    /// what is in force is on the record for ever and everybody at the desk may read it, and a folder that may be anywhere.
+    pub(super) fn must_not_be_written(&self) -> Option<String> {
+        let name = &self.name;
+        let redactor = Redactor::secrets();
+        // What stands before the name of a secret is a word such as Bearer, and may be a secret as well.
+        let plain = |value: &String| value.split_once(SECRET).map_or_else(|| value.clone(), |(before, _)| before.to_owned());
+        let secret_in = |values: &BTreeMap<String, String>| {
+            values.iter().find(|(name, value)| !redactor.leaves(&json!({ *name: plain(value) }))).map(|(name, _)| name.clone())
+        };
+        let told = |place: String, field: &str, write: &str| {
+            let kept = format!("{name}-{}", field.to_ascii_lowercase().replace('_', "-"));
+            Some(format!(
+                "`{name}` has a secret {place}, and what is written here stays on the record: put it into the store with `deskmate secret set {kept}`, and write {}",
+                write.replace("NAME", &kept)
+            ))
+        };
+        if let Some(variable) = secret_in(&self.env) {
+            return told(format!("in {variable}"), &variable, "`secret:NAME` in its place");
+        }
+        if let Some(header) = secret_in(&self.headers) {
+            return told(format!("in {header}"), &header, "`secret:NAME` in its place, after the word that belongs before it, such as Bearer");
+        }
+        if holds_a_secret(&self.args) {
+            return told("among what its program is given".to_owned(), "key", "it as a variable of its environment, with `secret:NAME` as the value");
+        }
+        if self.url.as_ref().is_some_and(|url| !redactor.text(url).found.is_empty()) {
+            return told("in its address".to_owned(), "key", "it as a header, `Bearer secret:NAME`");
+        }
+        let relative = self.cwd.as_ref().filter(|cwd| !Path::new(cwd).is_absolute())?;
+        Some(format!("`{name}` starts in `{relative}`, and nobody knows where that is: write the whole path"))
+    }
+}
+
+/// Whether what a program is given holds a secret, alone or after the option that names it.
+pub fn holds_a_secret(args: &[String]) -> bool {
+    let redactor = Redactor::secrets();
+    let is_secret = |text: &str| !redactor.text(text).found.is_empty();
+    let is_option = |word: &String| word.starts_with('-') && !word.contains('=');
+    args.iter().any(|word| is_secret(word))
+        || args.iter().zip(args.iter().skip(1)).any(|(option, word)| is_option(option) && !is_option(word) && is_secret(&format!("{option} {word}")))
+}
+
+/// Why a list of mounts must not be written, and what to write.
+pub(crate) fn must_not_be_written(value: &Value) -> Option<String> {
+    Vec::<Mount>::deserialize(value).ok()?.iter().find_map(Mount::must_not_be_written)
 }
 
 fn fits(glob: &str, tool: &str) -> bool {
@@ -361,6 +410,35 @@ mod tests {
             (json!([{ "name": "a", "command": "x" }, { "name": "a", "command": "y" }]), "two mounts"),
         ] {
             assert!(problem(&bad).is_some_and(|text| text.contains(says)), "{bad}: {:?}", problem(&bad));
+        }
+    }
+
+    #[test]
+    fn secrets_in_plain_words_and_folders_that_may_be_anywhere_must_not_be_written() {
+        const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+        for (bad, says) in [
+            (json!({ "command": "x", "env": { "K": KEY } }), "deskmate secret set a-k"),
+            (json!({ "command": "x", "env": { "DB_PASSWORD": "hunter2hunter2" } }), "deskmate secret set a-db-password"),
+            (json!({ "url": "https://x.example", "headers": { "Authorization": format!("Bearer {KEY}") } }), "deskmate secret set a-authorization"),
+            (json!({ "url": "https://x.example", "headers": { "Authorization": format!("{KEY} secret:x") } }), "deskmate secret set a-authorization"),
+            (json!({ "url": format!("https://x.example/mcp?api_key={KEY}") }), "as a header"),
+            (json!({ "command": "x", "args": [format!("--api-key={KEY}")] }), "as a variable"),
+            (json!({ "command": "x", "args": ["--password", "hunter2-hunter2"] }), "as a variable"),
+            (json!({ "command": "x", "cwd": "." }), "whole path"),
+        ] {
+            let mut mount = json!({ "name": "a" });
+            mount.as_object_mut().unwrap().extend(bad.as_object().unwrap().clone());
+            let told = must_not_be_written(&json!([mount])).unwrap_or_else(|| panic!("{bad}"));
+            assert!(told.contains(says) && !told.contains(KEY) && !told.contains("hunter2"), "{told}");
+            assert_eq!(problem(&json!([mount])), None, "what is in force is heeded");
+        }
+        for good in [
+            json!({ "command": "npx", "args": ["-y", "some-server@1.2.3", "--verbose", "/srv/notes", "--key-file", "/etc/key"], "env": { "TOKEN": "secret:github", "MODE": "fast", "PATH": "/usr/bin" }, "cwd": "/srv" }),
+            json!({ "url": "https://tools.example.org/mcp/v1", "headers": { "Authorization": "Bearer secret:far", "X-Api-Key": "secret:a-0123456789abcdefABCDEF", "X-Team": "notes" } }),
+        ] {
+            let mut mount = json!({ "name": "a" });
+            mount.as_object_mut().unwrap().extend(good.as_object().unwrap().clone());
+            assert_eq!(must_not_be_written(&json!([mount])), None);
         }
     }
 

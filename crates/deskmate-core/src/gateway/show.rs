@@ -37,6 +37,9 @@ pub(super) struct ToolOut {
     mount: String,
     /// Its name.
     name: String,
+    /// Its name beside the tools of other servers. Absent where that is another tool's, or too long: then it is there at `/mcp/NAME` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full_name: Option<String>,
     /// As its server defines it. It is data of that server.
     definition: Value,
 }
@@ -46,13 +49,15 @@ pub(super) fn list_tools(cx: &mut Cx<'_, '_>, input: ListTools) -> Result<ToolsO
         Some(name) => vec![mount::find(cx, name)?],
         None => super::done::served(cx)?,
     };
+    let all = super::done::served(cx)?;
     let who = Requester::of(&cx.actor);
     let mut tools = Vec::new();
     // Names, descriptions and schemas come from the server as well.
     for mount in mounts.into_iter().filter(|mount| may_pass_on(mount).is_ok()) {
         for tool in tool::of_mount(cx.tx, &mount.name)? {
             if tool.state == ToolState::Known && !mount.hides(&tool.name) && !never(cx, &mount, &tool.name, &who)? {
-                tools.push(ToolOut { mount: mount.name.clone(), name: tool.name, definition: asking_why(&mount, tool.definition) });
+                let full_name = full_name(cx, &all, &mount, &tool.name)?.ok();
+                tools.push(ToolOut { mount: mount.name.clone(), name: tool.name, full_name, definition: asking_why(&mount, tool.definition) });
             }
         }
     }
@@ -77,16 +82,38 @@ fn asking_why(mount: &Mount, mut definition: Value) -> Value {
     definition
 }
 
-/// The mount and the tool that a name of the combined endpoint means.
+/// The mount and the tool that a name of the combined endpoint means. Two may be called the same there: then the first mount has the
+/// name, whatever becomes of its tool, so that a name never comes to mean something else by itself. Only who hides a tool gives its name away.
 pub fn named(cx: &mut Cx<'_, '_>, full: &str) -> Result<Option<(String, String)>> {
-    for mount in super::done::served(cx)? {
-        if let Some(tool) = full.strip_prefix(&format!("{}_", mount.name))
+    let mounts = super::done::served(cx)?;
+    let known = known_as(cx, &mounts, full)?;
+    let shown = known.iter().find(|(mount, tool)| !mount.hides(tool)).or(known.first());
+    Ok(shown.map(|(mount, tool)| (mount.name.clone(), (*tool).to_owned())))
+}
+
+/// The tools that are known and whose name, with their mount's before it, is this one.
+fn known_as<'m, 'f>(cx: &mut Cx<'_, '_>, mounts: &'m [Mount], full: &'f str) -> Result<Vec<(&'m Mount, &'f str)>> {
+    let mut known = Vec::new();
+    for mount in mounts {
+        if let Some(tool) = full.strip_prefix(mount.name.as_str()).and_then(|rest| rest.strip_prefix('_'))
             && tool::load(cx.tx, &mount.name, tool)?.is_some()
         {
-            return Ok(Some((mount.name, tool.to_owned())));
+            known.push((mount, tool));
         }
     }
-    Ok(None)
+    Ok(known)
+}
+
+/// The name of a tool beside those of other servers, or why it has none there.
+pub(super) fn full_name(cx: &mut Cx<'_, '_>, mounts: &[Mount], mount: &Mount, tool: &str) -> Result<std::result::Result<String, String>> {
+    let full = format!("{}_{tool}", mount.name);
+    if full.chars().count() > NAME_CHARS_MAX {
+        return Ok(Err(format!("its name would have more than {NAME_CHARS_MAX} characters there")));
+    }
+    let before = mounts.iter().position(|other| other.name == mount.name).and_then(|at| mounts.get(..at)).unwrap_or_default();
+    let known = known_as(cx, before, &full)?;
+    let why = known.iter().find(|(other, tool)| !other.hides(tool)).map(|(other, tool)| format!("{tool} of {} has the same name there", other.name));
+    Ok(why.map_or(Ok(full), Err))
 }
 
 /// Whether a rule forbids somebody a tool whatever it is called with. A pause or a limit passes, so it hides nothing.

@@ -35,6 +35,16 @@ const DESK: [&str; 2] = ["desk", "deskmate"];
 const DESK_PLUGIN: &str = "plugin_deskmate_desk";
 /// Where a client got a server from that whoever runs the client chose: not a project, and nobody far away.
 const CHOSEN: [&str; 5] = ["user", "local", "dynamic", "managed", "enterprise"];
+/// Under which names clients give a line of a shell, and the folder in which it runs. Each client takes its own of them, and nobody
+/// knows which: two that differ are none that is known.
+const LINES: [&str; 3] = ["command", "cmd", "script"];
+const FOLDERS: [&str; 5] = ["workdir", "working_directory", "directory", "cwd", "dir_path"];
+/// The same for files and folders that a tool works on; every one that is named is looked at.
+const PATHS: [&str; 8] = ["file_path", "notebook_path", "path", "absolute_path", "dir_path", "target_file", "target_directory", "paths"];
+/// What searches take for a filter of files, and other tools for files.
+const FILTERS: [&str; 3] = ["glob", "include", "include_pattern"];
+/// A line that nobody knows.
+const UNSEEN: &str = "$unknown";
 /// Acts of one call that rules and people are shown.
 const ACTS_SHOWN: usize = 50;
 const TARGETS_SHOWN: usize = 20;
@@ -126,16 +136,8 @@ impl ToolCall<'_> {
 
     fn see(&self, project: Option<&str>) -> Seen {
         let name = self.tool.to_lowercase();
-        if let Some(line) = self.line(&name) {
-            let folder = self.text(&["workdir", "working_directory", "directory", "cwd", "dir_path"]).map(|own| joined(project.unwrap_or("/"), own));
-            let mut acts = shell::acts(line, folder.as_deref().or(project));
-            if let Some(folder) = folder {
-                // What names no file works on the folder that it is in.
-                acts.push(ShellAct::look(Target { shown: folder.clone(), places: Some(vec![folder]) }));
-            }
-            let verb = acts.iter().map(|act| act.verb).max().unwrap_or(Verb::FileRead);
-            let action = veil::hidden(line);
-            return Seen { verb: verb.name().to_owned(), domain: SHELL.to_owned(), hides: action != line, action, acts, on_files: true };
+        if matches!(name.as_str(), "bash" | "shell" | "run_shell_command" | "exec_command" | "local_shell" | "run_terminal_cmd" | "monitor") {
+            return self.see_lines(project);
         }
         if let Some((server, tool)) = mcp(self.tool) {
             let is_desk = self.server.is_desk(server);
@@ -143,10 +145,10 @@ impl ToolCall<'_> {
             return Seen { verb: verb.to_owned(), domain, action: tool.to_owned(), acts: Vec::new(), on_files: false, hides: false };
         }
         let files = |verb: Verb| {
-            let targets = self.files(project);
-            let is_missing = targets.is_empty();
+            let targets = self.files(&name, project).unwrap_or_default();
+            // Of what names no file that is understood here, nobody knows what it reaches.
+            let verb = if targets.is_empty() { Verb::Unknown } else { verb };
             let act = ShellAct { verb, program: self.tool.to_owned(), targets, ..ShellAct::look(Target::default()) };
-            let verb = if is_missing && !verb.only_reads() { Verb::Unknown } else { verb };
             Seen { verb: verb.name().to_owned(), domain: PROJECT.to_owned(), action: self.tool.to_owned(), acts: vec![act], on_files: true, hides: false }
         };
         let plain = |verb: &str, domain: &str| Seen {
@@ -207,21 +209,54 @@ impl ToolCall<'_> {
         }
     }
 
-    /// The line of a shell, if that is what the tool runs.
-    fn line(&self, name: &str) -> Option<&str> {
-        if !matches!(name, "bash" | "shell" | "run_shell_command" | "exec_command" | "local_shell" | "run_terminal_cmd" | "monitor") {
-            return None;
-        }
+    /// What a line of a shell does.
+    fn see_lines(&self, project: Option<&str>) -> Seen {
+        let (lines, folders) = (self.said(&LINES), self.said(&FOLDERS));
         // Without a line nobody knows what it runs.
-        Some(self.text(&["command", "cmd", "script"]).unwrap_or("$unknown"))
+        let line = if lines.is_empty() { UNSEEN.to_owned() } else { lines.iter().map(|line| line.unwrap_or(UNSEEN)).collect::<Vec<_>>().join("\n") };
+        let own: Vec<String> = folders.iter().flatten().map(|own| joined(project.unwrap_or("/"), own)).collect();
+        let is_one = lines.len() < 2 && folders.len() < 2 && own.len() == folders.len();
+        let folder = if folders.is_empty() { project } else { own.first().filter(|_| is_one).map(String::as_str) };
+        let mut acts = shell::acts(&line, folder);
+        if !is_one {
+            acts.push(ShellAct::unknown("", "it says in several ways what to run, or where"));
+        }
+        // What names no file works on the folder that it is in.
+        acts.extend(own.into_iter().map(|folder| ShellAct::look(Target { shown: folder.clone(), places: Some(vec![folder]) })));
+        let verb = acts.iter().map(|act| act.verb).max().unwrap_or(Verb::FileRead);
+        let action = veil::hidden(&line);
+        Seen { verb: verb.name().to_owned(), domain: SHELL.to_owned(), hides: action != line, action, acts, on_files: true }
     }
 
     fn text(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.input.get(*name)?.as_str())
     }
 
-    /// The files that the input names.
-    fn files(&self, project: Option<&str>) -> Vec<Target> {
+    /// What differs of what the input says under some names; `None` for what is no text.
+    fn said(&self, names: &[&str]) -> Vec<Option<&str>> {
+        let mut said = Vec::new();
+        for value in names.iter().filter_map(|name| self.input.get(*name)).filter(|value| !value.is_null()) {
+            if !said.contains(&value.as_str()) {
+                said.push(value.as_str());
+            }
+        }
+        said
+    }
+
+    /// All texts that the input has under some names, alone or in lists; `None` if one is something else.
+    fn texts(&self, names: &[&str]) -> Option<Vec<&str>> {
+        let mut texts = Vec::new();
+        for value in names.iter().filter_map(|name| self.input.get(*name)).filter(|value| !value.is_null()) {
+            match value.as_array() {
+                Some(list) => texts.extend(list.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?),
+                None => texts.push(value.as_str()?),
+            }
+        }
+        Some(texts)
+    }
+
+    /// The files that the input names; `None` if it names one in a way that is not understood.
+    fn files(&self, name: &str, project: Option<&str>) -> Option<Vec<Target>> {
         let place = |path: &str| {
             let is_open = path.starts_with('~') || path.contains('$');
             let places = match project {
@@ -232,30 +267,34 @@ impl ToolCall<'_> {
             };
             Target { shown: path.to_owned(), places }
         };
-        let mut found: Vec<Target> = Vec::new();
-        let base = self.text(&["file_path", "notebook_path", "path", "absolute_path", "dir_path", "target_file"]);
-        found.extend(base.map(place));
-        for name in ["paths", "include"] {
-            let list = self.input.get(name).and_then(Value::as_array);
-            found.extend(list.into_iter().flatten().filter_map(Value::as_str).map(place));
-        }
-        let name = self.tool.to_lowercase();
-        // Patterns of a glob are paths; of a search only its filter is one.
-        let pattern = if name == "glob" { self.text(&["pattern"]) } else { self.text(&["glob"]) };
-        if let Some(pattern) = pattern.filter(|pattern| pattern.contains('/') || pattern.contains("..") || is_secret(pattern)) {
-            found.push(place(
-                &base.map_or_else(|| pattern.to_owned(), |base| if pattern.starts_with(['/', '~']) { pattern.to_owned() } else { format!("{base}/{pattern}") }),
-            ));
+        let bases = self.texts(&PATHS)?;
+        let mut found: Vec<Target> = bases.iter().map(|path| place(path)).collect();
+        let searches = matches!(name, "grep" | "search_file_content" | "grep_search");
+        // Patterns of a glob are paths, and so is what is included where nothing is searched for; of a search only its filters are.
+        let patterns = match name {
+            "glob" => self.texts(&["pattern", "glob", "include"])?,
+            _ => self.texts(&FILTERS)?,
+        };
+        if name == "glob" || searches {
+            for pattern in patterns.into_iter().filter(|pattern| pattern.contains('/') || pattern.contains("..") || is_secret(pattern)) {
+                if bases.is_empty() || pattern.starts_with(['/', '~']) {
+                    found.push(place(pattern));
+                } else {
+                    found.extend(bases.iter().map(|base| place(&format!("{base}/{pattern}"))));
+                }
+            }
+        } else {
+            found.extend(patterns.into_iter().map(place));
         }
         if name == "apply_patch" {
-            let patch = self.text(&["command", "patch", "input"]).unwrap_or_default();
             let marks = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
-            found.extend(patch.lines().filter_map(|line| marks.iter().find_map(|mark| line.strip_prefix(mark))).map(|path| place(path.trim())));
+            let lines = self.texts(&["command", "patch", "input"])?.into_iter().flat_map(str::lines);
+            found.extend(lines.filter_map(|line| marks.iter().find_map(|mark| line.strip_prefix(mark))).map(|path| place(path.trim())));
         }
-        if found.is_empty() && matches!(name.as_str(), "glob" | "grep" | "ls" | "list_directory" | "search_file_content" | "grep_search") {
+        if found.is_empty() && (searches || matches!(name, "glob" | "ls" | "list_directory" | "list_dir")) {
             found.push(place("."));
         }
-        found
+        Some(found)
     }
 }
 
@@ -315,6 +354,26 @@ mod tests {
             ("Shell", json!({ "command": "cat passwd", "working_directory": "/etc" }), "file.read", SHELL, false),
             ("Read", json!({ "file_path": "/p/a" }), "file.read", PROJECT, true),
             ("Read", json!({ "file_path": "/q/a" }), "file.read", OUTSIDE, false),
+            // Whatever a tool calls the file that it reads: where none is understood, nobody knows what it reaches.
+            ("Read", json!({}), "unknown", PROJECT, true),
+            ("Read", json!({ "uri": "/etc/shadow" }), "unknown", PROJECT, true),
+            ("read_file", json!({ "target": "~/.ssh/id_rsa" }), "unknown", PROJECT, true),
+            ("view_image", json!({ "path": { "of": "/etc" } }), "unknown", PROJECT, true),
+            ("Read", json!({ "file_path": "a", "path": 1 }), "unknown", PROJECT, true),
+            ("read_many_files", json!({ "paths": "/etc/shadow" }), "file.read", OUTSIDE, false),
+            ("read_many_files", json!({ "include": ["a", "/etc/shadow"] }), "file.read", OUTSIDE, false),
+            ("read_many_files", json!({ "include": ["a", { "path": "/etc/shadow" }] }), "unknown", PROJECT, true),
+            ("list_directory", json!({}), "file.read", PROJECT, true),
+            // Every name under which a client may have it counts.
+            ("Grep", json!({ "pattern": "x", "file_path": "a", "path": "/etc" }), "file.read", OUTSIDE, false),
+            ("Write", json!({ "file_path": "a", "path": "/etc/a" }), "file.write", OUTSIDE, false),
+            ("list_dir", json!({ "path": "a", "target_directory": "/etc" }), "file.read", OUTSIDE, false),
+            ("exec_command", json!({ "command": "ls", "cmd": "rm -rf x" }), "unknown", SHELL, true),
+            ("exec_command", json!({ "command": "ls", "cmd": "ls" }), "file.read", SHELL, true),
+            ("exec_command", json!({ "cmd": "ls", "command": ["ls"] }), "unknown", SHELL, true),
+            ("exec_command", json!({ "cmd": "ls", "workdir": "a", "cwd": "/etc" }), "unknown", SHELL, false),
+            ("exec_command", json!({ "cmd": "ls", "workdir": ["/etc"] }), "unknown", SHELL, true),
+            ("exec_command", json!({ "cmd": "ls", "workdir": null, "cwd": "a" }), "file.read", SHELL, true),
             ("Grep", json!({ "pattern": "/etc" }), "file.read", PROJECT, true),
             ("Grep", json!({ "pattern": "x", "path": "/etc" }), "file.read", OUTSIDE, false),
             ("Glob", json!({ "pattern": "../**" }), "file.read", OUTSIDE, false),
@@ -333,7 +392,16 @@ mod tests {
             assert_eq!((act.kind.as_str(), act.domain.as_str(), &act.arguments["inside"]), (kind, domain, &json!(inside)), "{tool} {input}");
         }
         assert_eq!(act("Read", &json!({ "file_path": "/p/.env" })).arguments["secret"], true);
+        // A search for everything in one file reads it, whatever the client calls its filter.
+        for filter in ["glob", "include", "include_pattern"] {
+            let searched = act("grep_search", &json!({ "pattern": "", filter: ".env" }));
+            assert_eq!((&searched.arguments["secret"], &searched.arguments["inside"]), (&json!(true), &json!(true)), "{filter}");
+            let searched = act("grep_search", &json!({ "pattern": "x", "dir_path": "a", filter: ["*.rs"] }));
+            assert_eq!((&searched.arguments["secret"], &searched.arguments["inside"]), (&json!(false), &json!(true)), "{filter}");
+            assert_eq!(act("grep_search", &json!({ "pattern": "x", "dir_path": "a", filter: "../../q/*" })).arguments["inside"], false, "{filter}");
+        }
         assert_eq!(act("Bash", &json!({ "command": "rm -rf /" })).arguments["destroys"], true);
+        assert_eq!(act("exec_command", &json!({ "command": "ls", "cmd": "rm -rf /" })).arguments["destroys"], true);
         let nowhere = ToolCall { tool: "Read", input: &json!({ "file_path": "a" }), folder: None, server: Server::default() }.act();
         assert_eq!(nowhere.arguments["inside"], false);
     }

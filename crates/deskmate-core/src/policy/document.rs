@@ -424,7 +424,7 @@ impl Reader<'_> {
             for (key, node) in inner.entries() {
                 let at = below(&path, &key.name);
                 let Some(value) = self.json(node, &at) else { continue };
-                match settings::problem(section, &key.name, &value) {
+                match settings::problem(section, &key.name, &value).or_else(|| settings::must_not_be_written(section, &key.name, &value)) {
                     None => {
                         given.insert(key.name.clone(), value);
                     }

@@ -498,6 +498,11 @@ pub(super) fn problem(section: Section, key: &str, value: &Value) -> Option<Stri
     }
 }
 
+/// Why a setting must not be written anew, though it is heeded where it is in force.
+pub(super) fn must_not_be_written(section: Section, key: &str, value: &Value) -> Option<String> {
+    if section == Section::Gateway && key == "mounts" { gateway::must_not_be_written(value) } else { None }
+}
+
 fn texts_problem(value: &Value, fields: bool) -> Option<String> {
     let Some(list) = value.as_array() else {
         return Some(format!("{value} is not a list: write for example [a, b]"));

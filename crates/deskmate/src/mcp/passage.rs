@@ -63,21 +63,24 @@ pub(super) async fn tools(endpoint: &Endpoint, credential: Credential) -> Result
         listed => listed?,
     };
     let mut tools: Vec<Tool> = endpoint.tools.list().to_vec();
+    let asks_again = matches!(endpoint.servers, Servers::One(_) | Servers::Named(_)) && endpoint.tools.name_of(RESULT).is_none();
     for entry in listed.get("tools").and_then(Value::as_array).into_iter().flatten() {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-        let prefix = match &endpoint.servers {
-            Servers::One(_) => None,
+        let name = match &endpoint.servers {
+            Servers::One(_) => text("name"),
             Servers::Named(names) if !names.iter().any(|name| name == text("mount")) => continue,
-            _ => Some(text("mount")),
+            _ => text("full_name"),
         };
+        // No two tools are called the same. What the desk itself offers keeps its name, and is what a call of that name reaches.
+        if name.is_empty() || endpoint.tools.is_named(name) || (asks_again && name == RESULT) {
+            continue;
+        }
         let Some(Ok(mut tool)) = entry.get("definition").map(|definition| serde_json::from_value::<Tool>(definition.clone())) else { continue };
         tool.output_schema = tool.output_schema.as_deref().and_then(standin::schema).map(Arc::new);
-        if let Some(prefix) = prefix {
-            tool.name = Cow::Owned(format!("{prefix}_{}", text("name")));
-        }
+        tool.name = Cow::Owned(name.to_owned());
         tools.push(tool);
     }
-    if matches!(endpoint.servers, Servers::One(_) | Servers::Named(_)) && endpoint.tools.name_of(RESULT).is_none() {
+    if asks_again {
         tools.push(ask_again(endpoint));
     }
     Ok(tools)

@@ -100,6 +100,9 @@ pub(super) fn start(
     spec: &Arc<Spec>,
     log: &Arc<Log>,
 ) -> Result<(Program, Streams), String> {
+    if let Some(cwd) = cwd.filter(|cwd| !cwd.is_absolute()) {
+        return Err(format!("the folder {} to start it in may be anywhere: give the whole path", cwd.display()));
+    }
     if let Some(cwd) = cwd
         && !cwd.is_dir()
     {

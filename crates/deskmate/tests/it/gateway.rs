@@ -26,7 +26,7 @@ def text(id, text, **more):
     say(id=id, result={"content": [{"type": "text", "text": text}], **more})
 def tools():
     extra = open(log + ".says").read().replace("$KEY", os.environ.get("KEY", "")) if os.path.exists(log + ".says") else ""
-    return [{"name": name, "description": name + extra, "inputSchema": {"type": "object"}} for name in "ask die fail flood garbage huge key read slow work write".split()]
+    return [{"name": name, "description": name + extra, "inputSchema": {"type": "object"}} for name in (open(log + ".tools").read() if os.path.exists(log + ".tools") else "ask die fail flood garbage huge key read slow work write").split()]
 for line in sys.stdin:
     message = json.loads(line); id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
     if method in ["resources/read", "resources/subscribe", "prompts/get", "completion/complete"]:

@@ -143,6 +143,92 @@ fn a_call_that_its_caller_takes_back_is_taken_back_at_the_server() {
 }
 
 #[test]
+fn no_name_means_two_tools_and_every_name_reaches_its_own() {
+    let (desk, folder, token) = desk();
+    let long = format!("l{}", "o".repeat(31));
+    for (name, tools) in [("a", "b_c"), ("a_b", "c gateway_result"), ("bridge_send", "message other"), (long.as_str(), &*"x".repeat(100))] {
+        std::fs::write(folder.path().join(format!("{name}.tools")), tools).unwrap();
+        mount(&desk, &folder, name, &["--verb=*=note.read"]);
+    }
+    let names = |client: &mut Client| -> Vec<String> {
+        client.call("tools/list", json!({}))["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let reached = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default().lines().count();
+    let mut all = client(&desk, &token, "", "2025-11-25");
+    let listed = names(&mut all);
+    let mut once = listed.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), listed.len(), "{listed:?}");
+    assert!(listed.iter().all(|name| name.len() <= 128), "{listed:?}");
+    for name in ["a_b_c", "bridge_send_message", "bridge_send_other", "a_b_gateway_result", "gateway_result"] {
+        assert!(listed.iter().any(|listed| listed == name), "{name}: {listed:?}");
+    }
+    all.tool("a_b_c", json!({}));
+    all.tool("bridge_send_message", json!({ "to": "code", "body": "hello" }));
+    assert_eq!((reached("a"), reached("a_b"), reached("bridge_send")), (1, 0, 0));
+    let mut alone = client(&desk, &token, "a_b", "2025-11-25");
+    assert_eq!(names(&mut alone), ["c", "gateway_result"]);
+    alone.tool("c", json!({}));
+    assert_eq!((reached("a"), reached("a_b")), (1, 1));
+}
+
+#[test]
+fn what_is_said_of_a_server_is_changed_by_what_is_named() {
+    let (desk, _folder, token) = desk();
+    let set = |more: &[&str]| person(&desk, &[&["gateway", "set", "notes", "--passphrase-stdin", "--json"], more].concat());
+    let before = person(&desk, &["gateway", "list", "--passphrase-stdin", "--json"])["mounts"][0].clone();
+    let more = "--verb write=note.write --verb die= --hide flood --hide huge --redact email --intent warn --scan require --cost 2 --domain notes --environment test --timeout 50 --shared true";
+    let is = set(&more.split(' ').collect::<Vec<_>>());
+    let mut expected = before.clone();
+    expected["verbs"]["write"] = json!("note.write");
+    expected["verbs"].as_object_mut().unwrap().remove("die");
+    let told = json!({ "hide": ["flood", "huge"], "redact": ["email"], "intent": "warn", "scan": "require", "cost": 2.0, "domain": "notes", "environment": "test", "timeout_seconds": 50, "shared": true, "tools": 9 });
+    expected.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
+    assert_eq!(is, expected);
+    let is = set(&["--show", "huge", "--leave", "email", "--domain", "", "--environment", "", "--shared", "false", "--scan", "off", "--hide", "flood"]);
+    for gone in ["redact", "domain", "environment"] {
+        expected.as_object_mut().unwrap().remove(gone);
+    }
+    expected.as_object_mut().unwrap().extend(json!({ "hide": ["flood"], "scan": "off", "shared": false, "tools": 10 }).as_object().unwrap().clone());
+    assert_eq!(is, expected);
+    let missing = desk.run(&["gateway", "set", "nobody", "--hide", "x"]);
+    assert!(!missing.status.success());
+    // What an agent reads there is listed, and cleared.
+    assert!(first(&agent(&desk, &token).tool("read", json!({}))).starts_with("read"));
+    let read = || person(&desk, &["gateway", "taint", "--agent", "code", "--passphrase-stdin", "--json"])["items"].as_array().unwrap().clone();
+    assert_eq!(read()[0]["origin"], "mount:notes");
+    let clear = ["gateway", "taint", "clear", "code", "--origin", "mount:notes", "--reason", "I read it too", "--passphrase-stdin", "--json"];
+    assert_eq!(person(&desk, &clear)["cleared"], 1);
+    assert!(read().is_empty());
+}
+
+#[test]
+fn what_is_relative_is_so_to_where_it_is_written() {
+    let (desk, folder, _) = desk();
+    let project = folder.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    std::fs::copy(folder.path().join("child.py"), project.join("server.py")).unwrap();
+    let passphrase = desk.path().join("passphrase");
+    std::fs::write(&passphrase, "correct horse\n").unwrap();
+    let run = |args: &[&str]| {
+        let mut command = desk.command(&[&["gateway"], args].concat());
+        let output = command.current_dir(&project).stdin(std::fs::File::open(&passphrase).unwrap()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let added = run(&["add", "typed", "--cwd", ".", "--passphrase-stdin", "--json", "--", "python3", "server.py", "typed"]);
+    assert_eq!(added["tools"], 11, "{added}");
+    let servers = json!({ "mcpServers": { "written": { "command": "python3", "args": ["server.py", "written"] } } });
+    std::fs::write(project.join(".mcp.json"), servers.to_string()).unwrap();
+    let added = run(&["import", ".mcp.json", "--passphrase-stdin", "--json"]);
+    assert_eq!((&added["added"][0]["tools"], &added["added"][0]["mount"]["cwd"]), (&json!(11), &json!(project)), "{added}");
+    std::os::unix::fs::symlink("/usr/bin/env", project.join("run")).unwrap();
+    let added = run(&["add", "beside", "--passphrase-stdin", "--json", "--", "./run", "python3", project.join("server.py").to_str().unwrap(), "beside"]);
+    assert_eq!(added["tools"], 11, "{added}");
+}
+
+#[test]
 fn servers_of_a_client_are_brought_in_with_their_secrets() {
     const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     const OTHER: &str = "ghp_9876543210abcdefghijABCDEFGHIJ012345";
@@ -213,6 +299,7 @@ fn servers_of_a_client_are_brought_in_with_their_secrets() {
     assert!(replaced.status.success(), "{}", String::from_utf8_lossy(&replaced.stderr));
     let mut expected = set.clone();
     expected["timeout_seconds"] = json!(40);
+    assert_eq!(expected.as_object_mut().unwrap().remove("cwd"), Some(json!(folder.path())), "the project's file brought it along");
     assert_eq!(more(), expected);
     let mut agent = client(&desk, &token, "more-notes", "2025-11-25");
     let listed = agent.call("tools/list", json!({})).to_string();

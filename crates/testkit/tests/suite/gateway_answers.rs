@@ -30,7 +30,7 @@ impl Hands for Offers {
     }
 }
 
-fn mount(desk: &TestDesk, owner: &Caller, name: &str, tools: &[&str]) {
+pub(super) fn mount(desk: &TestDesk, owner: &Caller, name: &str, tools: &[&str]) {
     desk.call(owner, "desk_mount_add", json!({ "mount": { "name": name, "command": "x", "verbs": { "read_*": "email.read" } }, "replace": true })).unwrap();
     desk.lend(Offers(tools.iter().map(|name| (*name).to_owned()).collect()));
     let looked = desk.call(owner, "desk_mount_test", json!({ "name": name })).unwrap();

@@ -19,6 +19,7 @@ mod edit;
 mod fuzz;
 mod gateway;
 mod gateway_answers;
+mod gateway_mounts;
 mod gateway_proposals;
 mod gateway_reads;
 mod hook;

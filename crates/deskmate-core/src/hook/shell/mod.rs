@@ -130,7 +130,8 @@ impl ShellAct {
         Self { targets: vec![target], ..Self::new(Verb::FileRead, "") }
     }
 
-    fn unknown(program: &str, why: &'static str) -> Self {
+    /// An act of which nobody knows what it does.
+    pub fn unknown(program: &str, why: &'static str) -> Self {
         Self { why: Some(why), ..Self::new(Verb::Unknown, program) }
     }
 }

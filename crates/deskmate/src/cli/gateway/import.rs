@@ -48,6 +48,7 @@ pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
     let text = read(&args.file)?;
     let Servers { mut found, mut left_out } =
         servers(&text, &args.only, &|name| config::env(name)).map_err(|why| Failure::Other(format!("{}: {why}", args.file.display())))?;
+    starts_in(&mut found, &args.file).map_err(|error| Failure::Other(format!("{}: {error}", args.file.display())))?;
     if found.is_empty() {
         let why = if left_out.is_empty() { String::new() } else { format!(": {}", left_out.join("; ")) };
         return Err(Failure::Other(format!("{} names no server that could be brought in{why}", args.file.display())));
@@ -193,6 +194,31 @@ fn servers(text: &str, only: &[String], environment: &dyn Fn(&str) -> Option<Str
     Ok(servers)
 }
 
+/// Lets servers start where the client would start them: what is relative is so to the folder of the file, and those of a project
+/// start in the project if nothing else is said.
+fn starts_in(found: &mut [Found], file: &Path) -> std::io::Result<()> {
+    let file = std::path::absolute(file)?;
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let is_of_client = folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| [".vscode", ".cursor", ".gemini"].contains(&name));
+    let project = match folder.parent() {
+        Some(project) if is_of_client => Some(project),
+        _ if file.file_name().is_some_and(|name| name == ".mcp.json") => Some(folder),
+        _ => None,
+    };
+    for Found { mount, .. } in found.iter_mut().filter(|found| found.mount.contains_key("command")) {
+        let written = mount.get("cwd").and_then(Value::as_str).map(|cwd| project.unwrap_or(folder).join(cwd));
+        let cwd = written.as_deref().or(project);
+        if let (None, Some(command)) = (cwd, mount.get("command").and_then(Value::as_str).filter(|command| command.contains('/'))) {
+            let command = folder.join(command);
+            mount.insert("command".to_owned(), json!(command));
+        }
+        if let Some(cwd) = cwd {
+            mount.insert("cwd".to_owned(), json!(cwd));
+        }
+    }
+    Ok(())
+}
+
 fn looks_secret(text: &str) -> bool {
     !redact::Redactor::secrets().text(text).found.is_empty()
 }
@@ -218,7 +244,7 @@ fn one(name: &str, server: &Value, environment: &dyn Fn(&str) -> Option<String>)
             found.mount.insert("command".to_owned(), json!(expand(command, environment, &mut found.missing)));
             let words = server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
             let words: Vec<String> = words.map(|word| expand(word, environment, &mut found.missing)).collect();
-            if words.iter().any(|word| looks_secret(word)) {
+            if gateway::holds_a_secret(&words) {
                 let why = "an argument is a secret: arguments are seen by every program of the machine and are on the record, so give it as a variable instead";
                 return Err(format!("{name}: {why}"));
             }
@@ -388,6 +414,28 @@ mod tests {
         let service = |dir: &str| one(json!({ "schemaVersion": 1, "name": "notes", "stdio": ["a"], "dir": dir, "env": { "PORT": 1 } }));
         assert_eq!((&service("${WORK}/n").mount["cwd"], &service("${WORK}").mount["env"]), (&json!("/srv/work/n"), &json!({ "PORT": "1" })));
         assert_eq!(service("${NOPE}/n").missing, ["NOPE"], "it is told before anything is brought in");
+    }
+
+    #[test]
+    fn servers_start_where_their_client_would_start_them() {
+        let start = |server: Value, file: &str| {
+            let mut found = servers(&json!({ "mcpServers": { "x": server } }).to_string(), &[], &none).unwrap().found;
+            starts_in(&mut found, Path::new(file)).unwrap();
+            let mount = found.swap_remove(0).mount;
+            (mount.get("cwd").cloned().unwrap_or_default(), mount.get("command").cloned().unwrap_or_default())
+        };
+        let plain = json!({ "command": "python3", "args": ["server.py"] });
+        assert_eq!(start(plain.clone(), "/srv/project/.mcp.json"), (json!("/srv/project"), json!("python3")));
+        assert_eq!(start(plain.clone(), "/srv/project/.vscode/mcp.json").0, json!("/srv/project"));
+        assert_eq!(start(plain.clone(), "/home/ada/claude_desktop_config.json").0, Value::Null, "nobody says where this client starts servers");
+        assert_eq!(start(json!({ "command": "a", "cwd": "sub" }), "/srv/project/.mcp.json").0, json!("/srv/project/sub"));
+        assert_eq!(start(json!({ "command": "a", "cwd": "sub" }), "/srv/notes.service.json").0, json!("/srv/sub"));
+        assert_eq!(start(json!({ "command": "a", "cwd": "/else" }), "/srv/project/.mcp.json").0, json!("/else"));
+        assert_eq!(start(json!({ "command": "./run" }), "/srv/project/.mcp.json"), (json!("/srv/project"), json!("./run")), "it is taken from where it starts");
+        assert_eq!(start(json!({ "command": "./run" }), "/srv/other.json").1, json!("/srv/./run"));
+        assert_eq!(start(json!({ "url": "https://x.example.org/mcp" }), "/srv/project/.mcp.json").0, Value::Null);
+        let here = start(plain, ".mcp.json").0;
+        assert_eq!(here, json!(std::env::current_dir().unwrap()));
     }
 
     #[test]

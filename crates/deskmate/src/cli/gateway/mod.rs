@@ -2,7 +2,7 @@
 
 mod import;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -32,6 +32,8 @@ pub(super) enum GatewayCommand {
         /// Its name
         name: String,
     },
+    /// Change what is said of a server, besides how it is reached; what is not given stays
+    Set(Box<SetArgs>),
     /// Connect to it now, and look at what it offers
     Test {
         /// Its name
@@ -77,8 +79,35 @@ pub(super) enum GatewayCommand {
         #[arg(long, default_value_t = 20)]
         limit: u32,
     },
+    /// Show what agents have read that nobody vouches for, as far as it still counts, or clear it
+    Taint(TaintArgs),
     /// Bring in servers from a client's configuration: .mcp.json, claude_desktop_config.json, or a NAME.service.json
     Import(import::ImportArgs),
+}
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct TaintArgs {
+    #[command(subcommand)]
+    clear: Option<TaintCommand>,
+    /// Only of this agent
+    #[arg(long)]
+    agent: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum TaintCommand {
+    /// Clear what an agent has read, because you looked at it: what it does from now on does not carry it any more
+    Clear {
+        /// The agent
+        agent: String,
+        /// Only what came from here, as `gateway taint` names it
+        #[arg(long)]
+        origin: Option<String>,
+        /// Why it does not count
+        #[arg(long)]
+        reason: String,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -86,6 +115,12 @@ enum IntentArg {
     Off,
     Warn,
     Strict,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ScanArg {
+    Off,
+    Require,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -115,10 +150,40 @@ pub(super) struct AddArgs {
     /// One connection for all agents: only where the server remembers nothing between two calls
     #[arg(long)]
     shared: bool,
+    #[command(flatten)]
+    told: ToldArgs,
+    /// Change how a server is reached that is there already; of the rest, what is not given stays
+    #[arg(long)]
+    replace: bool,
+    /// The program and what it is given
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+#[derive(Args)]
+pub(super) struct SetArgs {
+    /// The server
+    name: String,
+    #[command(flatten)]
+    told: ToldArgs,
+    /// A tool that --hide left out and that is there again; may be repeated
+    #[arg(long, value_name = "TOOL")]
+    show: Vec<String>,
+    /// Personal data that is not taken out any more; may be repeated
+    #[arg(long, value_name = "KIND")]
+    leave: Vec<String>,
+    /// One connection for all agents, or one for each
+    #[arg(long, value_name = "true|false")]
+    shared: Option<bool>,
+}
+
+/// What is said of a server, besides how it is reached.
+#[derive(Args)]
+struct ToldArgs {
     /// The domain in which its calls are judged; gateway.NAME if not given
     #[arg(long)]
     domain: Option<String>,
-    /// What a tool does, for rules, for example 'send_*=email.send'; may be repeated
+    /// What a tool does, for rules, for example 'send_*=email.send'; may be repeated. `set` keeps the others, and takes one away with 'TOOL='
     #[arg(long = "verb", value_name = "TOOL=VERB", value_parser = pair)]
     verbs: Vec<(String, String)>,
     /// A tool that is not there for anybody; may be repeated
@@ -130,6 +195,9 @@ pub(super) struct AddArgs {
     /// Whether callers say why they call
     #[arg(long, value_enum)]
     intent: Option<IntentArg>,
+    /// Whether what comes back has to be looked through before it is passed on
+    #[arg(long, value_enum)]
+    scan: Option<ScanArg>,
     /// What one call costs, in units, for rules and budgets
     #[arg(long, value_name = "UNITS")]
     cost: Option<f64>,
@@ -139,12 +207,24 @@ pub(super) struct AddArgs {
     /// How long one call may take
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
-    /// Change how a server is reached that is there already; of the rest, what is not given stays
-    #[arg(long)]
-    replace: bool,
-    /// The program and what it is given
-    #[arg(last = true)]
-    command: Vec<String>,
+}
+
+impl ToldArgs {
+    /// What of it was given.
+    fn fields(self) -> Map<String, Value> {
+        let fields = [
+            ("domain", self.domain.map(Value::from)),
+            ("verbs", object(self.verbs)),
+            ("hide", (!self.hide.is_empty()).then(|| json!(self.hide))),
+            ("redact", (!self.redact.is_empty()).then(|| json!(self.redact))),
+            ("intent", self.intent.and_then(|intent| intent.to_possible_value()).map(|intent| json!(intent.get_name()))),
+            ("scan", self.scan.and_then(|scan| scan.to_possible_value()).map(|scan| json!(scan.get_name()))),
+            ("cost", self.cost.map(Value::from)),
+            ("environment", self.environment.map(Value::from)),
+            ("timeout_seconds", self.timeout.map(Value::from)),
+        ];
+        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
 }
 
 /// A name and a value, with = between them.
@@ -162,31 +242,32 @@ fn mount(args: AddArgs) -> Result<Map<String, Value>, Failure> {
         (Some((command, rest)), _) => (Some(command.clone()), rest.to_vec()),
         (None, Some(_)) => (None, Vec::new()),
     };
+    // What is relative is so to where it is written, and not to where the desk was started.
+    let whole = |path: &Path| std::path::absolute(path).map_err(|error| Failure::Other(format!("{}: {error}", path.display())));
+    let cwd = args.cwd.as_deref().map(whole).transpose()?;
+    let command = match command {
+        Some(command) if cwd.is_none() && command.contains('/') => Some(whole(Path::new(&command))?.to_string_lossy().into_owned()),
+        command => command,
+    };
     let fields = [
         ("name", Some(json!(args.name))),
         ("command", command.map(Value::from)),
         ("args", (!rest.is_empty()).then(|| json!(rest))),
         ("env", object(args.env)),
-        ("cwd", args.cwd.map(|cwd| json!(cwd))),
+        ("cwd", cwd.map(|cwd| json!(cwd))),
         ("url", args.url.map(Value::from)),
         ("headers", object(args.headers)),
         ("shared", args.shared.then_some(json!(true))),
-        ("domain", args.domain.map(Value::from)),
-        ("verbs", object(args.verbs)),
-        ("hide", (!args.hide.is_empty()).then(|| json!(args.hide))),
-        ("redact", (!args.redact.is_empty()).then(|| json!(args.redact))),
-        ("intent", args.intent.and_then(|intent| intent.to_possible_value()).map(|intent| json!(intent.get_name()))),
-        ("cost", args.cost.map(Value::from)),
-        ("environment", args.environment.map(Value::from)),
-        ("timeout_seconds", args.timeout.map(Value::from)),
     ];
-    Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
+    let reached = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Ok(reached.chain(args.told.fields()).collect())
 }
 
 pub(super) fn run(global: &Global, command: GatewayCommand) -> Result<(), Failure> {
     let (operation, input) = match command {
         GatewayCommand::Add(args) => return add(global, *args),
         GatewayCommand::Import(args) => return import::run(global, args),
+        GatewayCommand::Set(args) => return set(global, *args),
         GatewayCommand::Accept { name, tool } => return accept(global, &name, &tool),
         GatewayCommand::List => ("desk_mount_list", json!({})),
         GatewayCommand::Remove { name } => ("desk_mount_remove", json!({ "name": name })),
@@ -198,11 +279,15 @@ pub(super) fn run(global: &Global, command: GatewayCommand) -> Result<(), Failur
             let answer = answer.to_possible_value().map(|answer| answer.get_name().to_owned());
             ("desk_mount_answer", json!({ "mount": name, "tool": tool, "answer": answer, "reason": reason }))
         }
+        GatewayCommand::Taint(TaintArgs { clear: None, agent }) => ("desk_taint_list", json!({ "agent": agent })),
+        GatewayCommand::Taint(TaintArgs { clear: Some(TaintCommand::Clear { agent, origin, reason }), .. }) => {
+            ("desk_taint_clear", json!({ "agent": agent, "origin": origin, "reason": reason }))
+        }
         GatewayCommand::Calls { mount, agent, state, limit } => {
             ("gateway_list_calls", json!({ "mount": mount, "agent": agent, "state": state, "limit": limit }))
         }
     };
-    let looks = matches!(operation, "desk_mount_list" | "desk_mount_tools" | "gateway_list_calls");
+    let looks = matches!(operation, "desk_mount_list" | "desk_mount_tools" | "gateway_list_calls" | "desk_taint_list");
     let client = Client::new(global)?;
     let client = if client.has_token() && looks { client } else { Client::present(global)? };
     print(&client.call(operation, &input)?, global.json)
@@ -232,6 +317,50 @@ fn add(global: &Global, args: AddArgs) -> Result<(), Failure> {
         }
         Err(other) => Err(other),
     }
+}
+
+/// Changes what is said of a server that is there. Lists get longer by what is given, and shorter only by what is named for that.
+fn set(global: &Global, args: SetArgs) -> Result<(), Failure> {
+    let client = Client::present(global)?;
+    let find = |answer: &Value| {
+        let mounts = answer.get("mounts").and_then(Value::as_array).into_iter().flatten();
+        mounts.filter(|mount| mount.get("name") == Some(&json!(args.name))).find_map(Value::as_object).cloned()
+    };
+    let listed = client.call("desk_mount_list", &json!({}))?;
+    let Some(mut mount) = find(&listed) else {
+        return Err(Failure::Other(format!("there is no server {}; `deskmate gateway list` shows those that are there", args.name)));
+    };
+    // What was seen of it is not what was said of it.
+    mount.retain(|field, _| !["tools", "waiting", "secrets"].contains(&field.as_str()));
+    for (field, value) in args.told.fields() {
+        let value = match (mount.remove(&field), value) {
+            (Some(Value::Object(mut before)), Value::Object(more)) => {
+                before.extend(more);
+                Value::Object(before)
+            }
+            (Some(Value::Array(mut before)), Value::Array(more)) => {
+                before.extend(more.into_iter().filter(|one| !before.contains(one)).collect::<Vec<_>>());
+                Value::Array(before)
+            }
+            // Nothing stands for what holds where nothing is said.
+            (_, Value::String(text)) if text.is_empty() => Value::Null,
+            (_, value) => value,
+        };
+        mount.insert(field, value);
+    }
+    if let Some(verbs) = mount.get_mut("verbs").and_then(Value::as_object_mut) {
+        verbs.retain(|_, verb| verb.as_str() != Some(""));
+    }
+    for (field, gone) in [("hide", &args.show), ("redact", &args.leave)] {
+        if let Some(list) = mount.get_mut(field).and_then(Value::as_array_mut) {
+            list.retain(|one| !one.as_str().is_some_and(|one| gone.iter().any(|gone| gone == one)));
+        }
+    }
+    if let Some(shared) = args.shared {
+        mount.insert("shared".to_owned(), json!(shared));
+    }
+    let changed = client.call("desk_mount_add", &json!({ "mount": mount, "replace": true }))?;
+    print(&json!(find(&changed)), global.json)
 }
 
 /// Accepts what is shown at this moment.

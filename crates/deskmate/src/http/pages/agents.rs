@@ -7,6 +7,7 @@ mod made;
 mod make;
 mod nodes;
 mod one;
+mod read;
 mod run;
 mod sketch;
 mod templates;

@@ -1,11 +1,14 @@
 //! Other MCP servers behind the desk: how they stand, which of their tools wait for somebody to look, and what was called.
 //!
 //! - this file: the servers, and the way to put another one behind the desk.
-//! - `one`: one server: its tools, what they would get, and its connections.
+//! - `one`: one server: its tools, what they would get, and its connections; `told`: what was said of it, and changing that.
 //! - `calls`: the calls that were made, each with why it got its answer.
 
 mod calls;
 mod one;
+mod told;
+
+use std::collections::BTreeMap;
 
 use axum::Router;
 use axum::response::Response;
@@ -41,9 +44,25 @@ struct Mount {
     args: Vec<String>,
     #[serde(default)]
     url: String,
-    enabled: bool,
     #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    cwd: Option<String>,
+    enabled: bool,
+    shared: bool,
     domain: Option<String>,
+    #[serde(default)]
+    verbs: BTreeMap<String, String>,
+    #[serde(default)]
+    hide: Vec<String>,
+    #[serde(default)]
+    redact: Vec<String>,
+    intent: String,
+    scan: String,
+    cost: Option<f64>,
+    environment: Option<String>,
+    timeout_seconds: u32,
     tools: usize,
     waiting: Vec<String>,
     #[serde(default)]
@@ -200,7 +219,7 @@ fn add_form(is_first: bool) -> Markup {
                     button { "Add the address" }
                 }
             }
-            p.hint { "A value " code { "secret:NAME" } " is taken from the secret store when it is used. Agents reach the server at " code { "/mcp/NAME" } ". To change one that is there, take it away first, or use " code { "deskmate gateway add --replace" } ", which keeps what else was set." }
+            p.hint { "A value " code { "secret:NAME" } " is taken from the secret store when it is used. Agents reach the server at " code { "/mcp/NAME" } ". What is said of one that is there is changed on its own page, and how it is reached with " code { "deskmate gateway add --replace" } ", which keeps what else was set." }
         }
     }
 }

@@ -145,6 +145,18 @@ async fn questions_go_to_the_caller_and_to_nobody_on_a_shared_connection() {
 }
 
 #[tokio::test]
+async fn a_question_under_the_id_of_a_call_that_is_open_ends_no_call() {
+    let (spec, seen) = peer(Kind::Legacy);
+    let pool = Pool::new();
+    let caller = Arc::new(Caller::default());
+    let upstream = pool.get(&spec, "code").await.unwrap();
+    let answer = text(&upstream.call_tool_once(call("ask_under_its_id"), &with(&caller)).await.unwrap());
+    assert!(answer.contains("Ada") && caller.asked.load(Ordering::SeqCst) == 1, "the call ends by its own answer: {answer}");
+    let answer = text(&upstream.call_tool_once(call("echo"), &with(&caller)).await.unwrap());
+    assert!(answer.contains("\"n\":1") && seen.count("notifications/cancelled") == 0, "{answer}");
+}
+
+#[tokio::test]
 async fn with_several_callers_a_question_that_names_none_goes_to_nobody() {
     let (mut spec, seen) = peer(Kind::Legacy);
     spec.questions = Questions::OfTheOnlyCall;

@@ -233,13 +233,15 @@ impl Peer {
                 self.say(json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "a://b" } })).await;
                 self.text(id, "done").await;
             }
-            "ask" => {
+            tool @ ("ask" | "ask_under_its_id") => {
+                // Both sides choose their ids for themselves, and may choose the same.
+                let own = if tool == "ask" { json!(900) } else { id.clone() };
                 let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
                 let asked = json!({ "message": "Who?", "requestedSchema": schema });
-                self.say(json!({ "jsonrpc": "2.0", "id": 900, "method": "elicitation/create", "params": asked })).await;
+                self.say(json!({ "jsonrpc": "2.0", "id": own, "method": "elicitation/create", "params": asked })).await;
                 loop {
                     let Some(line) = self.read(seen).await else { return false };
-                    if line["id"] == 900 {
+                    if line["id"] == own && line.get("method").is_none() {
                         self.text(id, &line["result"].to_string()).await;
                         return true;
                     }

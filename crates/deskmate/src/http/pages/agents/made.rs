@@ -117,7 +117,7 @@ pub(super) async fn show(visit: Visit, standing: Standing, shown: &Shown) -> Res
             (nodes::of(made, &nodes))
             (used(&standing, &runs))
             (past(made, &runs, rows, more_runs))
-            (one::record_of(&made.name, &known))
+            (one::record_of(&visit, &made.name, &known))
         }
     };
     shell::show(&visit, Page { title: &made.name, place: Place::Agents, topics: TOPICS, body }).await

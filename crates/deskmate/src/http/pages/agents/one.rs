@@ -11,7 +11,7 @@ use super::super::shell::{self, Page, Place};
 use super::super::trust::{self, Trust};
 use super::super::ui::{self, Tone, badge, fact, field, part, said, share, short, spaced, time, words};
 use super::super::visit::{Fault, Visit};
-use super::{Agent, activity, made, state, token};
+use super::{Agent, activity, made, read, state, token};
 
 /// How many of its newest requests and events are shown.
 const NEWEST: usize = 12;
@@ -99,7 +99,7 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>, Query(shown): 
             @if agent.note.is_empty() { p.hint { "Nobody said what it is for." } } @else { (words(&agent.note)) }
             p.meta { "Known since " (time(&agent.created_at)) " · " (activity(&agent)) }
             (acts(&visit, &agent, paused))
-            (record_of(&agent.agent, &known))
+            (record_of(&visit, &agent.agent, &known))
         }
     };
     let topics = "record";
@@ -112,6 +112,7 @@ pub(super) struct Known {
     used: Used,
     requests: Requests,
     events: Events,
+    read: read::Read,
 }
 
 pub(super) async fn learn(visit: &Visit, name: &str) -> Result<Known, Fault> {
@@ -120,15 +121,17 @@ pub(super) async fn learn(visit: &Visit, name: &str) -> Result<Known, Fault> {
         used: visit.ask("desk_meter_get", json!({ "agent": name, "limit": 200 })).await?,
         requests: visit.ask("desk_request_list", json!({ "requester": name, "view": "all", "limit": NEWEST })).await?,
         events: visit.ask("desk_record_list", json!({ "actor": name, "limit": NEWEST })).await?,
+        read: read::learn(visit, name).await?,
     })
 }
 
 /// Where it works, what it used up, and what it did last.
-pub(super) fn record_of(agent: &str, known: &Known) -> Markup {
+pub(super) fn record_of(visit: &Visit, agent: &str, known: &Known) -> Markup {
     html! {
         (domains(agent, &known.trusted, &known.used))
         p.hint { a href=(ui::address("/policies/why", &[("agent", agent)])) { "Try what it would be answered" } " · " a href=(ui::address("/compliance", &[("agent", agent)])) { "How it stands against frameworks" } }
         (whole(&known.used))
+        (read::show(visit, agent, &known.read))
         (newest_requests(agent, &known.requests))
         (newest_events(agent, &known.events))
     }

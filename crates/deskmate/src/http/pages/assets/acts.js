@@ -177,6 +177,8 @@ export function inputOf(form) {
       element.focus();
       throw new Told(`${labelOf(element)} is empty: write null if it is to be nothing.`);
     }
+    // What is taken out is said as well, where something was set before.
+    if (value === undefined && "empty" in element.dataset) value = element.dataset.as === "pairs" ? {} : null;
     if (value === undefined) continue;
     const dot = element.name.indexOf(".");
     if (dot < 0) input[element.name] = value;

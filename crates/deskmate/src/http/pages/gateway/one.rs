@@ -11,7 +11,7 @@ use super::super::policies;
 use super::super::shell::{self, Page, Place};
 use super::super::ui::{self, Tone, badge, block, empty, fact, filter, plain, said, tabs, time};
 use super::super::visit::{Fault, People, Visit};
-use super::{Connection, Mounts, TABS, acts, connections, figures, health};
+use super::{Connection, Mounts, TABS, acts, connections, figures, health, told};
 
 /// How many agents can be chosen from.
 const AGENTS_MAX: u32 = 200;
@@ -37,6 +37,7 @@ struct Tool {
     offered: Option<Value>,
     offered_digest: Option<String>,
     looks_like: Option<String>,
+    alone: Option<String>,
     changed_at: String,
     accepted_by: Option<String>,
 }
@@ -114,9 +115,11 @@ pub(super) async fn serve(visit: Visit, Path(name): Path<String>, Query(asked): 
                     (fact("Judged in", said(mount.domain.as_deref().unwrap_or(&format!("gateway.{}", mount.name)))))
                     (fact("Agents reach it at", html! { code { "/mcp/" (mount.name) } }))
                     @if !mount.secrets.is_empty() { (fact("Is given the secrets", said(&mount.secrets.join(", ")))) }
+                    (told::facts(mount))
                     (fact("Its calls", html! { a href=(ui::address("/gateway/calls", &[("mount", &name)])) { "Show them" } }))
                 }
                 (acts(&visit, mount))
+                @if visit.you.role == "owner" { (told::form(mount)) }
             }
         }
         @if !waiting.is_empty() {
@@ -222,7 +225,10 @@ fn why(answer: &Answer) -> Markup {
 }
 
 fn flag(tool: &Tool) -> Markup {
-    html! { @if let Some(other) = &tool.looks_like { (badge(Tone::Alarm, "looks like another")) " " (said(other)) } }
+    html! {
+        @if let Some(other) = &tool.looks_like { (badge(Tone::Alarm, "looks like another")) " " (said(other)) }
+        @if let Some(why) = &tool.alone { (badge(Tone::Warning, "not beside others")) " " (said(why)) }
+    }
 }
 
 /// What a tool was and is, line by line, and the way to accept it.
