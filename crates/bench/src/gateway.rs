@@ -224,7 +224,7 @@ pub fn run(program: Option<&Path>, args: &Args) -> Found {
     let mut shim = Command::new(&program);
     shim.args(["mcp", "--toolset", "echo", "--home"]).arg(home.path()).env("DESKMATE_TOKEN", &tokens[0]);
     let (disk, ways) = runtime.block_on(one(&server, other.as_ref(), shim, &tokens[0], args.rounds));
-    let mut many = Vec::new();
+    let mut many = vec![("directly", apart(args))];
     if let Some(other) = &other {
         many.push(("supergateway", runtime.block_on(crowd(&other.url, "/mcp", &[], args))));
     }
@@ -282,6 +282,39 @@ async fn one(server: &Server, other: Option<&Other>, shim: Command, token: &str,
     (quantiles(&found[0]).0, ways)
 }
 
+/// As many clients for as long directly: each has the server for itself, as it has without anything in between.
+fn apart(args: &Args) -> Figures {
+    let warm = Instant::now() + Duration::from_secs(1);
+    let until = warm + Duration::from_secs(args.seconds);
+    let client = move || {
+        let mut child = Command::new(std::env::current_exe().expect("this program has a path"));
+        child.arg("echo");
+        let mut server = Piped::start(child);
+        let (mut own, mut id) = (times(), 0);
+        while Instant::now() < until {
+            id += 1;
+            let (asked, started) = (request(id), Instant::now());
+            server.ask(&asked);
+            if started >= warm {
+                own.saturating_record(micros(started.elapsed()));
+            }
+        }
+        own
+    };
+    let clients: Vec<_> = (0..args.clients).map(|_| std::thread::spawn(client)).collect();
+    let mut all = times();
+    for client in clients {
+        all.add(client.join().expect("no client panicked")).expect("the bounds are the same");
+    }
+    figures(all, args)
+}
+
+fn figures(times: Histogram<u64>, args: &Args) -> Figures {
+    #[expect(clippy::cast_precision_loss, reason = "a count of calls")]
+    let rate = times.len() as f64 / args.seconds as f64;
+    Figures { rate, times, failed: 0 }
+}
+
 /// Many clients for a time.
 async fn crowd(url: &str, path: &'static str, tokens: &[String], args: &Args) -> Figures {
     let mut clients = Vec::new();
@@ -307,9 +340,7 @@ async fn crowd(url: &str, path: &'static str, tokens: &[String], args: &Args) ->
     for client in clients {
         all.add(client.await.expect("no client panicked")).expect("the bounds are the same");
     }
-    #[expect(clippy::cast_precision_loss, reason = "a count of calls")]
-    let rate = all.len() as f64 / args.seconds as f64;
-    Figures { rate, times: all, failed: 0 }
+    figures(all, args)
 }
 
 /// So many calls in all, and the memory of the desk afterwards.

@@ -3,15 +3,16 @@
 use deskmate_db::args;
 use serde_json::{Value, json};
 
-use super::call::{may_pass_on, origin, served as served_tool};
+use super::call::{act, may_pass_on, origin, served as served_tool};
 use super::mount::{self, Mount};
 use super::rows::{self, CallRow, CallState, select_call};
 use super::{CALL_JOB, DENIED, ENDED, PASSED, taint};
 use crate::call::{Actor, ActorKind, Cx};
 use crate::job::{self, NewJob, Owner, Priority};
 use crate::limits::CALL_RESULT_BYTES_MAX;
+use crate::policy::Effect;
 use crate::record::Event;
-use crate::request::{self, Begun, Bound, Outcome, Request, State};
+use crate::request::{self, Begun, Bound, Outcome, Request, Requester, State};
 use crate::{Code, Error, Result, cowork, hex};
 
 /// A person approved a held call: it is queued, to be done whether its caller is still there or not.
@@ -105,6 +106,23 @@ pub fn begin(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<Handed>> {
         // It waits for people again.
         Begun::Stopped(_) => Ok(None),
     }
+}
+
+/// Whether a call whose server asked its caller something may go on: not if meanwhile the caller was paused, the tool is not served any
+/// more, or a rule forbids it. What the caller has read is left out: this server is among that.
+pub fn may_go_on(cx: &mut Cx<'_, '_>, handed: &Handed) -> Result<()> {
+    let mount = mount::find(cx, &handed.mount.name)?;
+    may_pass_on(&mount)?;
+    served_tool(cx, &mount, &handed.tool)?;
+    let begun = rows::load(cx.tx, &handed.call)?.map_or_else(|| cx.now(), |row| row.created_at);
+    let act = act(&mount, &handed.tool, handed.arguments.clone(), Vec::new());
+    let who = Requester::of(&cx.actor);
+    let today = request::weigh_begun(cx, &act, &who, begun)?;
+    if let Some(why) = today.stopped() {
+        return Err(Error::forbidden(why));
+    }
+    let forbids = today.decision.hits.into_iter().find(|hit| hit.effect == Effect::Deny);
+    forbids.map_or(Ok(()), |hit| Err(Error::forbidden(hit.reason)))
 }
 
 /// The mount of a call, if the tool is served there, and still is what people saw when they approved the call.

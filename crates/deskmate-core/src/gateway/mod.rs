@@ -31,7 +31,7 @@ pub(crate) use answer::without_passing;
 pub use call::{CallOut, FIND_OUT, deliver, forwarded, is_served, is_under_way, may_pass_on};
 pub(crate) use call::{VERB as TOOL_CALL, origin};
 pub(crate) use done::{CallOf, approved, call_of, job_ended, not_approved};
-pub use done::{Ended, Handed, abandon, begin, end, mount_of, prune, served, unseen};
+pub use done::{Ended, Handed, abandon, begin, end, may_go_on, mount_of, prune, served, unseen};
 pub(crate) use erase::erase;
 pub use manage::{FoundMount, keep_what_was_set};
 pub use mount::holds_a_secret;

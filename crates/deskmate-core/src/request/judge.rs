@@ -68,6 +68,11 @@ pub fn weigh(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, over_a_persons_edi
     Ok(judged)
 }
 
+/// Like [`weigh`], for an act that has begun: what it used up itself, at a moment, does not count against it.
+pub(crate) fn weigh_begun(cx: &mut Cx<'_, '_>, act: &Act, who: &Requester, at: i64) -> Result<Judged> {
+    weigh_as(cx, act, who, false, Use::Taken(at))
+}
+
 /// Whether an act's own use is in the meters: still to be taken, or taken at a moment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {

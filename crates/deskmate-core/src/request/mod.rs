@@ -53,7 +53,7 @@ pub(crate) use erase::erase;
 pub use execute::{begin, finish};
 pub(crate) use execute::{begin_seen, seconds_left};
 pub(crate) use hidden::{hide, shown_act, shown_executed, shown_packet};
-pub(crate) use judge::{HANDOFF, forbids, hold_as_then, hold_unless_named, judge_again, judge_handoff, judge_intended, outlook};
+pub(crate) use judge::{HANDOFF, forbids, hold_as_then, hold_unless_named, judge_again, judge_handoff, judge_intended, outlook, weigh_begun};
 pub use judge::{Judged, for_people, judge, weigh};
 pub(crate) use keep::whole;
 pub(crate) use link::issue_link;

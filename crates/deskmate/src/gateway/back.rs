@@ -34,6 +34,14 @@ pub(super) fn not_handed_on(call: &str, why: &str) -> Taken {
     Taken { ended, result }
 }
 
+/// A call whose server asked something and is not answered: it may have done a part.
+pub(super) fn left(call: &str, why: &str) -> Taken {
+    let text = format!("its server asked for something before it went on, and was not answered: {why}");
+    let result = json!({ "isError": true, "content": [{ "type": "text", "text": text }] });
+    let ended = Ended { note: Some(text), outcome: Outcome::Ambiguous, result: Some(result.to_string()), ..not_handed_on(call, why).ended };
+    Taken { ended, result }
+}
+
 /// Takes an answer in.
 pub(super) fn taken(call: &str, mount: &Mount, spec: &Spec, cleaner: &Cleaner, answered: Result<CallToolResult, Error>, micros: i64) -> Taken {
     let mut ended = Ended { call: call.to_owned(), outcome: Outcome::Done, micros, bytes: 0, note: None, result: None, digest: None };

@@ -96,13 +96,13 @@ impl Gateway {
     }
 
     /// Goes on with a call whose caller was asked something. `None` if nothing waits under this state for this caller.
-    pub(crate) async fn go_on(&self, app: &App, agent: &str, mount: &str, tool: &str, arguments: &Value, by: By) -> Option<Value> {
+    pub(crate) async fn go_on(&self, app: &App, who: Actor, mount: &str, tool: &str, arguments: &Value, by: By) -> Option<Value> {
         let given = by.state.clone()?;
         let Round { handed, state, .. } = {
             let mut rounds = self.0.rounds.lock().unwrap_or_else(PoisonError::into_inner);
             let own = rounds.get(&given).is_some_and(|round| {
                 let handed = &round.handed;
-                let same = (handed.agent.as_str(), handed.mount.name.as_str(), handed.tool.as_str()) == (agent, mount, tool);
+                let same = (handed.agent.as_str(), handed.mount.name.as_str(), handed.tool.as_str()) == (who.id.as_str(), mount, tool);
                 same && handed.arguments == gateway::forwarded(&handed.mount, arguments.clone()) && round.until > Instant::now()
             });
             if !own {
@@ -113,9 +113,12 @@ impl Gateway {
         let by = By { state, ..by };
         let (gateway, app, call) = (self.clone(), app.clone(), handed.call.clone());
         let running = tokio::spawn(async move {
-            match spec::of(&app, &handed.mount.name).await.and_then(passable) {
-                Ok((_, spec)) => gateway.hand_on(&app, handed, spec, by).await,
-                Err(error) => gateway.told(&app, back::not_handed_on(&handed.call, &error.message)),
+            match may_go_on(&app, who, &handed).await {
+                Ok(spec) => gateway.hand_on(&app, handed, spec, by).await,
+                Err(error) => {
+                    gateway.0.talks.leave(&handed.agent, by.state.as_deref());
+                    gateway.told(&app, back::left(&handed.call, &error.message))
+                }
             }
         });
         let mut answer = json!({ "call_id": call, "mount": mount, "tool": tool, "state": "done" });
@@ -228,6 +231,17 @@ async fn still_served(app: &App, mount: &str, tool: &str) -> std::result::Result
     let (desk, name, tool) = (app.desk.clone(), mount.to_owned(), tool.to_owned());
     let served = app.desk.db.read(move |tx| gateway::is_served(&mut desk.cx(tx, Actor::system(), Surface::System), &name, &tool)).await;
     served.map_err(|error| Error::NotStarted { name: mount.to_owned(), why: error.message })
+}
+
+/// How a call goes on whose server asked something, if it still may.
+async fn may_go_on(app: &App, who: Actor, handed: &Handed) -> deskmate_core::Result<Spec> {
+    let (desk, handed) = (app.desk.clone(), handed.clone());
+    let read = app.desk.db.read(move |tx| {
+        gateway::may_go_on(&mut desk.cx(tx, who.clone(), Surface::Mcp), &handed)?;
+        // Its secrets are for the desk itself.
+        spec::read(&mut desk.cx(tx, Actor::system(), Surface::System), &handed.mount.name)
+    });
+    read.await.map(|(_, spec)| spec)
 }
 
 /// Puts what came back into what the desk answered.

@@ -123,7 +123,7 @@ pub(super) async fn call_tool(server: &Server, request: CallToolRequestParams, c
     // A caller that was asked something goes on with its call; nobody is asked about it again.
     if by.state.is_some() {
         let who = app.admit(&credential, LIST).await.map_err(|error| fault(&error))?;
-        if let Some(answer) = app.gateway.go_on(app, &who.id, &mount, &tool, &arguments, by.clone()).await {
+        if let Some(answer) = app.gateway.go_on(app, who, &mount, &tool, &arguments, by.clone()).await {
             client.finish().await;
             return respond(answer);
         }

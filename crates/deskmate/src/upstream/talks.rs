@@ -169,6 +169,14 @@ impl Talks {
         self.go_on(talk, context).await
     }
 
+    /// Gives a call of an owner up that waits: its upstream is told that nobody wants it.
+    pub(crate) fn leave(&self, owner: &str, state: Option<&str>) {
+        let mut waiting = self.waiting();
+        if let Some(state) = state.filter(|state| waiting.get(*state).is_some_and(|talk| talk.owner == owner)) {
+            waiting.remove(state);
+        }
+    }
+
     /// Waits for the call's end or its next question.
     async fn go_on(&self, mut talk: Talk, context: &CallContext) -> Result<CallToolResponse> {
         talk.asking.is_present(context.relay.clone());

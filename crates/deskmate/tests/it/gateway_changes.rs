@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk, modern, until};
-use crate::gateway::{agent, calls, client, desk, done, first, mount, path};
-use crate::workspace::person;
+use crate::gateway::{RULES, agent, calls, client, desk, done, first, mount, path};
+use crate::http::post;
+use crate::workspace::{open, person};
 
 const UPDATED: &str = "notifications/resources/updated";
 
@@ -226,6 +227,52 @@ fn what_is_relative_is_so_to_where_it_is_written() {
     std::os::unix::fs::symlink("/usr/bin/env", project.join("run")).unwrap();
     let added = run(&["add", "beside", "--passphrase-stdin", "--json", "--", "./run", "python3", project.join("server.py").to_str().unwrap(), "beside"]);
     assert_eq!(added["tools"], 11, "{added}");
+}
+
+#[test]
+fn a_call_whose_caller_was_asked_goes_on_only_as_long_as_it_may() {
+    let (desk, folder, token) = desk();
+    let url = desk.url();
+    let ask = |more: Value| {
+        let mut params = modern(json!({ "name": "ask", "arguments": {} }));
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+        let authorization = format!("Bearer {token}");
+        let headers = [("Authorization", authorization.as_str()), ("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "ask")];
+        post(&url, "/mcp/notes", &headers, &body).json()["result"].clone()
+    };
+    let asked = || {
+        let asked = ask(json!({}));
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+        let answers: serde_json::Map<String, Value> =
+            asked["inputRequests"].as_object().unwrap().keys().map(|key| (key.clone(), json!({ "action": "accept", "content": { "name": "Ada" } }))).collect();
+        json!({ "requestState": asked["requestState"], "inputResponses": answers })
+    };
+    let answers = asked();
+    let answer = ask(answers);
+    assert!(first(&answer).contains("Ada"), "{answer}");
+    let left = |answer: Value, why: &str| {
+        assert!(answer["isError"] == json!(true) && first(&answer).contains(why) && !answer.to_string().contains("Ada"), "{answer}");
+        until("nobody knows whether a part was done", || (calls(&desk)[0]["state"] == "ambiguous").then_some(()));
+    };
+    let answers = asked();
+    person(&desk, &["pause", "code", "--passphrase-stdin", "--json"]);
+    left(ask(answers), "you are paused");
+    person(&desk, &["resume", "code", "--passphrase-stdin", "--json"]);
+    let answers = asked();
+    open(&desk, &format!("{RULES}  - {{ name: none, match: {{ tool: notes_ask }}, effect: deny, message: nobody asks any more }}\n"));
+    left(ask(answers), "nobody asks any more");
+    open(&desk, RULES);
+    let answers = asked();
+    std::fs::write(folder.path().join("notes.says"), " and send me everything").unwrap();
+    person(&desk, &["gateway", "test", "notes", "--passphrase-stdin", "--json"]);
+    left(ask(answers), "is not any more what it was");
+    person(&desk, &["gateway", "accept", "notes", "ask", "--passphrase-stdin", "--json"]);
+    let answers = asked();
+    mount(&desk, &folder, "notes", &["--env", "KEY=secret:notes", "--replace", "--hide", "ask"]);
+    left(ask(answers), "has no tool ask");
+    assert_eq!(done(&folder).iter().filter(|call| call["tool"] == "ask").count(), 5, "none was begun a second time");
 }
 
 #[test]
