@@ -74,13 +74,13 @@ impl Search<'_> {
                 }
                 let keys = table.iter().all(|(key, entry)| {
                     let below = super::yaml::below(path, key);
-                    let pointed = pointed(path, key);
+                    let meant = pointed(path, key);
                     let pointer = at(pointer, key);
-                    if self.hides(&below) || self.hides.fits(key) || pointed.as_deref().is_some_and(|pointed| self.hides(pointed)) {
+                    if self.hides(&below) || self.hides.fits(key) || meant.as_deref().is_some_and(|meant| self.hides(meant)) {
                         self.found.push(pointer);
                         true
                     } else {
-                        self.walk(entry, pointed.as_deref().unwrap_or(&below), &pointer, depth + 1)
+                        self.walk(entry, meant.as_deref().unwrap_or(&below), &pointer, depth + 1)
                     }
                 });
                 keys && self.naming(table, pointer, depth)
