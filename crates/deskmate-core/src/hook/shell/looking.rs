@@ -292,7 +292,7 @@ fn strange(call: &Call<'_>, program: &str) -> Option<&'static str> {
         "strings" if texts().any(|text| text.starts_with('@')) => Some("its options are in a file"),
         "jq" if texts().any(|text| text.contains("import") || text.contains("include")) => Some("it reads files that its filter names"),
         // It takes values from the words that follow, while others of the same word are options of its own.
-        "tree" if texts().any(|text| !text.starts_with("--") && text.strip_prefix('-').is_some_and(|own| takes_early(own))) => {
+        "tree" if texts().any(|text| !text.starts_with("--") && text.strip_prefix('-').is_some_and(takes_early)) => {
             Some("what it does with these options is not known here")
         }
         // It reads each option apart, and only the beginning of it.
