@@ -213,6 +213,7 @@ async function farBack({ desk, page }) {
     const answer = await signedCall(page, "desk_import_cowork", { rows: Array.from({ length: 500 }, row) });
     if (answer.error) throw new Error(JSON.stringify(answer.error));
   }
+  await desk.settle();
   await page.goto(`${desk.url}/record?search=desk.claimed`);
   await page.getByText("Nothing fits so far").waitFor();
   await page.getByRole("link", { name: "Look further back" }).click();
