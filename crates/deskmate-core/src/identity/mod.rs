@@ -34,7 +34,7 @@ pub(crate) use link::{DecisionLink, LinkState, end_link, find_link, issue_link, 
 pub use projection::IdentityProjection;
 pub use rows::prune_credentials;
 pub(crate) use runs::{end_run, issue_run};
-pub use sessions::{Link, check_link, has_key, is_claimed, issue_claim, verify_signature};
+pub use sessions::{Link, check_link, has_key, is_claimed, issue_claim, no_owner, verify_signature};
 pub use token::{Secret, SecretKind};
 
 /// What this capability tells the record.

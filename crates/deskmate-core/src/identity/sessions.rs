@@ -48,6 +48,11 @@ pub struct Link {
     pub expires_at: i64,
 }
 
+/// Nobody can sign in at a desk that nobody has claimed.
+pub fn no_owner() -> Error {
+    Error::conflict("this desk has no owner yet").hint("open the link that `deskmate up` printed; `deskmate claim` prints a new one")
+}
+
 /// Whether the desk has an owner.
 pub fn is_claimed(tx: &mut Tx<'_>) -> Result<bool> {
     Ok(tx.optional("select id from person order by id limit 1", &[])?.is_some())
@@ -245,7 +250,7 @@ fn one_of_both() -> Error {
 
 pub(super) fn check_factor(cx: &mut Cx<'_, '_>, input: &SignIn) -> Result<Checked> {
     if !is_claimed(cx.tx)? {
-        return Err(Error::conflict("this desk has no owner yet").hint("open the link that `deskmate up` printed; `deskmate claim` prints a new one"));
+        return Err(no_owner());
     }
     let shows = Shows::one_of(input.passphrase.as_ref(), input.passkey.as_ref())?;
     if let Shows::Passkey(assertion) = shows {

@@ -116,9 +116,8 @@ pub(super) fn find(cx: &mut Cx<'_, '_>, name: Option<&str>) -> Result<Root> {
     }
     let names = || roots.iter().map(|root| root.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, roots.as_slice()) {
-        (_, []) => {
-            Err(Error::not_found("no folder is open to agents").hint("an owner names one under `workspace: roots:` in deskmate.yaml or on the policies page"))
-        }
+        (_, []) => Err(Error::not_found("no folder is open to agents")
+            .hint("an owner opens one on the Workspace page, with workspace_open_root, or under `workspace: roots:` in deskmate.yaml")),
         (None, [only]) => Ok(only.clone()),
         (None, _) => Err(Error::invalid("root", format!("there are several: {}", names()))),
         (Some(name), _) => match roots.iter().find(|root| root.name == name) {

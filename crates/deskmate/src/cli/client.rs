@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use deskmate_core::{Code, Error};
+use deskmate_core::{Code, Error, identity};
 use serde_json::{Value, json};
 
 use super::busy::busy;
@@ -71,6 +71,10 @@ impl Client {
     /// ends with it.
     pub(super) fn present(global: &Global) -> Result<Self, Failure> {
         let client = Self::new(global)?.with(As::Nobody);
+        // Nobody types a passphrase for a desk that is not there, or that has nobody who could have one.
+        if client.get("/api/desk_status")?.get("claimed").and_then(Value::as_bool) == Some(false) {
+            return Err(identity::no_owner().into());
+        }
         let passphrase = passphrase(global, "Passphrase: ")?;
         let mut input = json!({ "passphrase": passphrase });
         if let (Some(name), Some(fields)) = (config::env("DESKMATE_PERSON"), input.as_object_mut()) {

@@ -273,6 +273,20 @@ fn what_programs_ask_for_is_json() {
 }
 
 #[test]
+fn nobody_is_asked_for_a_passphrase_that_nobody_has() {
+    let desk = Desk::new();
+    let refused = |code: i32, says: &str| {
+        let output = desk.command(&["inbox", "list"]).stdin(Stdio::null()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(code) && told.contains(says) && !told.contains("passphrase"), "{told}");
+    };
+    refused(6, "no desk runs in");
+    assert!(desk.run(&["up", "--background"]).status.success());
+    refused(5, "this desk has no owner yet");
+    assert!(desk.run(&["stop"]).status.success());
+}
+
+#[test]
 fn closing_proving_and_tampering() {
     let desk = Desk::new();
     let token = desk.register("code");
