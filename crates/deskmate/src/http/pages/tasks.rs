@@ -110,9 +110,9 @@ impl<'p> Elsewhere<'p> {
         let others: Vec<&str> = projects.projects.iter().map(String::as_str).filter(|project| *project != shown).collect();
         let mut found = Vec::new();
         for project in others.iter().take(LOOKED_INTO) {
-            let mut input = input.clone();
-            input["project"] = Value::from(*project);
-            let (rows, _) = visit.gather::<Value>(operation, list, input, 1).await?;
+            let mut input = input.as_object().cloned().unwrap_or_default();
+            input.insert("project".to_owned(), Value::from(*project));
+            let (rows, _) = visit.gather::<Value>(operation, list, Value::Object(input), 1).await?;
             found.extend((!rows.is_empty()).then_some(*project));
         }
         Ok(Self { shown, found, more: projects.more || others.len() > LOOKED_INTO })
