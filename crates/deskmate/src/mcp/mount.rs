@@ -111,12 +111,12 @@ impl<T: Clone> Kept<T> {
     pub(crate) fn get(&self, mount: &Mount, make: impl FnOnce() -> T) -> T {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.iter().position(|(own, _)| own == mount).map(|at| kept.remove(at).1);
-        let made = found.unwrap_or_else(make);
+        let value = found.unwrap_or_else(make);
         if kept.len() >= KEPT_MAX {
             kept.remove(0);
         }
-        kept.push((mount.clone(), made.clone()));
-        made
+        kept.push((mount.clone(), value.clone()));
+        value
     }
 }
 

@@ -310,9 +310,10 @@ impl Screen {
     /// What is decided is what was shown: its digest goes along. Only putting off is no word about what is in it.
     fn order(&mut self, operation: &'static str, mut input: Value, word: &str) -> Option<Order> {
         let about = self.about.take()?;
-        input["request"] = json!(part(&about, "request"));
+        let fields = input.as_object_mut()?;
+        fields.insert("request".to_owned(), json!(part(&about, "request")));
         if operation != "desk_request_snooze" {
-            input["expected_digest"] = json!(part(&about, "digest"));
+            fields.insert("expected_digest".to_owned(), json!(part(&about, "digest")));
         }
         Some(Order::Call { operation, input, done: format!("{word}: {}", part(&about, "title")) })
     }

@@ -147,7 +147,9 @@ mod tests {
         ) {
             let said = |pieces: [&[u8]; 2]| {
                 let mut lines = Lines::new(room, Redactor::secrets());
-                pieces.iter().for_each(|piece| lines.add(Stream::Output, piece));
+                for piece in pieces {
+                    lines.add(Stream::Output, piece);
+                }
                 texts(lines.take(true))
             };
             let (one, other) = bytes.split_at(at.index(bytes.len() + 1));
