@@ -237,3 +237,10 @@ export const provoked = (complaint) => /the server responded with a status of (4
 
 // A desk that is stopped closes a connection that it has just accepted, before it read what is asked over it.
 export const ofHalting = (desk, complaint) => desk.wasHalted && complaint.includes("ERR_EMPTY_RESPONSE");
+
+// What the desk says when somebody has not shown for a while that they are there.
+export const LATE = { code: "forbidden", message: "this needs you to show that you are there", needs_presence: true };
+
+// The titles that a list shows, and how a request stands.
+export const rows = (page) => page.locator("[data-row] .title").allTextContents();
+export const state = async (desk, page, id) => (await signedCall(page, "desk_request_get", { request: id })).state;
