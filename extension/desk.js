@@ -62,13 +62,13 @@ export async function pairing() {
 let ahead = 0;
 const SLACK = 5_000;
 
-// Learns from an answer. True if that shows another time than the one by which was signed.
-function learn(answer) {
+// Learns from an answer. True if the desk's time is another one than what was signed, also where another answer has just told so.
+function learn(answer, signed) {
   const now = Number(answer.headers.get("deskmate-now"));
+  if (!now) return false;
   const off = now - Date.now();
-  if (!now || Math.abs(off - ahead) < SLACK) return false;
-  [ahead, last] = [off, 0];
-  return true;
+  if (Math.abs(off - ahead) >= SLACK) [ahead, last] = [off, 0];
+  return Math.abs(now - signed) >= SLACK;
 }
 
 // `again` makes the headers anew, for a call that was signed with another time than the desk's: nothing was done then.
@@ -87,7 +87,7 @@ async function send(address, operation, body, headers = {}, again = null) {
   } catch {
     throw new Fault({ code: "unreachable", message: `the desk at ${address} does not answer`, hint: "start it with `deskmate up`, or look whether the address is right" });
   }
-  if (learn(response) && response.status === 401 && again) return send(address, operation, body, await again());
+  if (learn(response, headers["deskmate-signed-at"]) && response.status === 401 && again) return send(address, operation, body, await again());
   const answer = await response.json().catch(() => null);
   if (response.ok && answer) return answer;
   throw new Fault(answer?.error ?? { code: "unreachable", message: `what answers at ${address} is not a desk` });

@@ -36,37 +36,38 @@ const PATIENCE = 60_000;
 let ahead = 0;
 const SLACK = 5_000;
 
-// Learns from an answer. True if that shows another time than the one by which was signed.
-function learn(answer) {
+// Learns from an answer. True if the desk's time is another one than what was signed, also where another answer has just told so.
+function learn(answer, signed) {
   const now = Number(answer.headers.get("deskmate-now"));
+  if (!now) return false;
   const off = now - Date.now();
-  if (!now || Math.abs(off - ahead) < SLACK) return false;
-  [ahead, last] = [off, 0];
-  return true;
+  if (Math.abs(off - ahead) >= SLACK) [ahead, last] = [off, 0];
+  return Math.abs(now - signed) >= SLACK;
 }
 
 // The desk's time, asked for.
 export async function deskTime() {
-  await fetch("/healthz").then(learn, () => false);
+  await fetch("/healthz").then((answer) => learn(answer), () => false);
   return Date.now() + ahead;
 }
 
 // Times of one browser never repeat, so that two equal calls in one millisecond are two.
 let last = 0;
 
-async function send(path, body, key) {
+async function send(path, body, key, isAgain = false) {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(body));
   const hex = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  last = Math.max(Date.now() + ahead, last + 1);
-  const at = String(last);
+  const at = String((last = Math.max(Date.now() + ahead, last + 1)));
   const text = new TextEncoder().encode(`POST\n${path}\n${hex}\n${at}`);
   const signature = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, key, text);
-  return fetch(path, {
+  const answer = await fetch(path, {
     method: "POST",
     headers: { "content-type": "application/json", "deskmate-signature": base64(signature), "deskmate-signed-at": at },
     body,
     signal: AbortSignal.timeout(PATIENCE),
   });
+  // Nothing was done: it is signed once more, with the desk's time.
+  return learn(answer, at) && answer.status === 401 && !isAgain ? send(path, body, key, true) : answer;
 }
 
 export async function call(operation, input) {
@@ -74,9 +75,7 @@ export async function call(operation, input) {
   if (!key) return { error: { code: "unauthenticated", message: "this browser's key is gone", hint: "sign in again" } };
   const [path, body] = [`/api/${operation}`, JSON.stringify(input)];
   try {
-    let answer = await send(path, body, key);
-    // Nothing was done: it is signed once more, with the desk's time.
-    if (learn(answer) && answer.status === 401) answer = await send(path, body, key);
+    const answer = await send(path, body, key);
     return await answer.json();
   } catch {
     return { error: { code: "unavailable", message: "the desk does not answer; nothing is known to have been done" } };
