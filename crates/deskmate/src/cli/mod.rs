@@ -97,7 +97,7 @@ enum Command {
     Claim,
     /// Call any operation by its name
     Call(call::CallArgs),
-    /// Wait until a message for an agent arrives: one line for hooks and scripts
+    /// Wait until a message or a task waits for an agent: one line for hooks and scripts
     Wait(wait::WaitArgs),
     /// Answer a client's hook: reads what it says on standard input, and fails closed
     Hook(hook::HookArgs),
