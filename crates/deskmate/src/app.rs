@@ -484,7 +484,7 @@ fn newest_event(tx: &mut Tx<'_>) -> deskmate_db::Result<Option<(i64, i64)>> {
 fn ahead_of_clock(seq: i64, at: i64, wall: i64) -> Option<String> {
     let seconds = (at.saturating_sub(wall) > AHEAD_TOLD).then(|| (at - wall) / 1_000_000)?;
     Some(format!(
-        "the desk's time is {seconds} s ahead of this machine's clock, because event {seq} is of {} and time never goes back: what expires, expires by the          desk's time until the clock has caught up; set the clock right if it is behind",
+        "the desk's time is {seconds} s ahead of this machine's clock, because event {seq} is of {} and time never goes back: what expires, expires by the desk's time until the clock has caught up; set the clock right if it is behind",
         format_time(at)
     ))
 }
