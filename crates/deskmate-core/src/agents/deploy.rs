@@ -309,8 +309,8 @@ fn change(cx: &mut Cx<'_, '_>, input: &Named, from: &[Status], to: Status, kind:
     AgentOut::of(&row, cx)
 }
 
-/// How many moments that went by are counted, beside the first.
-const MISSED_COUNTED: usize = 1_000;
+/// How many moments that went by are counted, beside the first: after a long absence that is done for every agent at once.
+const MISSED_COUNTED: usize = 100;
 
 /// Makes runs of what is due, the longest due first, and says how many agents were looked at. A moment has one run, whoever finds
 /// it due.
