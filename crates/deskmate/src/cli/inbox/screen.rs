@@ -4,8 +4,8 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
 
-use super::View;
 use super::text::{moment, part};
+use super::{PAGE, PAGES_MAX, View};
 
 /// How bad it was, in the order of the keys, and what Enter stands for.
 pub(super) const SEVERITIES: [&str; 4] = ["low", "medium", "high", "critical"];
@@ -13,6 +13,8 @@ pub(super) const USUAL_SEVERITY: &str = "medium";
 
 /// How many requests below the cursor are there before somebody comes to them.
 const AHEAD: usize = 50;
+/// How many are read on to at most: for ever to want more than is read would be to read without end.
+const MOST: usize = (PAGE * PAGES_MAX) as usize;
 
 const NOT_HERE: &str = "Its details are not here yet; try again.";
 
@@ -120,7 +122,7 @@ impl Screen {
 
     /// How many requests are wanted: those down to the cursor, and some below it.
     pub(super) fn wanted(&self) -> usize {
-        self.selected.saturating_add(AHEAD)
+        self.selected.saturating_add(AHEAD).min(MOST)
     }
 
     /// Whether the cursor comes near the end of what is here while there is more.
@@ -509,6 +511,9 @@ mod tests {
         keys(&mut screen, "G");
         screen.take(rows(300), false);
         assert!(!screen.is_near_the_end(), "there is no more");
+        screen.take(rows(MOST), true);
+        keys(&mut screen, "G");
+        assert!(!screen.is_near_the_end(), "further than this nothing is read");
     }
 
     #[test]
