@@ -307,8 +307,7 @@ pub(super) struct MountToolOut {
 
 fn tool_out(cx: &mut Cx<'_, '_>, mounts: &[Mount], name: &str, tool: Tool) -> Result<MountToolOut> {
     let mount = mounts.iter().find(|mount| mount.name == name);
-    let served: Vec<Mount> = mounts.iter().filter(|mount| mount.enabled || mount.name == name).cloned().collect();
-    let alone = mount.map(|mount| show::full_name(cx, &served, mount, &tool.name)).transpose()?.and_then(std::result::Result::err);
+    let alone = mount.map(|mount| show::full_name(cx, mounts, mount, &tool.name)).transpose()?.and_then(std::result::Result::err);
     Ok(MountToolOut {
         alone,
         hidden: mount.is_some_and(|mount| mount.hides(&tool.name)),

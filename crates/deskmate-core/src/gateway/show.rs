@@ -94,7 +94,7 @@ pub fn named(cx: &mut Cx<'_, '_>, full: &str) -> Result<Option<(String, String)>
 /// The tools that are known and whose name, with their mount's before it, is this one.
 fn known_as<'m, 'f>(cx: &mut Cx<'_, '_>, mounts: &'m [Mount], full: &'f str) -> Result<Vec<(&'m Mount, &'f str)>> {
     let mut known = Vec::new();
-    for mount in mounts {
+    for mount in mounts.iter().filter(|mount| mount.enabled) {
         if let Some(tool) = full.strip_prefix(mount.name.as_str()).and_then(|rest| rest.strip_prefix('_'))
             && tool::load(cx.tx, &mount.name, tool)?.is_some()
         {
