@@ -99,11 +99,12 @@ export async function startDesk({ settings = [], more = {} } = {}) {
     let known = -1;
     let since = Date.now();
     await until("nothing happens on the desk", async () => {
-      const { events } = await (await fetch(`${desk.address}/readyz`)).json();
+      const events = await desk.events();
       if (events !== known) [known, since] = [events, Date.now()];
       return Date.now() - since > 400;
     });
   };
+  desk.events = async () => (await (await fetch(`${desk.address}/readyz`)).json()).events;
   await desk.start();
   return desk;
 }
@@ -160,15 +161,23 @@ export async function screens(page, name) {
   await page.setViewportSize({ width: 1280, height: 760 });
 }
 
-// How many bytes a page takes with everything that it loads, compressed as it came, in a browser that has nothing of it yet.
-export async function firstLoad(page, url) {
+// The bytes of everything that a page brings when it is opened for the first time. What happens on the desk meanwhile makes a page
+// read itself again, which is no part of that: then it is opened anew.
+export async function firstLoad(page, desk) {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send("Network.enable");
-  await devtools.send("Network.clearBrowserCache");
   let bytes = 0;
   devtools.on("Network.loadingFinished", (event) => (bytes += event.encodedDataLength));
-  await page.goto(url, { waitUntil: "load" });
-  await sleep(500);
+  await until("nothing happens while the page is opened", async () => {
+    await desk.settle();
+    const events = await desk.events();
+    await page.goto("about:blank");
+    await devtools.send("Network.clearBrowserCache");
+    bytes = 0;
+    await page.goto(desk.url, { waitUntil: "load" });
+    await sleep(500);
+    return events === (await desk.events());
+  });
   await devtools.detach();
   return bytes;
 }

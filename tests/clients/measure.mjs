@@ -31,7 +31,7 @@ async function fillInbox(desk) {
 
 async function loading(desk, context) {
   const page = await context.newPage();
-  const bytes = await firstLoad(page, desk.url);
+  const bytes = await firstLoad(page, desk);
   tell("first load of the inbox, everything, compressed", "≤ 60 kB", `${(bytes / 1000).toFixed(1)} kB`, bytes <= 60_000);
   await page.close();
 }
