@@ -20,6 +20,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use serde_saphyr::{Location, Spanned};
+use url::Url;
 
 pub(crate) use agentos::{unread, without_effect};
 pub(crate) use node::Node;
@@ -85,7 +86,7 @@ impl Settings {
         let mut facts = Map::new();
         facts.insert("listen_loopback".to_owned(), self.listen.ip().is_loopback().into());
         facts.insert("listen_tls".to_owned(), self.tls.is_some().into());
-        facts.insert("listen_proxy".to_owned(), self.proxy.as_deref().is_some_and(|proxy| proxy.starts_with("https://")).into());
+        facts.insert("listen_proxy".to_owned(), self.proxy.is_some().into());
         facts.insert("checkpoints_copied".to_owned(), (self.checkpoint_copy.is_some() || self.checkpoint_webhook.is_some()).into());
         for (name, kept) in [("retention_messages_days", self.retention.messages), ("retention_tasks_days", self.retention.tasks)] {
             facts.extend(kept.map(|kept| (name.to_owned(), (kept / 86_400_000_000).into())));
@@ -420,12 +421,15 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         folders.extend(path.parent().map(|folder| (folder.to_owned(), at(location))));
         path
     };
-    let proxy = match file.proxy {
-        Some(proxy) if !proxy.value.starts_with("https://") => {
-            return Err(ConfigError(format!("{}: proxy must be the https:// address that your proxy serves", at(proxy.referenced))));
-        }
-        proxy => proxy.map(|proxy| proxy.value),
-    };
+    let proxy = file
+        .proxy
+        .map(|proxy| {
+            served_at(&proxy.value).ok_or_else(|| {
+                let wanted = "write the https:// address that your proxy serves, without a path: https://desk.example.org";
+                ConfigError(format!("{}: {:?} is not where a proxy serves this desk: {wanted}", at(proxy.referenced), proxy.value))
+            })
+        })
+        .transpose()?;
     let mut hosts = Vec::new();
     for host in file.hosts {
         if host.value.is_empty() || host.value.contains(['/', ':', '*', ' ']) {
@@ -433,9 +437,8 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         }
         hosts.push(host.value.to_ascii_lowercase());
     }
-    if let Some(host) = proxy.as_deref().and_then(|url| url.strip_prefix("https://")).and_then(|rest| rest.split(['/', ':']).next()) {
-        hosts.push(host.to_ascii_lowercase());
-    }
+    hosts.extend(proxy.as_ref().and_then(Url::host_str).map(str::to_owned));
+    let proxy = proxy.map(|url| url.origin().ascii_serialization());
     let kept = |setting: Option<Spanned<String>>, default: Option<i64>| match setting {
         None => Ok(default),
         Some(text) => parse_duration(&text.value)
@@ -552,6 +555,11 @@ impl Settings {
         [self.home.clone()].into_iter().chain(store).chain(bridge).chain(self.files()).map(|path| std::path::absolute(&path).unwrap_or(path)).collect()
     }
 
+    /// The origins that pages have besides those of where the server listens: what people open is what a proxy or a tunnel serves.
+    pub(crate) fn opened_at(&self) -> impl Iterator<Item = &str> {
+        self.proxy.as_deref().into_iter().chain(self.notifications.base_url.as_deref())
+    }
+
     /// Whether others than this machine can reach the desk: by its address, or through a proxy in front of it.
     pub(crate) fn is_reachable(&self) -> bool {
         !self.listen.ip().is_loopback() || self.proxy.is_some()
@@ -577,6 +585,13 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// Where a proxy serves a desk: an origin, because the desk's pages begin at the top.
+fn served_at(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok().filter(|url| url.scheme() == "https" && url.path() == "/")?;
+    let more = url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some();
+    (!more && url.host_str().is_some()).then_some(url)
 }
 
 /// The schema of the file, for editors and for the documentation.
@@ -655,6 +670,11 @@ mod tests {
             ("retention:\n  jobs: soon\n", "2", "90d"),
             ("tls:\n  certificate: /nowhere.pem\n  key: /nowhere.key\n", "2", "does not exist"),
             ("proxy: http://desk.example.org\n", "1", "https://"),
+            ("proxy: https://\n", "1", "https://"),
+            ("log: {}\nproxy: https://desk.example.org/desk\n", "2", "without a path"),
+            ("proxy: https://desk.example.org?a\n", "1", "without a path"),
+            ("proxy: https://ada@desk.example.org\n", "1", "without a path"),
+            ("proxy: https://desk.example.org:99999\n", "1", "https://"),
             ("coworker:\n  listen: 0.0.0.0:8765\n", "2", "this machine alone"),
             ("listen: [\n", "", "deskmate.yaml"),
             ("node:\n  labels: [gpu]\n", "2", "needs a name"),
@@ -705,7 +725,9 @@ mod tests {
         assert!(proxied.check_exposure(false).unwrap_err().to_string().contains("open"));
         assert!(proxied.check_exposure(true).is_ok());
         assert_eq!(proxied.hosts, ["desk.example.org"]);
-        let behind = load_text("proxy: https://desk.example.org\n").unwrap();
+        let behind = load_text("proxy: https://Desk.example.org:8443/\nnotifications: { base_url: http://localhost:9000 }\n").unwrap();
+        assert_eq!(behind.hosts, ["desk.example.org"]);
+        assert_eq!(behind.opened_at().collect::<Vec<_>>(), ["https://desk.example.org:8443", "http://localhost:9000"]);
         assert!(behind.is_reachable(), "whoever reaches the proxy reaches the desk");
         assert!(behind.check_exposure(false).unwrap_err().to_string().contains("open"));
         assert!(behind.check_exposure(true).is_ok());

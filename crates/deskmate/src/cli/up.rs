@@ -190,7 +190,7 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
         tracing::warn!("messages lead to {url}, which nobody else can open: set notifications.base_url in {}", config::FILE);
     }
     let begun = notify::begin(&app, &outlets).await?;
-    let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some()).behind_proxy(settings.proxy.is_some());
+    let allowed = Allowed::new(&settings.hosts, address.port(), settings.tls.is_some()).behind_proxy(settings.proxy.is_some()).opened_at(settings.opened_at());
     let stop = app.stop.clone();
     let mcp = mcp::router(app.clone(), mcp::Allowed { hosts: allowed.hosts().to_vec(), origins: allowed.origins() }, stop.clone());
     let (router, for_programs) = http::routers(app.clone(), allowed, standing, mcp);

@@ -25,6 +25,8 @@ pub(crate) struct Allowed {
     port: u16,
     tls: bool,
     proxied: bool,
+    /// Origins that pages have besides, with their ports.
+    elsewhere: Vec<String>,
 }
 
 impl Allowed {
@@ -32,13 +34,19 @@ impl Allowed {
     pub(crate) fn new(hosts: &[String], port: u16, tls: bool) -> Self {
         let mut all: Vec<String> = ["localhost", "127.0.0.1", "[::1]", "deskmate.localhost"].map(str::to_owned).into();
         all.extend(hosts.iter().cloned());
-        Self { hosts: all, port, tls, proxied: false }
+        Self { hosts: all, port, tls, proxied: false, elsewhere: Vec::new() }
     }
 
     /// Says whether a proxy adds TLS in front of the desk.
     #[must_use]
     pub(crate) fn behind_proxy(self, proxied: bool) -> Self {
         Self { proxied, ..self }
+    }
+
+    /// Names further origins at which people open the desk, such as that of a proxy on a port of its own.
+    #[must_use]
+    pub(crate) fn opened_at<'o>(self, origins: impl Iterator<Item = &'o str>) -> Self {
+        Self { elsewhere: origins.map(with_port).collect(), ..self }
     }
 
     /// Whether pages come over TLS, the desk's own or a proxy's: then the cookie is sent no other way.
@@ -51,11 +59,11 @@ impl Allowed {
         &self.hosts
     }
 
-    /// The origins that our own pages have, with their port. The second is that of a proxy that adds TLS.
+    /// The origins that our own pages have, with their port. The second is that of a proxy that adds TLS at the usual one.
     pub(crate) fn origins(&self) -> Vec<String> {
         let scheme = if self.tls { "https" } else { "http" };
         let with_port = self.hosts.iter().map(|host| format!("{scheme}://{host}:{}", self.port));
-        with_port.chain(self.hosts.iter().map(|host| format!("https://{host}:443"))).collect()
+        with_port.chain(self.hosts.iter().map(|host| format!("https://{host}:443"))).chain(self.elsewhere.iter().cloned()).collect()
     }
 
     fn host_is_ours(&self, host: &str) -> bool {
@@ -147,6 +155,13 @@ mod tests {
         assert!(allowed.origin_is_ours("https://[::1]"));
         assert!(!allowed.origin_is_ours("https://desk.example.org:8443"));
         assert!(!allowed.origin_is_ours("http://desk.example.org"));
+        let opened = allowed.opened_at(["https://desk.example.org:8443", "http://localhost:9000"].into_iter());
+        for good in ["https://desk.example.org:8443", "http://localhost:9000", "http://localhost:7373", "https://desk.example.org"] {
+            assert!(opened.origin_is_ours(good), "{good}");
+        }
+        for bad in ["https://desk.example.org:9443", "http://desk.example.org:8443", "http://localhost:8443"] {
+            assert!(!opened.origin_is_ours(bad), "{bad}");
+        }
         assert!(Allowed::new(&[], 80, false).origin_is_ours("http://localhost"), "the usual port is left out");
     }
 
