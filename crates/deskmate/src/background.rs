@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use deskmate_core::{Code, Error, Result, World, format_time};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::config;
 use crate::home::{Holder, Home};
 use crate::world::Machine;
 
@@ -170,6 +171,7 @@ fn spawn(home: &Home) -> Result<Option<Starting>> {
         .arg(home.path())
         // Whoever starts it, in whatever folder: no folder of a project is held by it.
         .current_dir(home.path())
+        .envs(config::store_from_here())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

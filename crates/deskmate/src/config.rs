@@ -32,6 +32,7 @@ pub(crate) use telemetry::{Collector, Telemetry};
 pub(crate) const LISTEN: &str = "127.0.0.1:7373";
 /// The name of the configuration file in the data directory.
 pub(crate) const FILE: &str = "deskmate.yaml";
+const DATABASE_URL: &str = "DESKMATE_DATABASE_URL";
 
 /// What flags and environment say.
 #[derive(Clone, Debug, Default)]
@@ -329,6 +330,13 @@ pub(crate) fn env(name: &str) -> Option<String> {
     env_os(name).and_then(|value| value.into_string().ok())
 }
 
+/// The store that the environment names, for a server that is started in another folder.
+pub(crate) fn store_from_here() -> Option<(&'static str, String)> {
+    let url = env(DATABASE_URL)?;
+    let path = std::path::absolute(url.strip_prefix("sqlite:").filter(|path| !path.is_empty())?).ok()?;
+    Some((DATABASE_URL, format!("sqlite:{}", path.display())))
+}
+
 /// The same where the value may be no text, as paths may be none.
 #[expect(clippy::disallowed_methods, reason = "this is the one reader of the environment")]
 pub(crate) fn env_os(name: &str) -> Option<OsString> {
@@ -397,7 +405,7 @@ fn settle(given: &Given, home: PathBuf, path: &Path, file: File) -> Result<Setti
         listen.0.parse().map_err(|_| ConfigError(format!("{}: {:?} is not an address: write for example {LISTEN}", listen.1, listen.0)))?;
     let default_url = format!("sqlite:{}", home.join("desk.db").display());
     let in_file = from_file(file.database_url).map(|(url, at)| (placed_store(&home, url), at));
-    let database = source(given.database_url.clone(), "--database-url", "DESKMATE_DATABASE_URL", in_file, &default_url);
+    let database = source(given.database_url.clone(), "--database-url", DATABASE_URL, in_file, &default_url);
     if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| database.0.starts_with(scheme)) {
         return Err(ConfigError(format!("{}: the database URL must begin with postgres:// or sqlite:", database.1)));
     }
