@@ -265,6 +265,11 @@ pub fn sweep_tasks(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
 pub(super) const LOST: &str = "select t.id from task t left join lease l on l.subject = 'task:' || t.id \
      where t.state = 'in_progress' and coalesce(l.expires_at, 0) <= $1 order by t.recipient, t.project, t.rank, t.created_at, t.id limit $2";
 
+/// Whether a task is there whose worker lost its claim, and of which nobody was told yet.
+pub fn are_claims_lost(tx: &mut Tx<'_>, now: i64) -> Result<bool> {
+    Ok(!lost(tx, now, 1)?.is_empty())
+}
+
 fn lost(tx: &mut Tx<'_>, now: i64, limit: u32) -> Result<Vec<String>> {
     let rows = tx.query(LOST, args![now, limit])?;
     Ok(rows.iter().map(|row| row.get(0)).collect::<deskmate_db::Result<_>>()?)

@@ -32,7 +32,7 @@ mod update;
 use crate::call::{Op, Toolset};
 use crate::record::Kind;
 
-pub use claim::sweep_tasks;
+pub use claim::{are_claims_lost, sweep_tasks};
 pub(crate) use edits::accept_task_edit;
 pub(crate) use erase::erase;
 pub(crate) use groups::accept_group_edit;

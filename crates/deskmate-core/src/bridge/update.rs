@@ -151,7 +151,8 @@ pub(super) fn check_may(cx: &mut Cx<'_, '_>, task: &TaskRow, me: &str, to: State
         State::Cancelled if !gave => return Err(Error::forbidden("only the sender of a task or a person may cancel it").hint("its recipient may reject it")),
         State::Cancelled => return from.check_next(to),
         State::Pending if task.stored == State::InputNeeded && (gave || recipient) => return Ok(()),
-        _ if !recipient && task.worker.as_deref() != Some(me) => {
+        // Who worked on it last keeps a word only while that work goes on: then it may be somebody else's.
+        _ if !recipient && (from != State::InProgress || task.worker.as_deref() != Some(me)) => {
             let recipient = called(cx, &task.recipient)?;
             return Err(Error::forbidden(format!("this task was given to {recipient}; you may only cancel it or add notes")));
         }

@@ -45,6 +45,7 @@ impl Effects {
     pub(crate) fn start(app: &App, settings: &Settings, outlets: Outlets, begun: u64, queue: Option<Receiver<Span>>, stop: &CancellationToken) -> Self {
         let copies = upkeep::Copies { file: settings.checkpoint_copy.clone(), webhook: settings.checkpoint_webhook.clone() };
         tokio::spawn(upkeep::run(app.clone(), settings.retention, copies, stop.clone()));
+        tokio::spawn(upkeep::claims(app.clone(), stop.clone()));
         tokio::spawn(notify::run(app.clone(), outlets, begun, stop.clone()));
         tokio::spawn(schedule::run(app.clone(), stop.clone()));
         let bridge_file = match &settings.bridge_file {

@@ -19,6 +19,7 @@ use crate::config::{Endpoint, Retention};
 use crate::effects::notify::webhook::{self, Post, Refused};
 
 const SWEEP: Duration = Duration::from_secs(5);
+const CLAIMS: Duration = Duration::from_millis(500);
 /// Every so many sweeps, which is each minute, data is deleted and a checkpoint copied.
 const SWEEPS_PER_ROUND: u32 = 12;
 /// How long the rows of credentials and reservations that have ended are kept, in microseconds: 90 days. The record
@@ -80,9 +81,36 @@ fn told(what: &str, done: Result<()>) {
     }
 }
 
-/// Tells of leases that ended without a sign of life, and gives what was held to others.
+/// Gives tasks back whose workers gave no sign of life, within a second: so soon the bridge file shows what the desk knows.
+pub(super) async fn claims(app: App, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(CLAIMS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => told("claims", sweep_claims(&app).await),
+        }
+    }
+}
+
+async fn sweep_claims(app: &App) -> Result<()> {
+    // A look is a read; only a claim that was lost costs a write.
+    while app
+        .desk
+        .db
+        .read({
+            let world = app.desk.world.clone();
+            move |tx| bridge::are_claims_lost(tx, world.now())
+        })
+        .await?
+    {
+        act(app, |cx| bridge::sweep_tasks(cx, SLICE)).await?;
+    }
+    Ok(())
+}
+
+/// Tells of other leases that ended without a sign of life, and gives what was held to others.
 async fn sweep(app: &App) -> Result<()> {
-    while act(app, |cx| bridge::sweep_tasks(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| bridge::sweep_reservations(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| job::rescue(cx, SLICE)).await?.len() >= SLICE as usize {}
     while act(app, |cx| hook::sweep(cx, SLICE)).await? >= SLICE {}

@@ -144,6 +144,27 @@ fn both_directions_take_less_than_a_second() {
 }
 
 #[test]
+fn a_claim_that_is_lost_is_given_back_in_the_file_within_a_second() {
+    let desk = Desk::new();
+    desk.up();
+    let file = file(&desk);
+    let status = || sqlite3(&file, "select status from tasks");
+    let mut late = Duration::MAX;
+    for round in 0..3 {
+        if round == 0 {
+            call(&desk, "code", "bridge_create_task", &["to=cowork", "title=Write"]);
+        }
+        let lease = call(&desk, "cowork", "bridge_claim_task", &["lease_seconds=5"]);
+        let claimed = Instant::now();
+        assert_eq!(lease["status"], "in_progress", "{lease}");
+        until("the claim is shown", || (status() == "in_progress").then_some(()));
+        until("the claim is lost", || (status() == "pending").then_some(()));
+        late = late.min(claimed.elapsed().saturating_sub(Duration::from_secs(5)));
+    }
+    assert!(late < PROMISED, "{late:?} after the lease ended");
+}
+
+#[test]
 fn a_batch_comes_once_in_its_order_also_when_no_server_runs() {
     let desk = Desk::new();
     desk.up();

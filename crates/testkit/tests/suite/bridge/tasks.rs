@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use deskmate_core::call::{Call, Credential, Outcome, Surface};
-use deskmate_core::{Code, bridge};
+use deskmate_core::{Code, World, bridge};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, assert_code, both, wait};
 
@@ -25,6 +25,11 @@ fn set(desk: &TestDesk, caller: &Caller, task: &str, status: &str) -> Value {
 
 fn refused(desk: &TestDesk, caller: &Caller, task: &str, status: &str) -> deskmate_core::Error {
     no(desk, caller, "update_task", json!({ "task_id": task, "status": status }))
+}
+
+fn lost(desk: &TestDesk) -> bool {
+    let now = desk.world.now();
+    wait(desk.desk.db.read(move |tx| bridge::are_claims_lost(tx, now))).expect("it is looked for")
 }
 
 fn status(desk: &TestDesk, task: &str) -> String {
@@ -86,6 +91,16 @@ both! {
         let refusal = no(desk, &COWORK, "heartbeat_task", json!({ "task_id": task, "fence": fence }));
         assert!(refusal.code == Code::Conflict && refusal.message.contains("cancelled"), "{refusal}");
         assert_code(&no(desk, &COWORK, "update_task", json!({ "task_id": task, "status": "completed", "fence": fence })), Code::Conflict);
+        // Who worked on it before it was given to somebody else has no say in it any more.
+        for given_back in ["pending", "input_needed"] {
+            let task = give(desk, &CODE, "cowork", "t");
+            ok(desk, &COWORK, "claim_task", json!({ "task_id": task }));
+            set(desk, &COWORK, &task, given_back);
+            ok(desk, &CODE, "update_task", json!({ "task_id": task, "to": "eve" }));
+            for status in ["rejected", "pending", "in_progress"] {
+                assert_code(&refused(desk, &COWORK, &task, status), Code::Forbidden);
+            }
+        }
         // A person may call off anybody's task, and nothing else.
         let task = give(desk, &CODE, "cowork", "t");
         let owner = desk.claim();
@@ -238,7 +253,9 @@ both! {
         ok(desk, &COWORK, "claim_task", json!({ "task_id": task, "lease_seconds": 60 }));
         assert_eq!(desk.act(|cx| bridge::sweep_tasks(cx, 10)).unwrap(), 0);
         desk.world.pass(Duration::from_secs(61));
+        assert!(lost(desk));
         assert_eq!(desk.act(|cx| bridge::sweep_tasks(cx, 10)).unwrap(), 1);
+        assert!(!lost(desk));
         assert_eq!(desk.act(|cx| bridge::sweep_tasks(cx, 10)).unwrap(), 0);
         let told = desk.agent("code", "desk_record_list", json!({ "subject": format!("task:{task}") })).unwrap();
         assert_eq!(each(&told, "events", "kind"), ["task.lease_expired", "task.claimed", "task.created"]);
