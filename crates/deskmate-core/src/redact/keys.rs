@@ -303,6 +303,14 @@ pub(super) fn class_of(name: &str) -> Option<Class> {
     is_token.then_some(Class::Token)
 }
 
+/// Whether something with this name is a place in a list, such as `page_token`, and nothing that lets anybody in.
+pub(super) fn is_a_place(name: &str) -> bool {
+    let words = words(name);
+    let is_place =
+        words.windows(2).any(|pair| matches!(pair, [before, word] if TOKENS.contains(&word.as_str()) && NOT_BEFORE_TOKEN.contains(&before.as_str())));
+    is_place && class_of(name).is_none()
+}
+
 /// What stands where a secret would, and is none.
 pub(super) fn is_placeholder(value: &str) -> bool {
     let lower = value.trim().to_ascii_lowercase();

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::keys::class_of;
+use super::keys::{class_of, is_a_place};
 use super::{Kind, Redactor};
 
 /// What stands behind an assignment, an option, the word of a header, or a name in an address.
@@ -26,7 +26,7 @@ pub fn line(text: &str) -> String {
     let mark = Kind::SecretAssignment.mark();
     let Some(given) = GIVEN.as_ref() else { return mark };
     let own = given.replace_all(text, |found: &Captures<'_>| {
-        let is_other = found.name("name").is_some_and(|name| !names_a_secret(name.as_str()));
+        let is_other = found.name("name").is_some_and(|name| is_a_place(name.as_str()));
         let (whole, before) = (found.get(0).map_or("", |all| all.as_str()), found.get(1).map_or("", |before| before.as_str()));
         if is_other { whole.to_owned() } else { format!("{before}{mark}") }
     });
@@ -49,6 +49,9 @@ mod tests {
             line("curl 'https://example.org/list?next_page_token=abcd1234&page_token=efgh5678'"),
             "curl 'https://example.org/list?next_page_token=abcd1234&page_token=efgh5678'"
         );
+        for given in ["DB_PASSWORD_REPLICA=hunter22", "mysecretvalue=hunter22", "page_token_secret=hunter22", "token_count=12345678"] {
+            assert!(line(given).ends_with("=[redacted:secret_assignment]"), "{given}");
+        }
         assert!(names_a_secret("api_key") && names_a_secret("password") && !names_a_secret("page_token") && !names_a_secret("author"));
     }
 }
