@@ -96,6 +96,10 @@ pub fn kinds_in(json: &Value) -> BTreeSet<Kind> {
 /// Whether one text is what was left of another: the same but for what was taken out, whatever the settings were then.
 pub fn is_left_of(left: &str, whole: &str) -> bool {
     let pieces = split_at_marks(left);
+    // Where nothing is left any text could be the whole, so only one counts of which nothing would be left today.
+    if !pieces.is_empty() && has_nothing_open(&pieces) {
+        return left == whole || has_nothing_open(&split_at_marks(&text(whole).text)) && !whole.is_empty();
+    }
     let (mut rest, mut may_skip) = (whole, false);
     for (number, piece) in pieces.iter().enumerate() {
         let Piece::Open(range) = piece else {
@@ -264,6 +268,10 @@ fn split_at_marks(text: &str) -> Vec<Piece> {
     }
     pieces.extend((from < text.len()).then_some(Piece::Open(from..text.len())));
     pieces
+}
+
+fn has_nothing_open(pieces: &[Piece]) -> bool {
+    !pieces.iter().any(|piece| matches!(piece, Piece::Open(_)))
 }
 
 fn put_together(text: &str, pieces: &[Piece], found: &mut Found) -> String {

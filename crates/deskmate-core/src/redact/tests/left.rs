@@ -16,9 +16,16 @@ fn what_is_left_of_a_text_is_known_again() {
     for other in ["", "call", "call x today", "call x or y tomorrow", "now call x or y today", "call x or y today!"] {
         assert!(!is_left_of(left, other), "{other}");
     }
-    for (left, other) in
-        [("plain", "plain words"), ("", "x"), ("x", ""), ("[redacted:nothing]", "x"), ("[redacted:email]x", "x!"), ("ab[redacted:email]ba", "aba")]
-    {
+    for (left, other) in [
+        ("plain", "plain words"),
+        ("", "x"),
+        ("x", ""),
+        ("[redacted:nothing]", "x"),
+        ("[redacted:email]x", "x!"),
+        ("ab[redacted:email]ba", "aba"),
+        ("[redacted:email]", "Quarterly report"),
+        ("[redacted:email]", ""),
+    ] {
         assert!(!is_left_of(left, other), "{left} {other}");
     }
 }
