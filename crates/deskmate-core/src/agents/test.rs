@@ -14,7 +14,7 @@ use super::rows::{self, AgentRow, RunRow};
 use super::step::{self, OnError, Step};
 use super::value::{self, Scope};
 use super::{TESTED, gate, guard, run, sentence, work};
-use crate::call::{Cx, Effect as OpEffect, Registry, Toolset};
+use crate::call::{Cx, Effect as OpEffect, Registry, Toolset, bytes_of};
 use crate::limits::{AGENT_ITEMS_MAX, CONTENT_BYTES_MAX};
 use crate::policy::{Act, Decision, Effect, Mode, Severity};
 use crate::record::Event;
@@ -23,8 +23,10 @@ use crate::{Code, Error, Result, check_text, cowork, format_time, gateway, hex, 
 
 /// How many of the intended acts are listed; all of them are decided.
 const ACTS_LISTED: usize = 200;
-/// How many acts a test decides, in the one transaction that it has; an agent that intends more does not pass.
-const ACTS_MAX: i64 = 10_000;
+/// How many acts a test decides; an agent that intends more does not pass. It has one transaction, for which others wait.
+const ACTS_MAX: i64 = 2_000;
+/// How much mock data may stand in for answers, each time that it does.
+const ANSWERS_BYTES_MAX: usize = 16 << 20;
 /// How many past runs an estimate is made of.
 const RUNS_LOOKED_AT: i64 = 50;
 
@@ -411,6 +413,8 @@ struct Trial<'t> {
     most: i64,
     calls: i64,
     cost: i64,
+    /// How many bytes of mock data stood in for answers.
+    answered: usize,
     /// Whether it would call more often than it may: that ends a run, also where a step may fail.
     used_up: bool,
     /// What is forbidden, with the severity of the rule.
@@ -439,6 +443,7 @@ impl<'t> Trial<'t> {
             most: i64::from(row.definition.budget.calls),
             calls: 0,
             cost: 0,
+            answered: 0,
             used_up: false,
             violations: Vec::new(),
             unmocked: Vec::new(),
@@ -517,6 +522,11 @@ impl<'t> Trial<'t> {
         }
         let mock = self.mocks.get(&step.id).or_else(|| self.mocks.get(&step.does));
         tried.mocked = mock.is_some();
+        self.answered = self.answered.saturating_add(mock.map_or(0, bytes_of));
+        if self.answered > ANSWERS_BYTES_MAX {
+            self.used_up = true;
+            return Ok(Err(format!("what mockData gives comes to more than {} MB; let it give less, or to fewer items", ANSWERS_BYTES_MAX >> 20)));
+        }
         if mock.is_none() && !self.unmocked.contains(&step.id) {
             self.unmocked.push(step.id.clone());
         }

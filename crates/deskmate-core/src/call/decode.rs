@@ -47,7 +47,7 @@ pub(crate) fn check_size(value: &Value) -> Result<()> {
 }
 
 /// How long a value is as JSON, at the least.
-fn bytes_of(value: &Value) -> usize {
+pub(crate) fn bytes_of(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
         Value::Array(items) => items.iter().map(|item| bytes_of(item) + 1).sum::<usize>() + 1,

@@ -13,8 +13,8 @@ mod registry;
 
 pub use actor::{Access, Actor, ActorKind, Credential, Presence, Role, Signed, Surface};
 pub use cx::Cx;
-pub(crate) use decode::check_value;
 pub use decode::parse_strict;
+pub(crate) use decode::{bytes_of, check_value};
 pub use errand::{Errand, Fetched, Hands, NoHands, Tried};
 pub(crate) use idempotency::Key;
 pub use idempotency::prune_keys;

@@ -385,7 +385,7 @@ both! {
         let (owner, _) = people(desk);
         let document = "rules:\n  - { name: not_this, when: \"texts.exists(text, text.contains('number 201'))\", effect: deny, message: not this one }\n";
         desk.call(&owner, "desk_policy_apply", json!({ "document": document })).unwrap();
-        let tested = |lines: usize, calls: u32, on_error: &str| {
+        let tested_with = |lines: usize, calls: u32, on_error: &str, answer: Value| {
             let text: Vec<String> = (1..=lines).map(|number| format!("number {number}")).collect();
             let steps = json!([
                 { "id": "all", "do": "lines", "with": { "text": text.join("\n") } },
@@ -393,15 +393,20 @@ both! {
             ]);
             let input = json!({ "description": "Tells a lot", "steps": steps, "policies": [], "budget": { "calls": calls } });
             let id = desk.call(&owner, "agents_create_agent", input).unwrap()["agentId"].clone();
-            let mocks = json!({ "tell": { "message_id": "m" } });
+            let mocks = json!({ "tell": answer });
             desk.call(&owner, "agents_test_agent", json!({ "agentId": id, "scenario": "x", "mockData": mocks })).unwrap()
         };
+        let tested = |lines: usize, calls: u32, on_error: &str| tested_with(lines, calls, on_error, json!({ "message_id": "m" }));
         let fine = tested(200, 1_000, "stop");
         assert!(fine["passed"] == true && fine["moreActs"] == 0, "{fine}");
         let forbidden = tested(203, 1_000, "go_on");
         assert_eq!((&forbidden["passed"], forbidden["acts"].as_array().unwrap().len(), &forbidden["moreActs"]), (&json!(false), 200, &json!(3)), "{forbidden}");
         assert_eq!(forbidden["violations"].as_array().unwrap().len(), 1, "{forbidden}");
         assert!(forbidden["message"].as_str().unwrap().contains("203 acts were decided"), "{forbidden}");
+        let many = tested(2_001, 100_000, "go_on");
+        assert!(many["passed"] == false && many["steps"][1]["error"].as_str().unwrap().contains("2000 acts"), "{many}");
+        let large = tested_with(200, 1_000, "go_on", json!({ "message_id": "m".repeat(200_000) }));
+        assert!(large["passed"] == false && large["steps"][1]["error"].as_str().unwrap().contains("more than 16 MB"), "{large}");
         // A run would end there, whatever may go on.
         let short = tested(200, 100, "go_on");
         assert!(short["passed"] == false && short["steps"][1]["error"].as_str().unwrap().contains("budget of 100 calls"), "{short}");
