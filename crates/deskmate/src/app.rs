@@ -420,7 +420,8 @@ impl App {
             if matches!(answer.outcome, Outcome::Done(_)) {
                 return if again { self.desk.call(call.clone()).await } else { Ok(answer) };
             }
-            let until = heard.map_or(deadline, |heard| {
+            // How far it is has only what goes on by itself: whoever just waits is not looked at each second.
+            let until = heard.filter(|_| topics.len() > 1).map_or(deadline, |heard| {
                 heard.send_replace(how_far(&answer));
                 deadline.min(Instant::now() + HEARD_EVERY)
             });
@@ -429,8 +430,9 @@ impl App {
             }
             let news = timeout_at(until, futures_util::future::select_all(woken));
             // A server that stops says that it is not there yet; whoever waits asks again, and then finds the next server. What the
-            // desk itself does is stopped by those who do it.
-            let waited = if call.surface == Surface::System { Some(news.await) } else { self.stop.run_until_cancelled(news).await };
+            // desk itself does, also for those whose credential it keeps, is stopped by those who do it.
+            let is_own = call.surface == Surface::System || matches!(call.credential, Credential::Kept(_));
+            let waited = if is_own { Some(news.await) } else { self.stop.run_until_cancelled(news).await };
             match waited {
                 None => return Ok(answer),
                 Some(Err(_)) if until == deadline => return Ok(answer),
