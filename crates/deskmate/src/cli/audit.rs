@@ -59,9 +59,10 @@ pub(super) fn run(global: &Global, command: AuditCommand) -> Result<(), Failure>
 struct Store {
     db: Db,
     keys: Keyring,
+    /// The file to which the settings copy checkpoints, what it holds, and whether that is any.
+    copy: Option<PathBuf>,
     kept: Vec<String>,
-    /// Where checkpoints should be kept, and are not.
-    missing: Option<PathBuf>,
+    elsewhere: Elsewhere,
 }
 
 fn open(global: &Global, keys: Vec<String>) -> Result<Store, Failure> {
@@ -69,12 +70,10 @@ fn open(global: &Global, keys: Vec<String>) -> Result<Store, Failure> {
     let home = Home::new(settings.home.clone());
     let keys = if keys.is_empty() { vec![home.signing_key()?.public().to_owned()] } else { keys };
     let db = Db::open_reader(&Options::new(&settings.database_url, MIGRATIONS))?;
-    let (kept, missing) = match settings.checkpoint_copy {
-        None => (Vec::new(), None),
-        Some(file) if file.is_file() => (kept_checkpoints(&file)?, None),
-        Some(file) => (Vec::new(), Some(file)),
-    };
-    Ok(Store { db, keys: Keyring::new(keys), kept, missing })
+    let copy = settings.checkpoint_copy;
+    let unreadable = |error| Failure::Other(format!("{}: {error}", copy.as_deref().unwrap_or(Path::new("")).display()));
+    let (kept, elsewhere) = keep::copied_checkpoints(copy.as_deref()).map_err(unreadable)?;
+    Ok(Store { db, keys: Keyring::new(keys), copy, kept, elsewhere })
 }
 
 /// The checkpoints of a file to which they were appended, one JSON line each, or of a file that is one.
@@ -87,13 +86,12 @@ fn verify_store(global: &Global, checkpoints: &[PathBuf], keys: Vec<String>) -> 
     for file in checkpoints {
         store.kept.extend(kept_checkpoints(file)?);
     }
-    let elsewhere = match (&store.missing, store.kept.as_slice()) {
-        (Some(_), _) => Elsewhere::NotFound,
-        (None, []) => Elsewhere::NotKept,
-        (None, _) => Elsewhere::Compared,
+    let elsewhere = match store.elsewhere {
+        Elsewhere::NotKept if !store.kept.is_empty() => Elsewhere::Compared,
+        known => known,
     };
     let report = keep::verify(&store.db, &store.keys, &store.kept)?;
-    if let Some(file) = store.missing.filter(|_| !global.json) {
+    if let Some(file) = store.copy.filter(|_| !global.json && elsewhere == Elsewhere::NotFound) {
         say(&format!(
             "No checkpoint was found at {}, to which {} copies them: without it, what was cut off and an older copy do not show.",
             file.display(),

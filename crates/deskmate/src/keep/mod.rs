@@ -24,7 +24,7 @@ pub(crate) use backup::backup;
 pub(crate) use crypt::{Key, Secret, recipient};
 pub(crate) use moving::{move_to, refuse_unfinished};
 pub(crate) use restore::restore;
-pub(crate) use verify::{Elsewhere, kept_checkpoints, verify};
+pub(crate) use verify::{Elsewhere, copied_checkpoints, kept_checkpoints, verify};
 
 /// The names of the files in a backup, which are also their names in the data directory (the bridge file has its own).
 const STORE: &str = "desk.db";

@@ -58,7 +58,7 @@ pub(super) fn sound(report: &Report, what: &str) -> Result<()> {
 pub(crate) enum Elsewhere {
     /// The settings name no file.
     NotKept,
-    /// The file is not there, or cannot be read.
+    /// The file is not there, holds none, or cannot be read.
     NotFound,
     /// They were compared with.
     Compared,
@@ -75,12 +75,26 @@ impl Elsewhere {
     }
 }
 
+/// The checkpoints of the file to which the settings copy them, if they name one.
+pub(crate) fn copied_checkpoints(file: Option<&Path>) -> std::io::Result<(Vec<String>, Elsewhere)> {
+    let Some(file) = file else { return Ok((Vec::new(), Elsewhere::NotKept)) };
+    let kept = match kept_checkpoints(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        read => read?,
+    };
+    let elsewhere = if kept.is_empty() { Elsewhere::NotFound } else { Elsewhere::Compared };
+    Ok((kept, elsewhere))
+}
+
 /// The checkpoints of a file to which they were appended, one JSON line each, or of a file that is one.
 pub(crate) fn kept_checkpoints(path: &Path) -> std::io::Result<Vec<String>> {
     std::fs::read_to_string(path).map(checkpoints_in)
 }
 
 fn checkpoints_in(text: String) -> Vec<String> {
+    if text.is_empty() {
+        return Vec::new();
+    }
     if !text.starts_with('"') {
         return vec![text];
     }
@@ -99,13 +113,25 @@ fn checkpoints_in(text: String) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// A full disk leaves such files, and nothing was compared with them.
+    #[test]
+    fn a_copy_without_a_whole_checkpoint_is_none() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (text, elsewhere) in [("", Elsewhere::NotFound), ("\"deskm", Elsewhere::NotFound), ("\"note\"\n\"deskm", Elsewhere::Compared)] {
+            std::fs::write(file.path(), text).unwrap();
+            assert_eq!(copied_checkpoints(Some(file.path())).unwrap().1, elsewhere, "{text}");
+        }
+        assert_eq!(copied_checkpoints(Some(Path::new("/nowhere/kept.jsonl"))).unwrap().1, Elsewhere::NotFound);
+        assert_eq!(copied_checkpoints(None).unwrap().1, Elsewhere::NotKept);
+    }
+
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
 
         /// Whatever a file holds, no whole line of it is left out: what is no checkpoint is told by the verification.
         #[test]
         fn any_bytes_are_read_as_checkpoints_and_none_is_left_out(text in "(?s)\"?.{0,120}", lines in proptest::collection::vec("\"?[a-z\\\\\"]{0,8}\"?", 0..6)) {
-            drop(checkpoints_in(text));
+            assert!(text.is_empty() == checkpoints_in(text.clone()).is_empty() || text.starts_with('"'));
             let all: Vec<String> = std::iter::once("\"first\"".to_owned()).chain(lines).collect();
             assert_eq!(checkpoints_in(all.join("\n") + "\n").len(), all.len());
         }

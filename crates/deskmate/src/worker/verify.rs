@@ -54,14 +54,16 @@ pub(super) async fn run(job: &Running) -> Result<Outcome> {
 
 /// The checkpoints that were copied elsewhere.
 async fn kept(copy: Option<Arc<Path>>) -> (Vec<String>, Elsewhere) {
-    let Some(file) = copy else { return (Vec::new(), Elsewhere::NotKept) };
-    let read = tokio::task::spawn_blocking(move || keep::kept_checkpoints(&file).inspect_err(|error| warn(&file, error))).await;
-    match read {
-        Ok(Ok(kept)) => (kept, Elsewhere::Compared),
-        _ => (Vec::new(), Elsewhere::NotFound),
-    }
-}
-
-fn warn(file: &Path, error: &std::io::Error) {
-    tracing::warn!(file = %file.display(), %error, "the checkpoints that were copied cannot be read: what was cut off does not show");
+    let read = tokio::task::spawn_blocking(move || {
+        let copied = keep::copied_checkpoints(copy.as_deref());
+        let error = match &copied {
+            Ok((_, Elsewhere::NotFound)) => "there are none".to_owned(),
+            Ok(_) => return copied.ok(),
+            Err(error) => error.to_string(),
+        };
+        let file = copy.as_deref().map(Path::display);
+        tracing::warn!(file = file.map(tracing::field::display), error, "the checkpoints that were copied cannot be read: what was cut off does not show");
+        copied.ok()
+    });
+    read.await.ok().flatten().unwrap_or((Vec::new(), Elsewhere::NotFound))
 }
