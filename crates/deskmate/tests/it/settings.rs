@@ -165,3 +165,13 @@ fn the_log_names_the_decision_of_a_call() {
     assert_eq!((&fields["decision"], &fields["actor"], &fields["surface"]), (&json!("escalate"), &json!("code"), &json!("rest")));
     assert!(fields["micros"].as_u64().is_some(), "{line}");
 }
+
+#[test]
+fn a_server_in_the_background_keeps_the_store_that_was_named_where_it_was_asked_for() {
+    let desk = Desk::new();
+    let folder = tempfile::tempdir().unwrap();
+    let output = desk.command(&["call", "desk_whoami"]).current_dir(folder.path()).env("DESKMATE_DATABASE_URL", "sqlite:kept.db").output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(folder.path().join("kept.db").is_file());
+    assert!(!desk.path().join("kept.db").exists() && !desk.path().join("desk.db").exists());
+}
