@@ -167,6 +167,27 @@ pub(super) fn of_request(cx: &mut Cx<'_, '_>, request: &str) -> Result<Vec<Execu
     cx.tx.query(OF_REQUEST, args![request])?.iter().map(ExecutionRow::read).collect()
 }
 
+/// What keeps reports of a request from telling that it was done exactly as it was approved. `are_needed` says whether they alone tell that it
+/// was done.
+pub(super) fn wanting<'r>(reports: impl IntoIterator<Item = &'r ExecutionRow>, are_needed: bool) -> Vec<String> {
+    let (mut problems, mut is_told) = (Vec::new(), !are_needed);
+    for row in reports {
+        is_told |= row.outcome == "done" && row.grant.is_some();
+        if row.grant.is_none() {
+            problems.push(format!("the report {} is covered by no grant", row.id));
+        }
+        match row.matches.as_str() {
+            "differs" => problems.push(format!("the report {} says that something else was done than was approved", row.id)),
+            "not_told" if are_needed => problems.push(format!("the report {} does not say what was done", row.id)),
+            _ => {}
+        }
+    }
+    if !is_told {
+        problems.push("no report of what was done".to_owned());
+    }
+    problems
+}
+
 /// What a report says was really changed, unless it does not say so or that was erased; with its size in bytes.
 pub(super) fn executed_change(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<(Value, usize)>> {
     let row = cx.tx.optional("select body from execution where id = $1", args![id])?;
