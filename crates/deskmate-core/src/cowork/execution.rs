@@ -168,22 +168,26 @@ pub(super) fn of_request(cx: &mut Cx<'_, '_>, request: &str) -> Result<Vec<Execu
 }
 
 /// What keeps reports of a request from telling that it was done exactly as it was approved. `are_needed` says whether they alone tell that it
-/// was done.
+/// was done. What a person says of it without settling anything counts for nothing here, and who does not know yet whether it was done need
+/// not say what was.
 pub(super) fn wanting<'r>(reports: impl IntoIterator<Item = &'r ExecutionRow>, are_needed: bool) -> Vec<String> {
-    let (mut problems, mut is_told) = (Vec::new(), !are_needed);
-    for row in reports {
-        is_told |= row.outcome == "done" && row.grant.is_some();
+    let mut problems = Vec::new();
+    let (mut is_reported, mut is_told) = (!are_needed, !are_needed);
+    for row in reports.into_iter().filter(|row| row.grant.is_some() || row.derived != "human") {
         if row.grant.is_none() {
             problems.push(format!("the report {} is covered by no grant", row.id));
+        } else if row.outcome == "done" {
+            is_reported = true;
+            is_told |= row.matches != "not_told";
         }
-        match row.matches.as_str() {
-            "differs" => problems.push(format!("the report {} says that something else was done than was approved", row.id)),
-            "not_told" if are_needed => problems.push(format!("the report {} does not say what was done", row.id)),
-            _ => {}
+        if row.matches == "differs" {
+            problems.push(format!("the report {} says that something else was done than was approved", row.id));
         }
     }
-    if !is_told {
-        problems.push("no report of what was done".to_owned());
+    match (is_reported, is_told) {
+        (false, _) => problems.push("no report of what was done".to_owned()),
+        (true, false) => problems.push("no report says what was done".to_owned()),
+        (true, true) => {}
     }
     problems
 }

@@ -343,7 +343,7 @@ fn shown(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], ev
         other => other.name(),
     };
     let approved = matches!(state, State::Approved | State::Executing | State::Done | State::Failed | State::Ambiguous);
-    let last = executions.last();
+    let last = executions.iter().rev().find(|row| row.grant.is_some());
     // What the desk does itself has no report that says when.
     let begun = time_of(events, "grant.used").filter(|_| request.finished_at.is_some());
     let policy = request.decided()?.map(|decision| Attribution {
