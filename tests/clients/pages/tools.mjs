@@ -56,6 +56,17 @@ async function deciding({ desk, page }) {
   await screens(page, "tools-decision");
 }
 
+// A field of any type: what is JSON is sent as JSON, and the rest as a text.
+async function anything({ desk, page }) {
+  await page.goto(`${desk.url}/tools/cowork_validate_policy`);
+  for (const [name, value] of Object.entries({ agent_id: "code", domain: "crm.deals", field: "level" })) await page.locator(`[name=${name}]`).evaluate((field, value) => (field.value = value), value);
+  for (const [typed, sent] of [["3", 3], ["true", true], ["three", "three"]]) {
+    await page.locator("[name=proposed_value]").fill(typed);
+    const [request] = await Promise.all([page.waitForRequest(`${desk.url}/api/cowork_validate_policy`), page.getByRole("button", { name: "Call it as yourself" }).click()]);
+    check(request.postDataJSON().proposed_value === sent, `${typed} is sent as what it is`, request.postData());
+  }
+}
+
 async function wrong({ desk, page }) {
   await page.goto(`${desk.url}/tools/bridge_create_task`);
   await page.locator("[name=to]").fill("code");
@@ -116,7 +127,7 @@ async function presence(all) {
 }
 
 export default async function (all) {
-  for (const part of [listing, calling, deciding, wrong, reading, presence]) await part(all);
+  for (const part of [listing, calling, deciding, anything, wrong, reading, presence]) await part(all);
   // The network log of an input that was meant to be wrong is no fault of a page.
   const unmeant = all.complaints.filter((complaint) => !complaint.includes("status of 400"));
   all.complaints.splice(0, all.complaints.length, ...unmeant);

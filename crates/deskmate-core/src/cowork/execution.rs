@@ -167,6 +167,31 @@ pub(super) fn of_request(cx: &mut Cx<'_, '_>, request: &str) -> Result<Vec<Execu
     cx.tx.query(OF_REQUEST, args![request])?.iter().map(ExecutionRow::read).collect()
 }
 
+/// What keeps reports of a request from telling that it was done exactly as it was approved. `are_needed` says whether they alone tell that it
+/// was done. What a person says of it without settling anything counts for nothing here, and who does not know yet whether it was done need
+/// not say what was.
+pub(super) fn wanting<'r>(reports: impl IntoIterator<Item = &'r ExecutionRow>, are_needed: bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    let (mut is_reported, mut is_told) = (!are_needed, !are_needed);
+    for row in reports.into_iter().filter(|row| row.grant.is_some() || row.derived != "human") {
+        if row.grant.is_none() {
+            problems.push(format!("the report {} is covered by no grant", row.id));
+        } else if row.outcome == "done" {
+            is_reported = true;
+            is_told |= row.matches != "not_told";
+        }
+        if row.matches == "differs" {
+            problems.push(format!("the report {} says that something else was done than was approved", row.id));
+        }
+    }
+    match (is_reported, is_told) {
+        (false, _) => problems.push("no report of what was done".to_owned()),
+        (true, false) => problems.push("no report says what was done".to_owned()),
+        (true, true) => {}
+    }
+    problems
+}
+
 /// What a report says was really changed, unless it does not say so or that was erased; with its size in bytes.
 pub(super) fn executed_change(cx: &mut Cx<'_, '_>, id: &str) -> Result<Option<(Value, usize)>> {
     let row = cx.tx.optional("select body from execution where id = $1", args![id])?;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk;
+use super::execution::{self, ExecutionRow};
 use super::quality::{self, Quality};
 use super::scan::{Fate, Found, Wanted, scan};
 use super::words::{agent_asked_for, check_domain, sees_all};
@@ -125,7 +126,7 @@ pub(super) struct AuditReport {
     executed: usize,
     /// Reports that belong to no proposal.
     orphaned: usize,
-    /// Proposals whose chain is whole: approved, granted, done as approved, and reported. cowork_audit_trail proves one.
+    /// Proposals whose chain is whole: approved, granted, done as approved, and reported where nothing else tells it. cowork_audit_trail proves one.
     verified_chains: usize,
 }
 
@@ -250,7 +251,7 @@ fn of_executions(found: &Found) -> Vec<Dated> {
                 find(ExecutionBeyondApproval, High, "compare the change that was done with the one that was approved, and override the agent if it matters");
             }
             (Some(id), Some(_)) => {
-                if row.outcome == "done" && !told.contains(id.as_str()) && request.is_some_and(|request| request.kind == "proposal") {
+                if row.outcome == "done" && !told.contains(id.as_str()) && request.is_some_and(Fate::needs_report) {
                     find(
                         ExecutionNotTold,
                         Low,
@@ -422,14 +423,20 @@ fn counts(found: &Found) -> AuditReport {
     let acts = || found.requests.values().filter(|fate| fate.is_act());
     let orphaned = found.executions.iter().filter(|row| row.request.is_none()).count();
     let proposed = acts().count();
-    let as_approved = found.executions.iter().filter(|row| row.grant.is_some() && row.matches == "exact" && row.outcome == "done");
-    let as_approved: BTreeSet<&str> = as_approved.filter_map(|row| row.request.as_deref()).collect();
+    let mut reports: BTreeMap<&str, Vec<&ExecutionRow>> = BTreeMap::new();
+    for row in &found.executions {
+        reports.entry(row.request.as_deref().unwrap_or_default()).or_default().push(row);
+    }
+    let is_whole = |fate: &&Fate| {
+        let own = reports.get(fate.id.as_str()).into_iter().flatten().copied();
+        fate.state == "done" && execution::wanting(own, fate.needs_report()).is_empty()
+    };
     AuditReport {
         total: proposed + orphaned,
         proposed,
         approved: acts().filter(|fate| fate.was_approved()).count(),
         executed: acts().filter(|fate| matches!(fate.state.as_str(), "executing" | "done" | "failed" | "ambiguous")).count(),
         orphaned,
-        verified_chains: acts().filter(|fate| fate.state == "done" && as_approved.contains(fate.id.as_str())).count(),
+        verified_chains: acts().filter(is_whole).count(),
     }
 }

@@ -14,7 +14,7 @@ use crate::call::Cx;
 use crate::limits::{CHANGE_BYTES_MAX, REASONING_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::policy::{self, Act};
 use crate::redact::Redactor;
-use crate::request::{self, Begun, Outcome, Request, RequestKind, State};
+use crate::request::{self, Begun, Outcome, Request, State};
 use crate::trust::Points;
 use crate::{Error, Result, check_text, digest, meter};
 
@@ -321,8 +321,8 @@ fn findings(report: &Execution, fit: &Fit, matches: Matches, request: Option<&Re
     if fit.approved && matches == Matches::Differs {
         findings.push("execution_beyond_approval");
     }
-    let is_of_a_proposal = request.is_some_and(|request| request.kind == RequestKind::Proposal);
-    if fit.approved && matches == Matches::NotTold && report.outcome == Outcome::Done.state().name() && is_of_a_proposal {
+    let is_needed = request.is_some_and(|request| request.kind.needs_report());
+    if fit.approved && matches == Matches::NotTold && report.outcome == Outcome::Done.state().name() && is_needed {
         findings.push("execution_not_told");
     }
     if report.request.is_none() && !report.unknown && report.reasoning.trim().is_empty() {

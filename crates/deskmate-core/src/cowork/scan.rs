@@ -8,6 +8,7 @@ use deskmate_db::{Row, args};
 use super::execution::{self, ExecutionRow};
 use crate::Result;
 use crate::call::Cx;
+use crate::request::RequestKind;
 
 /// How many requests, and how many reports, one call looks at.
 pub(super) const ROWS_MAX: usize = 20_000;
@@ -63,6 +64,11 @@ impl Fate {
     /// Whether an approval of it leads to something that is done.
     pub(super) fn is_act(&self) -> bool {
         matches!(self.kind.as_str(), "proposal" | "approval")
+    }
+
+    /// Whether only a report tells that it was done.
+    pub(super) fn needs_report(&self) -> bool {
+        RequestKind::from_name(&self.kind).is_ok_and(RequestKind::needs_report)
     }
 
     /// Whether it was approved at some time, and not taken back.

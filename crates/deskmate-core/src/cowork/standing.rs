@@ -2,7 +2,7 @@
 
 use deskmate_db::args;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::propose::{VERB, Violation};
@@ -140,11 +140,17 @@ pub(super) struct ValidatePolicy {
     domain: String,
     /// The field.
     field: String,
-    /// The value that it would have. Numbers and other JSON are taken as they are, too.
-    #[schemars(with = "Option<String>")]
+    /// The value that it would have, as it would stand in a proposal: any JSON. `3` and `"3"` are different values, and so are
+    /// `null` and none at all.
+    #[serde(default, deserialize_with = "given")]
     proposed_value: Option<Value>,
     /// Taken from existing clients, without effect: rules match agents, not what they say of themselves.
     agent_role: Option<String>,
+}
+
+/// A null that is given is a value.
+fn given<'de, D: Deserializer<'de>>(value: D) -> std::result::Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
 }
 
 /// What policy says to a value.

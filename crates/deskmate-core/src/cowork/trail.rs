@@ -12,8 +12,9 @@ use crate::call::Cx;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 use crate::policy::{PolicyRef, Reason};
 use crate::record::{self, EventRow, Proof, Search};
-use crate::request::{self, Request, State};
+use crate::request::{self, Request, RequestKind, State};
 use crate::trust::Points;
+use crate::workspace::plan;
 use crate::{Result, format_time, parse_time};
 
 /// How many events of one chain are shown.
@@ -160,7 +161,8 @@ pub(super) struct Trail {
     /// Whether there is such a proposal for you.
     found: bool,
     /// Whether the chain is whole and proved: proposed, allowed, granted, done exactly as approved and reported, in that
-    /// order, each event in the signed record, and the rows as the record tells.
+    /// order, each event in the signed record, and the rows as the record tells. What the desk carries out itself needs no
+    /// report, and a plan is done when each of its steps is.
     verified: bool,
     /// The trail, or null.
     trail: Option<TrailOut>,
@@ -200,7 +202,7 @@ pub(super) fn trail(cx: &mut Cx<'_, '_>, input: AuditTrail) -> Result<Trail> {
         }
     }
     let verified = problems.is_empty();
-    let shown = shown(cx, &request, &executions, verified)?;
+    let shown = shown(cx, &request, &executions, &events, verified)?;
     let reports = reports(cx, &request, &executions)?;
     Ok(Trail {
         proposal_id: id,
@@ -237,6 +239,9 @@ fn reports(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow]) 
 fn events_of(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Vec<EventRow>> {
     let of = |subject: String| Search { subject: Some(subject), limit: PAGE_MAX, ..Search::default() };
     let mut events = record::heads_of_request(cx.tx, &request.subject(), PAGE_MAX)?;
+    if request.kind == RequestKind::Plan {
+        events.extend(plan::told_end(cx, request)?);
+    }
     let grants = cx.tx.query("select id from act_grant where request = $1 order by granted_at, id limit 20", args![request.id])?;
     for grant in grants {
         events.extend(record::search_heads(cx.tx, &of(format!("grant:{}", grant.get::<String>(0)?)))?);
@@ -255,7 +260,7 @@ fn stage_of(kind: &str) -> &'static str {
         | "request.undone" => "decision",
         "grant.issued" | "grant.revoked" | "grant.refused" => "grant",
         "grant.used" | "request.started" | "request.stopped" | "action.logged" => "execution",
-        "request.finished" => "outcome",
+        "request.finished" | "plan.ended" => "outcome",
         _ => "note",
     }
 }
@@ -283,10 +288,14 @@ fn links(event: EventRow) -> Vec<Link> {
     found
 }
 
+/// When something last happened, as the record tells.
+fn time_of(events: &[EventRow], kind: &str) -> Option<i64> {
+    events.iter().rev().find(|event| event.kind == kind).and_then(|event| parse_time("at", &event.at).ok())
+}
+
 /// What is missing or does not fit.
 fn wanting(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], events: &[EventRow]) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    let time_of = |kind: &str| events.iter().rev().find(|event| event.kind == kind).and_then(|event| parse_time("at", &event.at).ok());
     let told = record::told_of(cx.tx, &request.subject(), PAGE_MAX)?;
     let newest = record::told_of_request(cx.tx, &request.subject(), 1)?.pop();
     let fact = |name: &str| newest.as_ref().and_then(|told| told.body.facts.get(name)).cloned();
@@ -297,7 +306,7 @@ fn wanting(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], 
     if told.iter().any(|told| told.seq.is_none()) {
         problems.push("its newest events are not sealed yet: ask again in a moment".to_owned());
     }
-    if time_of("request.created").is_none() {
+    if time_of(events, "request.created").is_none() {
         problems.push("the record does not tell of the proposal".to_owned());
     }
     match request.state_at(cx.now()) {
@@ -307,7 +316,7 @@ fn wanting(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], 
         State::Pending => problems.push("nobody has decided yet".to_owned()),
         state => problems.push(format!("it is {}", state.name())),
     }
-    let (granted, used) = (time_of("grant.issued"), time_of("grant.used"));
+    let (granted, used) = (time_of(events, "grant.issued"), time_of(events, "grant.used"));
     if request.state == State::Done && used.is_none() {
         problems.push("the record tells of no grant that was used".to_owned());
     }
@@ -316,23 +325,16 @@ fn wanting(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], 
     {
         problems.push("it was begun before it was granted".to_owned());
     }
-    if request.state == State::Done && !executions.iter().any(|row| row.outcome == "done" && row.grant.is_some()) {
-        problems.push("no report of what was done".to_owned());
+    // A plan of which only a part was done has a request that is done.
+    let is_whole = |event: &EventRow| event.kind == "plan.ended" && event.facts.get("state").is_some_and(|state| state == "done");
+    if request.state == State::Done && request.kind == RequestKind::Plan && !events.iter().any(is_whole) {
+        problems.push("the record does not tell that each step of its plan was done".to_owned());
     }
-    for row in executions {
-        if row.grant.is_none() {
-            problems.push(format!("the report {} is covered by no grant", row.id));
-        }
-        match row.matches.as_str() {
-            "differs" => problems.push(format!("the report {} says that something else was done than was approved", row.id)),
-            "not_told" => problems.push(format!("the report {} does not say what was done", row.id)),
-            _ => {}
-        }
-    }
+    problems.extend(execution::wanting(executions, request.state == State::Done && request.kind.needs_report()));
     Ok(problems)
 }
 
-fn shown(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], verified: bool) -> Result<TrailOut> {
+fn shown(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], events: &[EventRow], verified: bool) -> Result<TrailOut> {
     let state = request.state_at(cx.now());
     let status = match state {
         State::Done if verified => "verified",
@@ -341,7 +343,9 @@ fn shown(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], ve
         other => other.name(),
     };
     let approved = matches!(state, State::Approved | State::Executing | State::Done | State::Failed | State::Ambiguous);
-    let last = executions.last();
+    let last = executions.iter().rev().find(|row| row.grant.is_some());
+    // What the desk does itself has no report that says when.
+    let begun = time_of(events, "grant.used").filter(|_| request.finished_at.is_some());
     let policy = request.decided()?.map(|decision| Attribution {
         mode: decision.mode.name().to_owned(),
         policies: decision.policies,
@@ -365,7 +369,7 @@ fn shown(cx: &mut Cx<'_, '_>, request: &Request, executions: &[ExecutionRow], ve
         state,
         proposal_timestamp: format_time(request.created_at),
         approved_timestamp: request.decided_at.filter(|_| approved).map(format_time),
-        executed_timestamp: last.map(|row| format_time(row.started_at.unwrap_or(row.created_at))),
+        executed_timestamp: last.map(|row| row.started_at.unwrap_or(row.created_at)).or(begun).map(format_time),
         sentry_trace_id: last.map(|row| execution::observed_call(cx, &row.id)).transpose()?.flatten(),
         decided_by: request.decided_by.clone(),
         batch_id: request.batch.clone(),

@@ -63,6 +63,9 @@ pub(super) fn agent(cx: &mut Cx<'_, '_>, agent: &str, token_hash: Option<&str>, 
     };
     let dry = report.dry_run;
     let done = identity::bring_in(cx, agent, hash, dry)?;
+    if dry && done.registered {
+        report.so_far.agents.insert(agent.to_owned());
+    }
     match (&done.refused, done.registered) {
         (Some(why), false) if hash.is_none() => report.note("agents", what, Outcome::Refused, Some(why.clone())),
         (_, true) => report.note("agents", what, Outcome::Taken, None),

@@ -178,7 +178,7 @@ fn score(cx: &mut Cx<'_, '_>, row: Map<String, Value>, report: &mut Report) -> R
         }
         (None, Ok(at)) => at,
     };
-    let registered = cx.tx.optional("select id from agent where id = $1 and state = 'active'", args![row.agent_id])?.is_some();
+    let registered = is_registered(cx, &row.agent_id)? || report.so_far.agents.contains(&row.agent_id);
     if trust::look(cx, &row.agent_id, &row.domain, registered)?.stored.is_some() {
         report.note(kind, what, Outcome::Known, Some("this desk knows the agent in this domain already".to_owned()));
         return Ok(());
@@ -219,24 +219,35 @@ fn requester(cx: &mut Cx<'_, '_>, agent: &str, domain: &str) -> Result<Result<Re
     if let Err(error) = check_name("agent_id", agent).and_then(|()| check_domain("domain", domain)) {
         return Ok(Err(error.to_string()));
     }
-    let registered = cx.tx.optional("select id from agent where id = $1 and state = 'active'", args![agent])?.is_some();
+    let registered = is_registered(cx, agent)?;
     Ok(Ok(Requester::agent(agent, registered)))
 }
 
+fn is_registered(cx: &mut Cx<'_, '_>, agent: &str) -> Result<bool> {
+    Ok(cx.tx.optional("select id from agent where id = $1 and state = 'active'", args![agent])?.is_some())
+}
+
 /// Makes a request of what was open there. One beyond the agent's flood cap is refused alone.
-fn open(cx: &mut Cx<'_, '_>, new: New, dry: bool, why: &str) -> Result<Done> {
-    if dry {
-        return Ok(Done::Request(None, why.to_owned()));
-    }
-    match request::submit(cx, new) {
-        Ok(made) => Ok(Done::Request(Some(made.id.clone()), format!("{why}: request {}", made.id))),
+fn open(cx: &mut Cx<'_, '_>, who: Requester, new: New, report: &mut Report, why: &str) -> Result<Done> {
+    let done = if report.dry_run {
+        let opened = report.so_far.opened.entry(who.id.clone()).or_default();
+        request::check_room(cx, &who, &new.act.domain, *opened).map(|()| {
+            *opened += 1;
+            Done::Request(None, why.to_owned())
+        })
+    } else {
+        let made = request::submit(cx, New { requester: Some(who), ..new });
+        made.map(|made| Done::Request(Some(made.id.clone()), format!("{why}: request {}", made.id)))
+    };
+    match done {
+        Ok(done) => Ok(done),
         Err(error) if error.code == Code::Limited => Ok(Done::Refused(error.message)),
         Err(error) => Err(error),
     }
 }
 
 /// A proposal that nobody had decided waits here as well, and always for a person.
-fn proposal(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> Result<Done> {
+fn proposal(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &mut Report) -> Result<Done> {
     let row: ProposalRow = match parsed(row) {
         Ok(row) => row,
         Err(why) => return Ok(Done::Refused(why)),
@@ -260,8 +271,8 @@ fn proposal(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> R
         Act { kind: "propose".to_owned(), tool: "cowork_propose".to_owned(), domain: domain.clone(), action: one_line(&action), arguments, ..Act::default() };
     let decision = request::for_people(cx, domain, "medium", "it was proposed to another server, and nobody had decided it there")?;
     let packet = Packet { reasoning: row.reasoning.clone().filter(|text| !text.is_empty()), more: json!({ "imported": facts_of(&row) }), ..Packet::default() };
-    let new = New { requester: Some(who), packet, confidence: row.confidence, ..New::new(RequestKind::Proposal, one_line(&action), act, decision) };
-    open(cx, new, report.dry_run, "nobody had decided it; it waits for a person here")
+    let new = New { packet, confidence: row.confidence, ..New::new(RequestKind::Proposal, one_line(&action), act, decision) };
+    open(cx, who, new, report, "nobody had decided it; it waits for a person here")
 }
 
 /// What the other server said of a proposal, for whoever decides it here.
@@ -280,7 +291,7 @@ fn facts_of(row: &ProposalRow) -> Value {
 
 /// A handoff that nobody had resolved is open here as well, and so is one whose instructions the agent had not fetched:
 /// that server took instructions from anybody, so a person here gives them.
-fn handoff(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> Result<Done> {
+fn handoff(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &mut Report) -> Result<Done> {
     let row: HandoffRow = match parsed(row) {
         Ok(row) => row,
         Err(why) => return Ok(Done::Refused(why)),
@@ -323,18 +334,14 @@ fn handoff(cx: &mut Cx<'_, '_>, row: &Map<String, Value>, report: &Report) -> Re
     let timeout = policy::current(cx)?.settings(&row.domain).handoff.timeout_seconds;
     let decision = request::for_people(cx, &row.domain, "low", "the agent handed this over on another server, and nobody had resolved it")?;
     let told = Packet { reasoning: Some(row.reason.clone()), more: packet, ..Packet::default() };
-    let new = New {
-        requester: Some(who),
-        packet: told,
-        confidence: row.confidence_at_handoff,
-        ..New::new(RequestKind::Handoff, one_line(&row.reason), act, decision).escalating(timeout)
-    };
+    let new =
+        New { packet: told, confidence: row.confidence_at_handoff, ..New::new(RequestKind::Handoff, one_line(&row.reason), act, decision).escalating(timeout) };
     let why = if unheard {
         "the agent had not fetched its instructions, and who gave them is not known; it is open here, so that a person gives them again"
     } else {
         "nobody had resolved it; it is open here"
     };
-    open(cx, new, report.dry_run, why)
+    open(cx, who, new, report, why)
 }
 
 /// A title: one line, bounded.

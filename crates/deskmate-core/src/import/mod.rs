@@ -20,7 +20,7 @@ use crate::limits::IMPORT_ROWS_MAX;
 use crate::record::{Event, Kind};
 use crate::{Error, Result};
 
-pub use report::{Entry, Outcome, Report};
+pub use report::{Entry, Outcome, Report, SoFar};
 
 /// Something was brought in.
 pub(crate) const IMPORTED: Kind = Kind { name: "import.done", says: "Policies, agents, approvals, scores or history of another server were brought in." };
@@ -68,6 +68,9 @@ struct Cowork {
     /// Rows of the tables `trust_scores`, `actions`, `proposals`, `overrides`, `handoffs` and `timeline`.
     #[serde(default)]
     rows: Vec<RowIn>,
+    /// What the report of the call before said under this name, where a dry run takes several calls.
+    #[serde(default)]
+    so_far: SoFar,
 }
 
 /// An agent of the other server.
@@ -95,6 +98,9 @@ fn cowork(cx: &mut Cx<'_, '_>, input: Cowork) -> Result<Report> {
         return Err(Error::invalid("rows", format!("at most {IMPORT_ROWS_MAX} at once; send the rest with the next call")));
     }
     let mut report = Report::new(input.dry_run);
+    if input.dry_run {
+        report.so_far = input.so_far;
+    }
     if let Some(document) = &input.document {
         configuration::bring_in(cx, document, &mut report)?;
     }

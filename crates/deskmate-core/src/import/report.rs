@@ -1,6 +1,6 @@
 //! What was taken, changed or refused, and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,25 @@ pub struct Entry {
     pub why: Option<String>,
 }
 
+/// What a dry run would have written so far, as far as later rows are judged by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SoFar {
+    /// The agents that it would have registered.
+    #[serde(default)]
+    pub agents: BTreeSet<String>,
+    /// How many requests of each agent it would have opened.
+    #[serde(default)]
+    pub opened: BTreeMap<String, i64>,
+}
+
+impl SoFar {
+    /// Whether it would have written nothing of that.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What was brought in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
@@ -40,6 +59,9 @@ pub struct Report {
     pub counts: BTreeMap<String, BTreeMap<String, u64>>,
     /// Each thing that is not merely a row of history, and each row that was not simply taken.
     pub entries: Vec<Entry>,
+    /// What a dry run would have written so far. Give it with the next call of the same dry run.
+    #[serde(default, skip_serializing_if = "SoFar::is_empty")]
+    pub so_far: SoFar,
 }
 
 impl Report {

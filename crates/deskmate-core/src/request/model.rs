@@ -68,6 +68,12 @@ impl RequestKind {
         self.is_act() && !matches!(self, Self::Plan | Self::ToolCall)
     }
 
+    /// Whether only a report tells that exactly what was approved was done. The rest the desk does itself or
+    /// sees the end of, or it is an approval in words, with which nothing can be compared.
+    pub(crate) fn needs_report(self) -> bool {
+        matches!(self, Self::Proposal)
+    }
+
     /// Whether people's answers to it move an agent's trust.
     pub fn moves_trust(self) -> bool {
         matches!(self, Self::Proposal | Self::ToolCall)

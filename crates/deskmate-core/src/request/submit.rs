@@ -37,13 +37,10 @@ pub fn submit(cx: &mut Cx<'_, '_>, new: New) -> Result<Request> {
         supersede(cx, old, &request.id)?;
     }
     if !passes {
-        let cap = policy::current(cx)?.settings(&request.domain).authority.pending_max;
-        // The desk's own requests, and those of people, are not a flood.
-        let cap = if request.requester.kind == ActorKind::Agent && new.kind != RequestKind::Promotion { i64::from(cap) } else { i64::MAX };
+        // The desk's own requests are not a flood.
+        let cap = if new.kind == RequestKind::Promotion { i64::MAX } else { pending_max(cx, &request.requester, &request.domain)? };
         if !rows::count_in(cx.tx, &request.requester.id, cap)? {
-            let full =
-                format!("{} requests of {} wait for people already; at most {cap} may", rows::pending_of(cx.tx, &request.requester.id)?, request.requester.id);
-            return Err(Error::limited(full, 60_000).hint("cancel what is no longer needed, or wait until people decide"));
+            return Err(full(&request.requester, rows::pending_of(cx.tx, &request.requester.id)?, cap));
         }
     }
     let taken_out = keep(cx, &mut request)?;
@@ -56,6 +53,24 @@ pub fn submit(cx: &mut Cx<'_, '_>, new: New) -> Result<Request> {
     }
     cx.decided(new.decision.mode);
     Ok(request)
+}
+
+/// Whether one more request of somebody may wait for people, beside those that wait and `more` of them.
+pub(crate) fn check_room(cx: &mut Cx<'_, '_>, who: &Requester, domain: &str, more: i64) -> Result<()> {
+    let cap = pending_max(cx, who, domain)?;
+    let waiting = rows::pending_of(cx.tx, &who.id)?.saturating_add(more);
+    if waiting < cap { Ok(()) } else { Err(full(who, waiting, cap)) }
+}
+
+/// How many requests of somebody may wait for people; those of people are not a flood.
+fn pending_max(cx: &mut Cx<'_, '_>, who: &Requester, domain: &str) -> Result<i64> {
+    let cap = policy::current(cx)?.settings(domain).authority.pending_max;
+    Ok(if who.kind == ActorKind::Agent { i64::from(cap) } else { i64::MAX })
+}
+
+fn full(who: &Requester, waiting: i64, cap: i64) -> Error {
+    let full = format!("{waiting} requests of {} wait for people already; at most {cap} may", who.id);
+    Error::limited(full, 60_000).hint("cancel what is no longer needed, or wait until people decide")
 }
 
 fn check(new: &New) -> Result<()> {

@@ -63,17 +63,18 @@ pub(super) fn run(global: &Global, args: CallArgs) -> Result<(), Failure> {
     print(&answer, global.json)
 }
 
-/// Reads `name=value` by the operation's schema; what is not a text there is read as JSON.
+/// Reads `name=value` by the operation's schema: what is not a text there is read as JSON, and what may be anything is a text where it is no JSON.
 fn fields(op: &Op, pairs: &[String]) -> Result<Value, Error> {
     let mut fields = Map::new();
     for pair in pairs {
         let (name, value) = pair.split_once('=').ok_or_else(|| Error::invalid("field", format!("{pair:?} must be name=value")))?;
         no_secret(op, name)?;
-        let is_text = op.input().pointer(&format!("/properties/{name}/type")).is_none_or(|kind| kind == "string");
-        let value = if is_text {
-            Value::String(value.to_owned())
-        } else {
-            parse_strict(value.as_bytes()).map_err(|_| Error::invalid(name, "must be JSON of the field's type"))?
+        let schema = op.input().pointer(&format!("/properties/{name}"));
+        let text = || Value::String(value.to_owned());
+        let value = match schema.map(|schema| schema.get("type").and_then(Value::as_str)) {
+            None | Some(Some("string")) => text(),
+            Some(None) => parse_strict(value.as_bytes()).unwrap_or_else(|_| text()),
+            Some(Some(_)) => parse_strict(value.as_bytes()).map_err(|_| Error::invalid(name, "must be JSON of the field's type"))?,
         };
         fields.insert(name.to_owned(), value);
     }

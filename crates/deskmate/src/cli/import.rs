@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use deskmate_core::import::{Outcome, Report};
+use deskmate_core::import::{Outcome, Report, SoFar};
 use serde_json::{Value, json};
 
 use super::busy::busy;
@@ -128,11 +128,14 @@ struct Calls {
     rows: Vec<Value>,
     bytes: usize,
     report: Report,
+    /// What a dry run would have written so far: nothing of it is there to judge later rows by.
+    so_far: SoFar,
 }
 
 impl Calls {
     fn new(global: &Global, operation: &'static str, dry_run: bool) -> Result<Self, Failure> {
-        Ok(Self { client: Client::present(global)?, operation, dry_run, rows: Vec::new(), bytes: 0, report: Report::new(dry_run) })
+        let (client, report) = (Client::present(global)?, Report::new(dry_run));
+        Ok(Self { client, operation, dry_run, rows: Vec::new(), bytes: 0, report, so_far: SoFar::default() })
     }
 
     fn take(&mut self, row: Value) -> Result<(), Failure> {
@@ -158,10 +161,14 @@ impl Calls {
         let mut input = input.clone();
         if let Some(fields) = input.as_object_mut() {
             fields.insert("dry_run".to_owned(), json!(self.dry_run));
+            if !self.so_far.is_empty() {
+                fields.insert("so_far".to_owned(), json!(self.so_far));
+            }
             fields.retain(|_, value| !value.is_null());
         }
         let answer = self.client.call(self.operation, &input)?;
-        let report: Report = serde_json::from_value(answer).map_err(|error| Failure::Other(format!("the server's report is unreadable: {error}")))?;
+        let mut report: Report = serde_json::from_value(answer).map_err(|error| Failure::Other(format!("the server's report is unreadable: {error}")))?;
+        self.so_far = std::mem::take(&mut report.so_far);
         self.report.add(report);
         Ok(())
     }

@@ -188,3 +188,23 @@ fn what_cannot_be_read_is_refused_as_a_whole() {
     let agents = answer(&as_owner(&desk, &["agent", "list", "--json"]));
     assert_eq!(agents["agents"].as_array().unwrap().len(), 1, "nothing came in");
 }
+
+#[test]
+fn a_dry_run_foresees_what_the_slices_before_would_have_written() {
+    let desk = Desk::new();
+    desk.register("code");
+    let db = Connection::open(database(&desk)).unwrap();
+    for number in 0..205 {
+        let values = (format!("eager-{number}"), "2026-01-05T10:00:00.000Z");
+        db.execute("insert into handoffs values (?1, 'support-agent', 'crm.deals', 'stuck', 0.2, '{}', '[]', null, null, ?2, null, 0, 0)", values).unwrap();
+    }
+    let config = desk.path().join("cowork.config.yaml");
+    std::fs::write(&config, CONFIG).unwrap();
+    let import = |more: &[&str]| answer(&as_owner(&desk, &[&["import", "cowork", "--config", config.to_str().unwrap(), "--json"], more].concat()));
+    let (dry, done) = (import(&["--dry-run"]), import(&[]));
+    assert_eq!(dry["counts"]["handoffs"], json!({ "refused": 5, "taken": 201 }));
+    assert_eq!((&dry["counts"], dry.get("so_far")), (&done["counts"], None));
+    let score = "trust of sales-agent in crm.deals";
+    assert_eq!(outcome(&dry, score), outcome(&done, score));
+    assert!(!outcome(&dry, score).contains("nobody proved"), "{dry:#}");
+}

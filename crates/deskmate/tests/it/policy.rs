@@ -150,3 +150,28 @@ fn an_owner_applies_simulates_and_asks_why() {
     assert!(text(&as_owner(&desk, &["policy", "show", "crm-write"]).stdout).contains("\"max\": 500000"));
     assert!(as_owner(&desk, &["policy", "test", "--in-force"]).status.success());
 }
+
+#[test]
+fn a_value_of_any_type_is_what_was_written() {
+    let desk = Desk::new();
+    let token = desk.register("sales");
+    let rules = "policies:
+  - id: crm
+    rules:
+      - { field: level, constraint: enum, values: [1, 2, 3] }
+      - { field: open, constraint: enum, values: [true] }
+      - { field: stage, constraint: enum, values: [won, 'true'] }
+mappings:
+  - { agent_id: sales, domain: crm, policy_id: crm }
+";
+    assert!(as_owner(&desk, &["policy", "apply", &file(&desk, "rules.yaml", rules)]).status.success());
+    let valid = |field: &str, value: &str| {
+        let (field, value) = (format!("field={field}"), format!("proposed_value={value}"));
+        let args = ["call", "cowork_validate_policy", "domain=crm", &field, &value, "--json"];
+        answer(&desk.command(&args).env("DESKMATE_TOKEN", &token).output().expect("it runs"))["valid"].clone()
+    };
+    for (field, value, passes) in [("level", "3", true), ("level", "\"3\"", false), ("open", "true", true), ("stage", "won", true), ("stage", "\"true\"", true)]
+    {
+        assert_eq!(valid(field, value), passes, "{field}={value}");
+    }
+}

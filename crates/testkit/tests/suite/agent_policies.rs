@@ -151,6 +151,11 @@ both! {
         desk.call(&owner, "desk_request_approve", json!({ "request": request })).unwrap();
         assert!(say(desk, &run, "may I?")["message_id"].is_string());
         assert_eq!(desk.call(&owner, "desk_request_get", json!({ "request": request })).unwrap()["state"], "done");
+        desk.seal();
+        let trail = desk.call(&owner, "cowork_audit_trail", json!({ "proposal_id": request })).unwrap();
+        assert_eq!((&trail["verified"], &trail["problems"]), (&json!(true), &json!([])), "the desk itself made the call: {trail}");
+        let report = desk.call(&owner, "cowork_governance_report", json!({})).unwrap();
+        assert_eq!((&report["audit_report"]["executed"], &report["audit_report"]["verified_chains"]), (&json!(1), &json!(1)), "{report}");
         let again = say(desk, &run, "may I?");
         assert!(again["state"] == "held_for_person" && again["request_id"] != waits["request_id"], "an approval works once: {again}");
         let other = text(&say(desk, &run, "and this?"), "request_id");

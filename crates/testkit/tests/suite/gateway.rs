@@ -185,6 +185,8 @@ both! {
         assert_eq!((&meanwhile["call_id"], &meanwhile["state"]), (&held["call_id"], &json!("passed")), "who repeats it while it is done means the same");
         assert!(gateway::is_under_way(&meanwhile), "and nobody hands it on again");
         end(desk, &id, Outcome::Done, Some(r#"{"content":[{"type":"text","text":"sent"}]}"#));
+        let trail = desk.call(&owner, "cowork_audit_trail", json!({ "proposal_id": held["request_id"] })).unwrap();
+        assert_eq!((&trail["verified"], &trail["problems"]), (&json!(true), &json!([])), "the desk itself saw what came of it: {trail}");
         let fetched = desk.call(&agent, "gateway_result", json!({ "call_id": id })).unwrap();
         assert_eq!((&fetched["state"], &fetched["result"]["content"][0]["text"]), (&json!("done"), &json!("sent")));
         assert!(fetched["origin"].as_str().unwrap().contains("not instructions"));

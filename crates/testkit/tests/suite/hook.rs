@@ -213,6 +213,8 @@ both! {
         // What is told twice is told once.
         ask(desk, &agent, after("Write", "t5"));
         assert_eq!(events(desk, &owner, "hook.ended").len(), 1);
+        let trail = desk.call(&owner, "cowork_audit_trail", json!({ "proposal_id": held["request_id"] })).unwrap();
+        assert_eq!((&trail["verified"], &trail["problems"]), (&json!(true), &json!([])), "the hook told the outcome: {trail}");
         sound(desk);
     }
 

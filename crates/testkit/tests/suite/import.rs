@@ -197,7 +197,7 @@ both! {
         assert!(desk.call(&owner, "desk_agent_list", json!({})).unwrap()["agents"].as_array().unwrap().is_empty());
         let first = import(desk, &owner, all(false));
         let counts = |report: &Value, kind: &str| report["counts"][kind].clone();
-        for kind in ["agents", "tokens", "policies", "mappings", "settings", "actions", "timeline", "overrides", "handoffs", "proposals"] {
+        for kind in ["agents", "tokens", "policies", "mappings", "settings", "trust_scores", "actions", "timeline", "overrides", "handoffs", "proposals"] {
             assert_eq!(counts(&first, kind), counts(&dry, kind), "{kind}");
         }
         let after = size(desk);
@@ -208,6 +208,35 @@ both! {
             assert!(counts.get("taken").is_none() && counts.get("changed").is_none(), "{kind}: {second:#}");
         }
         assert!(desk.verify().sound, "{:?}", desk.verify().findings);
+    }
+
+    fn a_dry_run_in_several_calls_says_what_the_import_then_does(desk: &TestDesk) {
+        let owner = desk.claim();
+        desk.call(&owner, "desk_policy_apply", json!({ "document": "authority: { pending_max: 3 }" })).unwrap();
+        let handoff = |number: u32| json!({ "table": "handoffs", "row": { "id": format!("h-{number}"), "agent_id": "eager", "domain": "crm.deals", "reason": "stuck", "context_packet": "{}",
+            "attempted_actions": "[]", "hand_back": 0, "instructions_read": 0, "created_at": AT } });
+        let slices = [agents(), rows(), json!({ "rows": [handoff(11), handoff(12)] }), json!({ "rows": [handoff(13), handoff(14), handoff(15)] })];
+        let run = |dry_run: bool| {
+            let (mut entries, mut so_far) = (Vec::new(), json!({}));
+            for slice in &slices {
+                let mut input = slice.clone();
+                (input["dry_run"], input["so_far"]) = (json!(dry_run), so_far);
+                let report = import(desk, &owner, input);
+                so_far = report.get("so_far").cloned().unwrap_or(json!({}));
+                for entry in report["entries"].as_array().unwrap() {
+                    // A request has its id only once it is there.
+                    let why = entry["why"].as_str().unwrap_or_default().split(": request ").next().unwrap().to_owned();
+                    entries.push((entry["what"].as_str().unwrap().to_owned(), entry["outcome"].clone(), why));
+                }
+            }
+            (entries, so_far)
+        };
+        let (foreseen, so_far) = run(true);
+        let of = |what: &str| foreseen.iter().find(|entry| entry.0 == what).unwrap().2.clone();
+        assert!(!of("trust of sales-agent in crm.deals").contains("nobody proved") && of("trust of stranger in crm.deals").contains("nobody proved"));
+        assert!(of("handoffs h-14").contains("at most 3") && !of("handoffs h-13").contains("at most"), "{foreseen:#?}");
+        assert_eq!(so_far, json!({ "agents": ["sales-agent", "support-agent"], "opened": { "eager": 3, "sales-agent": 3 } }));
+        assert_eq!(run(false), (foreseen, json!({})));
     }
 
     fn what_is_brought_in_stands_beside_what_is_in_force(desk: &TestDesk) {

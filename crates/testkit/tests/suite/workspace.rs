@@ -629,6 +629,36 @@ both! {
         sound(desk);
     }
 
+    fn the_chain_of_a_plan_is_whole_where_each_step_was_done(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let ran = |outcomes: [StepState; 3]| {
+            let plan = ready(desk, &agent, 3);
+            approve(desk, &owner, &plan);
+            execute(desk, &agent, &plan);
+            run(desk, &plan, move |at| outcomes[at]);
+            desk.seal();
+            plan["request_id"].clone()
+        };
+        let trail = |request: &Value| desk.call(&owner, "cowork_audit_trail", json!({ "proposal_id": request })).unwrap();
+        let (partly, erased, whole) = (ran([StepState::Done, StepState::Skipped, StepState::Done]), ran([StepState::Done; 3]), ran([StepState::Done; 3]));
+        let told = trail(&partly);
+        assert_eq!((&told["verified"], &told["trail"]["state"], &told["trail"]["status"]), (&json!(false), &json!("done"), &json!("executed")), "{told:#}");
+        assert!(told["problems"].to_string().contains("each step of its plan"), "{told:#}");
+        let told = trail(&whole);
+        assert_eq!((&told["verified"], &told["problems"], &told["trail"]["status"]), (&json!(true), &json!([]), &json!("verified")), "{told:#}");
+        assert!(told["trail"]["executed_timestamp"].is_string(), "{told:#}");
+        let last = told["chain"].as_array().unwrap().iter().filter(|link| link["stage"] == "outcome").map(|link| &link["kind"]).collect::<Vec<_>>();
+        assert_eq!(last, ["plan.ended", "request.finished"], "{told:#}");
+        // It stays so where what was approved was erased, and when the plan has gone after its time.
+        let events = desk.call(&owner, "desk_record_list", json!({ "subject": format!("request:{}", erased.as_str().unwrap()) })).unwrap();
+        let created = events["events"].as_array().unwrap().iter().find(|event| event["kind"] == "request.created").unwrap();
+        desk.call(&owner, "desk_record_erase", json!({ "seq": created["seq"], "reason": "they asked" })).unwrap();
+        desk.seal();
+        assert_eq!(trail(&erased)["verified"], true, "{:#}", trail(&erased));
+        desk.act(|cx| plan::prune(cx, cx.now() + 1, 10)).unwrap();
+        assert_eq!(trail(&whole)["verified"], true, "{:#}", trail(&whole));
+    }
+
     fn steps_that_were_changed_behind_the_back_are_not_done(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let plan = ready(desk, &agent, 3);

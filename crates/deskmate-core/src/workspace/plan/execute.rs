@@ -15,9 +15,10 @@ use super::show::{PlanOut, shown, visible};
 use super::{BEGUN, ENDED, EXECUTE_JOB, INTENDED, OUTCOMES, PLAN_JOB};
 use crate::call::Cx;
 use crate::job::{self, Hold, IfLost, NewJob};
+use crate::limits::PAGE_MAX;
 use crate::policy::Mode;
-use crate::record::Event;
-use crate::request::{self, Begun, State};
+use crate::record::{self, Event, EventRow, Search};
+use crate::request::{self, Begun, Request, State};
 use crate::{Error, Result, meter, policy};
 
 /// Do a plan that was approved, exactly as it was approved, once. While it still waits for a person, the answer says so.
@@ -204,6 +205,18 @@ pub fn end_part(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str, number: i64, outcome
 /// Whether a plan came to its end before a moment.
 pub(in crate::workspace) fn ended_before(cx: &mut Cx<'_, '_>, id: &str, moment: i64) -> Result<bool> {
     Ok(rows::load(cx.tx, id)?.is_some_and(|plan| plan.finished_at.is_some_and(|at| at < moment)))
+}
+
+/// What the record tells of the end of the plan that a request is about. What was approved names the plan also when its row is gone;
+/// where that was erased, the row does.
+pub(crate) fn told_end(cx: &mut Cx<'_, '_>, request: &Request) -> Result<Option<EventRow>> {
+    let mut plan = request.act().ok().and_then(|act| act.arguments.get("plan")?.as_str().map(str::to_owned));
+    if plan.is_none() {
+        plan = cx.tx.optional("select id from plan where request = $1", deskmate_db::args![request.id])?.map(|row| row.get(0)).transpose()?;
+    }
+    let Some(plan) = plan else { return Ok(None) };
+    let told = record::search_heads(cx.tx, &Search { subject: Some(format!("plan:{plan}")), limit: PAGE_MAX, ..Search::default() })?;
+    Ok(told.into_iter().find(|event| event.kind == ENDED.name))
 }
 
 /// The steps of a part that has ended, with what came of each; none if they were erased.

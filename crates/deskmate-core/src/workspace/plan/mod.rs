@@ -18,9 +18,9 @@ pub(super) mod show;
 use crate::record::Kind;
 
 pub(crate) use erase::erase;
-pub(crate) use execute::job_ended;
 pub use execute::{Executing, NextPart, audited, begin_part, end_part, ended, executing, stop};
 pub(super) use execute::{done, ended_before};
+pub(crate) use execute::{job_ended, told_end};
 pub(crate) use make::{CHANGE, RUN};
 pub use make::{Making, add_part, executed, made, making, not_made, parts};
 pub use model::{Action, Ask, OrganizeRule, PlanState, Program, Ran, Step, StepOutcome, StepState, TextEdit, Wanted};

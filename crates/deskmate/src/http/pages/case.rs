@@ -218,7 +218,7 @@ fn proof(trail: &Trail) -> Markup {
         "Proof",
         html! {
             p {
-                @if trail.verified { (badge(Tone::Good, "verified")) " Proposed, allowed, granted, done exactly as approved and reported: each step is in the signed record." }
+                @if trail.verified { (badge(Tone::Good, "verified")) " Proposed, allowed, granted, done exactly as approved, and its outcome told: each step is in the signed record." }
                 @else { (badge(Tone::Warning, "not whole")) " The chain from proposal to outcome is not whole, or not yet:" }
             }
             @if !trail.problems.is_empty() { ul { @for problem in &trail.problems { li { (said(problem)) } } } }

@@ -201,7 +201,7 @@ const LONG: [&str; 16] = [
 fn input(op: &Op, name: &str, schema: &Value, required: bool) -> Markup {
     let id = format!("field-{name}");
     let hint = format!("hint-{name}");
-    let kind = schema.get("type").and_then(Value::as_str).unwrap_or("object");
+    let kind = schema.get("type").and_then(Value::as_str).unwrap_or("any");
     let number = |name: &str| schema.get(name).map(Value::to_string);
     html! {
         div.field {
@@ -224,12 +224,15 @@ fn input(op: &Op, name: &str, schema: &Value, required: bool) -> Markup {
                 textarea id=(id) name=(name) rows="3" required[required] aria-describedby=(hint) {}
             } @else if kind == "string" {
                 input id=(id) name=(name) autocomplete="off" required[required] aria-describedby=(hint);
+            } @else if kind == "any" {
+                input id=(id) name=(name) data-as="value" autocomplete="off" required[required] aria-describedby=(hint);
             } @else {
                 textarea id=(id) name=(name) rows="2" data-as="json" required[required] aria-describedby=(hint) placeholder=(example(schema, kind)) {}
             }
             div.hint id=(hint) {
                 (prose(schema.get("description").and_then(Value::as_str).unwrap_or_default()))
                 @if kind == "array" || kind == "object" { p { "Written as JSON." } }
+                @if kind == "any" { p { "What is no JSON is a text." } }
                 @if let Some(default) = schema.get("default").filter(|default| !default.is_array() && **default != "") { p { "Without it: " (said(&super::ui::plain(default))) "." } }
             }
         }

@@ -2,9 +2,9 @@
 
 use deskmate_core::record::{Keyring, Proof, check_proof};
 use serde_json::json;
-use testkit::both;
+use testkit::{Caller, both};
 
-use super::{SALES, approve, log, ok, proposed, sound, told};
+use super::{SALES, approve, log, ok, pass, proposed, sound, told};
 
 both! {
     fn proofs_of_a_chain_can_be_checked_by_anybody(desk: &TestDesk) {
@@ -43,6 +43,42 @@ both! {
         approve(desk, &owner, &id);
         let same = ok(desk, &SALES, "log", json!({ "domain": "crm", "action": "a", "actor": "agent", "proposal_id": id, "executed_change": "{\"b\": [1, 2], \"a\": 1}" }));
         assert_eq!(same["matches"], "exact");
+    }
+
+    fn what_is_said_beside_a_whole_chain_does_not_break_it(desk: &TestDesk) {
+        let owner = desk.claim();
+        let [commented, settled, beyond] = [(); 3].map(|()| {
+            let id = proposed(desk, &SALES, "crm");
+            approve(desk, &owner, &id);
+            id
+        });
+        let say = |caller: &Caller, id: &str, more: serde_json::Value| {
+            let mut input = json!({ "domain": "crm", "action": "checked with the customer", "actor": "human", "proposal_id": id });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            ok(desk, caller, "log", input)
+        };
+        let trail = |id: &str| ok(desk, &owner, "audit_trail", json!({ "proposal_id": id, "without_proofs": true }));
+        log(desk, &SALES, &commented, json!({ "name": "x" }));
+        let before = trail(&commented)["trail"].clone();
+        pass(desk, 60);
+        say(&owner, &commented, json!({}));
+        let after = trail(&commented);
+        assert_eq!((&after["verified"], &after["problems"], &after["trail"]), (&json!(true), &json!([]), &before), "{after:#}");
+        assert_eq!((&before["matches"], after["reports"].as_array().unwrap().len()), (&json!("exact"), 2), "what was said is kept");
+        // Who does not know at first says what was done once it is known, or somebody does who looked.
+        say(&SALES, &settled, json!({ "outcome": "ambiguous" }));
+        log(desk, &SALES, &settled, json!({ "name": "x" }));
+        assert_eq!((&trail(&settled)["verified"], &trail(&settled)["trail"]["matches"]), (&json!(true), &json!("exact")), "{:#}", trail(&settled));
+        let chains = || ok(desk, &owner, "governance_report", json!({}))["audit_report"]["verified_chains"].clone();
+        assert_eq!(chains(), 2);
+        say(&SALES, &beyond, json!({ "outcome": "ambiguous" }));
+        say(&owner, &beyond, json!({ "outcome": "done", "executed_change": { "name": "y" } }));
+        let told = trail(&beyond);
+        assert!(told["verified"] == false && told["problems"].to_string().contains("something else"), "{told:#}");
+        // A report that no approval covers breaks it all the same.
+        say(&SALES, &commented, json!({}));
+        assert!(trail(&commented)["verified"] == false && trail(&commented)["trail"]["matches"] == "exact", "{:#}", trail(&commented));
+        assert_eq!(chains(), 1);
     }
 
     fn a_tampered_row_breaks_the_chain(desk: &TestDesk) {

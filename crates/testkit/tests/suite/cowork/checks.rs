@@ -31,6 +31,33 @@ mappings: [{ agent_id: sales, domain: crm, policy_id: crm }]
 ";
 
 both! {
+    fn a_value_is_judged_as_it_would_be_in_a_proposal(desk: &TestDesk) {
+        let owner = desk.claim();
+        in_force(desk, "
+policies:
+  - id: crm
+    rules:
+      - { field: level, constraint: enum, values: [1, 2, 3] }
+      - { field: open, constraint: enum, values: [true] }
+      - { field: stage, constraint: enum, values: [won, lost] }
+mappings: [{ agent_id: sales, domain: crm, policy_id: crm }]
+");
+        let asks = |field: &str, given: Value| {
+            let mut input = json!({ "agent_id": "sales", "domain": "crm", "field": field });
+            input.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
+            ok(desk, &owner, "validate_policy", input)
+        };
+        let judged = [("level", json!(3), true), ("level", json!("3"), false), ("open", json!(true), true), ("open", json!("true"), false), ("stage", json!(null), false)];
+        for (field, value, passes) in judged {
+            let (told, made) = (asks(field, json!({ "proposed_value": value })), propose(desk, &SALES, "crm", json!({ field: value })));
+            assert_eq!((&told["valid"], made["error"] != true), (&json!(passes), passes), "{field} {value}: {told} {made}");
+            assert_eq!(told["violations"].as_array().unwrap().is_empty(), passes, "{told}");
+        }
+        let reason = |given: Value| asks("stage", given)["violations"][0]["reason"].clone();
+        assert_eq!(reason(json!({ "proposed_value": null })), "the value of stage is null");
+        assert_eq!(reason(json!({})), "the value of stage is missing");
+    }
+
     fn trust_is_shown_with_the_rules_about_a_field(desk: &TestDesk) {
         let owner = desk.claim();
         let sales = desk.register(&owner, "sales");

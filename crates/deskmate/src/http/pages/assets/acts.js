@@ -129,6 +129,12 @@ function valueOf(element) {
     case "any":
       if (text.trim() === "") return undefined;
       return /^\s*[[{]/.test(text) ? JSON.parse(text) : text;
+    case "value":
+      try {
+        return text === "" ? undefined : JSON.parse(text);
+      } catch {
+        return text;
+      }
     case "choices":
       return [...element.querySelectorAll("input:checked")].map((box) => box.value);
     case "list":
