@@ -410,6 +410,36 @@ async function scrolled({ desk, page }) {
   check(Math.abs(before.y - after.y) < 2, "a list that grows above and below does not jump", [before.y, after.y]);
 }
 
+// What comes up is read from its head, however far what was open before was scrolled; and the list stands where it was left.
+async function fromTheHead({ desk, page }) {
+  const long = Object.fromEntries(Array.from({ length: 60 }, (_, number) => [`field${number}`, "x"]));
+  for (const target of ["deal/long1", "deal/long2"]) await desk.propose("long", target, long);
+  await page.goto(`${desk.url}/?requester=long`);
+  await page.locator("[data-row]").first().click();
+  await until("one is open", async () => (await page.locator("article.request").count()) && (await open(page)) === "update: deal/long2");
+  const pane = page.locator("#detail");
+  await pane.evaluate((pane) => (pane.scrollTop = 600));
+  await desk.propose("long", "deal/news", { note: "news" });
+  await page.locator("[data-row]", { hasText: "deal/news" }).waitFor();
+  check((await pane.evaluate((pane) => pane.scrollTop)) === 600, "news leave what is read where it is");
+  await page.keyboard.press("j");
+  await until("the next one is open", async () => (await open(page)) === "update: deal/long1");
+  check((await pane.evaluate((pane) => pane.scrollTop)) === 0, "the next request comes up with its head");
+  await page.setViewportSize({ width: 380, height: 760 });
+  await page.goto(desk.url);
+  const top = () => page.evaluate(() => scrollY);
+  await page.locator("[data-row]").nth(40).scrollIntoViewIfNeeded();
+  const left = await top();
+  // Not by the mouse, which may scroll once more.
+  await page.locator("[data-row]").nth(40).evaluate((row) => row.click());
+  await page.locator("article.request").waitFor();
+  check(left > 1_000 && (await top()) === 0, "on a phone, where it takes the place of the list, too", left);
+  await page.getByRole("link", { name: "Back to the list" }).click();
+  await page.locator("article.request").waitFor({ state: "detached" });
+  check(Math.abs((await top()) - left) < 2, "and the list is where it was left", [left, await top()]);
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
 // A desk that says nothing any more is as good as lost, though no connection is closed.
 async function silent({ desk, page, context }) {
   await page.goto(desk.url);
@@ -532,6 +562,7 @@ async function crowded({ desk, page }) {
   const first = await page.locator("#rows > li").evaluateAll((rows) => rows.map((row) => row.id));
   await page.getByRole("link", { name: "Show the next ones" }).click();
   await until("the rest", async () => (await page.locator("[data-row]").count()) < 100);
+  check((await page.evaluate(() => scrollY)) === 0, "the next page of a list begins with its head");
   const rest = await page.locator("#rows > li").evaluateAll((rows) => rows.map((row) => row.id));
   check(rest.length >= 20 && rest.every((id) => !first.includes(id)), "what does not fit on a page is on the next one", rest.length);
   const more = page.getByRole("link", { name: "Show more" });
@@ -587,5 +618,5 @@ async function pausing({ desk, page }) {
 }
 
 export default async function (all) {
-  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, filtered, puttingOff, many, unshown, undoing, undoingAmongAll, atOnce, scrolled, pausing, notifying, crowded, silent, away, tabs]) await part(all);
+  for (const part of [firstSteps, arriving, byKeyboard, palette, kept, filtered, puttingOff, many, unshown, undoing, undoingAmongAll, atOnce, scrolled, fromTheHead, pausing, notifying, crowded, silent, away, tabs]) await part(all);
 }
