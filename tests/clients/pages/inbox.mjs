@@ -242,6 +242,23 @@ async function puttingOff({ desk, page, complaints }) {
   await standing.waitFor();
   const { snoozed_until: until_ } = await signedCall(page, "desk_request_get", { request: id });
   check(new Date(until_).getTime() === (await page.evaluate((own) => new Date(own).getTime(), own)), "and one of one's own is taken in the reader's zone", until_);
+  await puttingOffElsewhere({ desk, page }, putOff);
+}
+
+// "In an hour" is an hour of the desk, whatever the clock says where the page is read.
+async function puttingOffElsewhere({ desk, page }, putOff) {
+  const id = await desk.propose("later", "deal/slow", { note: "slow" });
+  await putOff(id, async () => {
+    await page.evaluate(() => {
+      const now = Date.now.bind(Date);
+      Date.now = () => now() - 2 * 3600_000;
+    });
+    await page.locator("#snooze-until").selectOption({ label: "in an hour" });
+  });
+  await page.locator(".standing", { hasText: "Put off until" }).waitFor();
+  const { snoozed_until: end } = await signedCall(page, "desk_request_get", { request: id });
+  const away = new Date(end) - Date.now();
+  check(away > 50 * 60_000 && away <= 60 * 60_000, "a clock that is slow puts nothing off for less", away);
 }
 
 async function many({ desk, page }) {
