@@ -26,6 +26,12 @@ async function firstSteps({ desk, page }) {
   await desk.propose("first", "deal/0", { note: "zero" });
   await until("two are done", async () => (await done()) === 2);
   check((await badge(page)) === 1, "what waits is counted on the app's icon", await badge(page));
+  const more = [];
+  for (let number = 1; number <= 5; number++) more.push(await desk.propose("first", `deal/0${number}`, { note: number }));
+  await page.getByText("update: deal/05").waitFor();
+  check((await done()) === 2, "and an agent that asks for many things at once takes the last step away from nobody");
+  for (const request_id of more) await desk.call("first", "cowork_cancel_request", { request_id, reason: "not needed" });
+  await until("one is left", async () => (await rows(page)).length === 1);
   await page.getByText("update: deal/0").click();
   await page.locator("article.request").waitFor();
   await approve(page);
