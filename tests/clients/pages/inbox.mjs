@@ -251,7 +251,7 @@ async function puttingOff({ desk, page, complaints }) {
   await puttingOffElsewhere({ desk, page }, putOff);
 }
 
-// "In an hour" is an hour of the desk, whatever the clock says where the page is read.
+// "In an hour" is an hour of the desk, whatever the clock says where the page is read; and what was put off comes back by itself.
 async function puttingOffElsewhere({ desk, page }, putOff) {
   const id = await desk.propose("later", "deal/slow", { note: "slow" });
   await putOff(id, async () => {
@@ -265,6 +265,11 @@ async function puttingOffElsewhere({ desk, page }, putOff) {
   const { snoozed_until: end } = await signedCall(page, "desk_request_get", { request: id });
   const away = new Date(end) - Date.now();
   check(away > 50 * 60_000 && away <= 60 * 60_000, "a clock that is slow puts nothing off for less", away);
+  await page.goto(`${desk.url}/?requester=later`);
+  const row = page.getByText("update: deal/slow");
+  await signedCall(page, "desk_request_snooze", { request: id, until: new Date(Date.now() + 10_000).toISOString() });
+  await row.waitFor();
+  check(true, "what was put off comes back into an inbox that is open");
 }
 
 async function many({ desk, page }) {
