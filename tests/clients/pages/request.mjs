@@ -299,6 +299,10 @@ async function handoffs({ desk, page }) {
   await page.goto(`${desk.url}/?assignee=role:owner`);
   const gone = await page.locator("#rows > li").evaluateAll((all) => all.map((one) => one.id));
   check(gone.join() === `row-${late.handoff_id}`, "and what went to the owners is found by that", gone);
+  await signedCall(page, "desk_request_delegate", { request: late.handoff_id, to: "Ada" });
+  await page.goto(`${desk.url}/?assignee=Ada`);
+  await page.locator(`#row-${late.handoff_id}`).getByText("overdue").waitFor();
+  check(true, "and stands out also once it was given to somebody");
   await page.goto(`${desk.url}/?kind=handoff&request=${id}`);
   await page.keyboard.press("a");
   await page.getByLabel("What you decided").fill("The order is right.");

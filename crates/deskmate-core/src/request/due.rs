@@ -62,7 +62,7 @@ pub fn escalate_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
             [one] => known.request.assignee = Some(one.clone()),
             _ => {}
         }
-        known.request.escalate_at = None;
+        known.request.overdue_since = known.request.escalate_at.take();
         known.request.snoozed_until = None;
         known.step(cx, ESCALATED, State::Pending, |event| if people.is_empty() { event } else { event.fact("told", people.as_slice()) })?;
         count += 1;
