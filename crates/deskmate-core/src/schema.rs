@@ -37,6 +37,8 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 39, name: "gateway: the calls of somebody to one mount", sql: include_str!("schema/039_calls_of_actor_and_mount.sql") },
     Migration { version: 40, name: "requests: which person asks in an agent's name", sql: include_str!("schema/040_asked_by.sql") },
     Migration { version: 41, name: "requests: what was decided or expired when", sql: include_str!("schema/041_decided.sql") },
+    Migration { version: 42, name: "requests: when what was put off is taken up again", sql: include_str!("schema/042_wakes.sql") },
+    Migration { version: 43, name: "requests: since when they have waited too long", sql: include_str!("schema/043_overdue.sql") },
 ];
 
 /// Every table with its key, in the order in which a store is copied. `schema_version` is written by the migrations.

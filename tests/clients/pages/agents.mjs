@@ -30,7 +30,7 @@ async function openMode(all) {
   const { desk, page } = all;
   await page.goto(`${desk.url}/agents`);
   await desk.call("scribe", "bridge_send_message", { to: "code", content: "hello" });
-  await page.getByText("scribe").waitFor({ timeout: 5000 });
+  await page.getByText("scribe").waitFor();
   check(true, "an agent that only sent a message is listed, without a reload");
   await decided(all, "scribe", [true, true, true, false, true]);
   await page.goto(`${desk.url}/agents`);
@@ -58,6 +58,7 @@ async function farOn(all) {
   const names = Array.from({ length: 520 }, (_, number) => `zzz-${String(number).padStart(3, "0")}`);
   for (let at = 0; at < names.length; at += 20) await Promise.all(names.slice(at, at + 20).map((name) => desk.call(name, "bridge_send_message", { to: "scribe", content: "hello" })));
   await until("the last one is known", async () => (await signedCall(page, "desk_agent_list", { unregistered: true, agent: names.at(-1) })).agents.length === 1);
+  await desk.settle();
   await page.goto(`${desk.url}/agents?rows=450`);
   await page.getByRole("link", { name: "Show more" }).click();
   await until("five hundred", async () => (await rows(page)).length === 500);

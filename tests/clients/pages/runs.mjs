@@ -146,7 +146,7 @@ async function hostile({ desk, page }) {
   ];
   const lines = Array.from({ length: 240 }, (_, number) => number);
   const params = { words: HOSTILE, lines, "<img src=x>": HOSTILE };
-  await must(page, "agents_create_agent", { description: HOSTILE, name: "walker", steps, params, policies: ["rate-limiting"], budget: { seconds: 60, calls: 50, log_bytes: 1000000 } });
+  await must(page, "agents_create_agent", { description: HOSTILE, name: "walker", steps, params, policies: ["rate-limiting"], budget: { seconds: 600, calls: 50, log_bytes: 1000000 } });
   await page.goto(`${desk.url}/agents`);
   await page.locator("#made-walker").waitFor();
   await harmless(page, "in the list");
@@ -307,7 +307,7 @@ async function following({ desk, page }) {
   await page.waitForURL(/\/runs\//);
   const run = page.url().split("/").pop();
   const log = page.locator(".log");
-  await until("its lines are there, without a reload", async () => (await log.count()) && (await log.textContent()).includes("line 239"), 20_000);
+  await until("its lines are there, without a reload", async () => (await log.count()) && (await log.textContent()).includes("line 239"));
   check((await log.locator("li").count()) <= 200 && (await page.textContent("#log")).includes("lines came before"), "the log is bounded, and says what is left out");
   const atEnd = () => log.evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight < 24);
   check(await atEnd(), "and is at its end");
@@ -320,12 +320,12 @@ async function following({ desk, page }) {
   const request = (await page.locator(".banner a").first().getAttribute("href")).split("/").pop();
   const { digest } = await must(page, "desk_request_get", { request });
   await must(page, "desk_request_approve", { request, expected_digest: digest });
-  await until("what comes later is there, without a reload", async () => (await log.textContent()).includes("later 239"), 20_000);
+  await until("what comes later is there, without a reload", async () => (await log.textContent()).includes("later 239"));
   check(!(await atEnd()), "who has scrolled up is not taken to the end");
   await page.locator(".head .badge", { hasText: "done" }).waitFor();
   check((await page.locator("#result").textContent()).includes("owned=1") && (await page.locator("#stop-run").count()) === 0, "it ends with its result, and there is nothing to stop");
   const text = await page.textContent("main");
-  check(text.includes("of 40") && text.includes("of 60") && text.includes("What it was started with"), "with what it used of its budget");
+  check(text.includes("of 40") && text.includes("of 600") && text.includes("What it was started with"), "with what it used of its budget");
   check((await page.locator("#events").textContent()).includes("run.ended") && (await page.locator("#events").textContent()).includes("request.created"), "and its events, and what the agent did meanwhile");
   await harmless(page, "on a run's page");
   await page.getByRole("link", { name: "Earlier lines" }).click();

@@ -27,6 +27,11 @@ async function calling({ desk, page }) {
   await page.getByRole("link", { name: "send an agent a message" }).click();
   await page.locator("[name=to]").fill("code");
   await page.locator("[name=content]").fill("\u202e<script>globalThis.owned=1</script><img src=x>");
+  // What this machine's clock says is no matter.
+  await page.evaluate(() => {
+    const now = Date.now.bind(Date);
+    Date.now = () => now() + 2 * 3600_000;
+  });
   await page.getByRole("button", { name: "Call it as yourself" }).click();
   await page.getByText("What it wrote into the record").waitFor();
   const answer = page.locator(".answer");

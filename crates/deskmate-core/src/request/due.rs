@@ -1,8 +1,9 @@
-//! What time does to requests: they expire, and what waited too long goes to the owners, or to whom policy names.
+//! What time does to requests: they expire, what waited too long goes to the owners, or to whom policy names, and what was put off
+//! is taken up again.
 
 use deskmate_db::args;
 
-use super::events::{ESCALATED, EXPIRED, Known};
+use super::events::{ESCALATED, EXPIRED, Known, SNOOZED};
 use super::model::{OWNERS, Priority, RequestKind, State};
 use super::outcome;
 use super::stand_in::escalated_to;
@@ -12,6 +13,8 @@ use crate::{Code, Result};
 pub(super) const DUE: &str = "select id from request where state = 'pending' and expires_at <= $1 order by expires_at, id limit $2";
 pub(super) const ESCALATES: &str =
     "select id from request where state = 'pending' and escalate_at is not null and escalate_at <= $1 order by escalate_at, id limit $2";
+pub(super) const WAKES: &str =
+    "select id from request where state = 'pending' and coalesce(snoozed_until, 0) > 0 and snoozed_until <= $1 order by snoozed_until, id limit $2";
 
 fn due(cx: &mut Cx<'_, '_>, sql: &'static str, limit: u32) -> Result<Vec<String>> {
     let now = cx.now();
@@ -59,9 +62,22 @@ pub fn escalate_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
             [one] => known.request.assignee = Some(one.clone()),
             _ => {}
         }
-        known.request.escalate_at = None;
+        known.request.overdue_since = known.request.escalate_at.take();
         known.request.snoozed_until = None;
         known.step(cx, ESCALATED, State::Pending, |event| if people.is_empty() { event } else { event.fact("told", people.as_slice()) })?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Takes up again what was put off until now, a slice at a time; answers how many. Lists show it by the time alone; this tells those
+/// who have one open.
+pub fn wake_due(cx: &mut Cx<'_, '_>, limit: u32) -> Result<u32> {
+    let mut count = 0;
+    for id in due(cx, WAKES, limit)? {
+        let Some(mut known) = untouched(cx, &id)? else { continue };
+        known.request.snoozed_until = None;
+        known.step(cx, SNOOZED, State::Pending, |event| event)?;
         count += 1;
     }
     Ok(count)

@@ -41,7 +41,7 @@ pub(super) const STANDING: Kind = Kind { name: "standing_approval.given", says: 
 pub(super) const STANDING_ENDED: Kind = Kind { name: "standing_approval.revoked", says: "A person ended a standing approval." };
 
 /// The facts that every event of a request carries.
-pub(super) const ROW: [&str; 32] = [
+pub(super) const ROW: [&str; 33] = [
     "request",
     "request_kind",
     "state",
@@ -74,6 +74,7 @@ pub(super) const ROW: [&str; 32] = [
     "texts",
     "kept",
     "asked_by",
+    "overdue_since",
 ];
 
 /// What the record told of a row's texts, for where they are gone.
@@ -102,7 +103,7 @@ pub(super) fn facts(request: &Request, told: &ToldTexts) -> Result<Map<String, V
         Kept::Gone => told.kept.clone(),
         kept => kept.digest(),
     };
-    let values: [Value; 32] = [
+    let values: [Value; 33] = [
         Value::from(request.id.as_str()),
         Value::from(request.kind.name()),
         Value::from(request.state.name()),
@@ -135,6 +136,7 @@ pub(super) fn facts(request: &Request, told: &ToldTexts) -> Result<Map<String, V
         Value::from(texts),
         Value::from(kept),
         Value::from(request.asked_by.clone()),
+        Value::from(request.overdue_since),
     ];
     Ok(ROW.into_iter().map(str::to_owned).zip(values).filter(|(_, value)| !value.is_null()).collect())
 }

@@ -48,7 +48,7 @@ pub(crate) use break_glass::broken_between;
 pub use decide::{Correction, Further, approve, approve_with, reject, reject_with, undo};
 pub(crate) use decide::{asks_anew, check_seen};
 pub use digest::Bound;
-pub use due::{escalate_due, expire_due};
+pub use due::{escalate_due, expire_due, wake_due};
 pub(crate) use erase::erase;
 pub use execute::{begin, finish};
 pub(crate) use execute::{begin_seen, seconds_left};
@@ -119,6 +119,7 @@ pub const INDEXED: &[(&str, &str)] = &[
     (view::BEFORE, "request_by_requester"),
     (due::DUE, "request_due"),
     (due::ESCALATES, "request_escalates"),
+    (due::WAKES, "request_wakes"),
     (grant::NEWEST, "act_grant_by_request"),
     (grant::OPEN, "act_grant_by_request"),
     (standing::OF_AGENT, "standing_approval_of"),

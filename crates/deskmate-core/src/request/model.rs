@@ -373,6 +373,8 @@ pub struct Request {
     pub expires_at: i64,
     /// When it goes to the owners.
     pub escalate_at: Option<i64>,
+    /// Since when it has waited too long.
+    pub overdue_since: Option<i64>,
     /// When it was made.
     pub created_at: i64,
     /// When anything about it changed last.

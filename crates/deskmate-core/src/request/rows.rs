@@ -17,7 +17,7 @@ macro_rules! select_request {
         concat!(
             "select id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, expires_at, \
              escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, rulebook, \
-             digest, title, act, decision, packet, reason, kept, sealed, sealed_key, asked_by from request ",
+             digest, title, act, decision, packet, reason, kept, sealed, sealed_key, asked_by, overdue_since from request ",
             $rest
         )
     };
@@ -30,14 +30,14 @@ macro_rules! select_request_short {
         concat!(
             "select id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, expires_at, \
              escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, rulebook, \
-             digest, title, null, null, null, null, null, null, null, asked_by, place from request ",
+             digest, title, null, null, null, null, null, null, null, asked_by, overdue_since, place from request ",
             $($rest),+
         )
     };
 }
 pub(super) use select_request_short;
 /// Where the place stands in such a row.
-pub(super) const SHORT_PLACE: usize = 38;
+pub(super) const SHORT_PLACE: usize = 39;
 
 /// What a walk looks at before it reads whole rows.
 macro_rules! select_request_key {
@@ -62,6 +62,7 @@ impl Request {
             state: State::from_name(&row.get::<String>(2)?)?,
             requester: Requester { kind: ActorKind::from_name(&row.get::<String>(3)?), id: row.get(4)?, verified: row.get(5)? },
             asked_by: row.get(37)?,
+            overdue_since: row.get(38)?,
             domain: row.get(6)?,
             priority: Priority::from_rank(row.get(7)?),
             mode: row.get(8)?,
@@ -126,8 +127,8 @@ pub(super) fn insert(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
     tx.execute(
         "insert into request (id, kind, state, requester_kind, requester, verified, domain, rank, mode, risk, assignee, quorum, snoozed_until, asked_at, \
          expires_at, escalate_at, created_at, updated_at, decided_at, decided_by, edited_by, finished_at, version, round, supersedes, batch, confidence, \
-         rulebook, digest, title, act, decision, packet, reason, place, kept, sealed, sealed_key, asked_by) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-         $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39)",
+         rulebook, digest, title, act, decision, packet, reason, place, kept, sealed, sealed_key, asked_by, overdue_since) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+         $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40)",
         args![
             request.id,
             request.kind.name(),
@@ -167,7 +168,8 @@ pub(super) fn insert(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
             kept,
             sealed,
             sealed_key,
-            request.asked_by
+            request.asked_by,
+            request.overdue_since
         ],
     )?;
     Ok(())
@@ -180,7 +182,8 @@ pub(super) fn save(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
     let changed = tx.execute(
         "update request set state = $3, rank = $4, risk = $5, assignee = $6, quorum = $7, snoozed_until = $8, asked_at = $9, escalate_at = $10, \
          updated_at = $11, decided_at = $12, decided_by = $13, edited_by = $14, finished_at = $15, version = $16, round = $17, rulebook = $18, digest = $19, \
-         act = $20, decision = $21, packet = $22, reason = $23, batch = $24, place = $25, title = $26, kept = $27, sealed = $28, sealed_key = $29 \
+         act = $20, decision = $21, packet = $22, reason = $23, batch = $24, place = $25, title = $26, kept = $27, sealed = $28, sealed_key = $29, \
+         overdue_since = $30 \
          where id = $1 and version = $2",
         args![
             request.id,
@@ -211,7 +214,8 @@ pub(super) fn save(tx: &mut Tx<'_>, request: &Request) -> Result<()> {
             request.title,
             kept,
             sealed,
-            sealed_key
+            sealed_key,
+            request.overdue_since
         ],
     )?;
     if changed == 1 { Ok(()) } else { Err(Error::conflict("this request changed meanwhile").hint("look at it again")) }

@@ -117,6 +117,7 @@ fn build(cx: &mut Cx<'_, '_>, new: &New, requester: Requester, passes: bool) -> 
         asked_at: None,
         expires_at: after(needs.expires_seconds),
         escalate_at: new.escalate_seconds.or(unanswered).filter(|_| !passes).map(after),
+        overdue_since: None,
         created_at: now,
         updated_at: now,
         decided_at: passes.then_some(now),

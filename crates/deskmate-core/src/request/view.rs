@@ -97,6 +97,8 @@ pub(super) struct RequestOut {
     /// Until when it is put off.
     #[serde(skip_serializing_if = "Option::is_none")]
     snoozed_until: Option<String>,
+    /// Whether it waits for longer than it should, to whomever it was given since.
+    overdue: bool,
     /// When it was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     decided_at: Option<String>,
@@ -133,6 +135,7 @@ impl RequestOut {
             created_at: format_time(request.created_at),
             expires_at: format_time(request.expires_at),
             snoozed_until: request.snoozed_until.map(format_time),
+            overdue: request.state_at(now) == State::Pending && request.overdue_since.is_some(),
             decided_at: request.decided_at.map(format_time),
             decided_by: request.decided_by.clone(),
             batch: request.batch.clone(),

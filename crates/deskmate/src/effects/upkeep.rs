@@ -153,10 +153,12 @@ impl Place {
     }
 }
 
-/// Expires requests that nobody decided in time, sends what waited too long to the owners, and has people told again.
+/// Expires requests that nobody decided in time, sends what waited too long to the owners, takes up again what was put off, and has
+/// people told again.
 async fn sweep_requests(app: &App) -> Result<()> {
     while act(app, |cx| request::escalate_due(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| request::expire_due(cx, SLICE)).await? >= SLICE {}
+    while act(app, |cx| request::wake_due(cx, SLICE)).await? >= SLICE {}
     while act(app, |cx| notify::remind_due(cx, SLICE)).await? >= SLICE {}
     crate::gateway::sweep(app).await
 }

@@ -121,6 +121,7 @@ struct Row {
     created_at: String,
     expires_at: String,
     assignee: Option<String>,
+    overdue: bool,
     waits_for: Option<String>,
 }
 
@@ -326,7 +327,7 @@ fn line(visit: &Visit, people: &People, filters: &Filters, row: &Row) -> Markup 
                     @if row.waits_for.as_deref() == Some("requester") { (badge(Tone::Quiet, "asked")) }
                     @if row.waits_for.as_deref() == Some("later") { (badge(Tone::Quiet, "put off")) }
                     @if let Some(assignee) = &row.assignee { span.badge { "for " (said(request::given(people, assignee))) } }
-                    @if row.state == "pending" { (request::pressing(visit.now(), row.assignee.as_deref(), &row.expires_at)) }
+                    @if row.state == "pending" { (request::pressing(visit.now(), row.overdue, &row.expires_at)) }
                     @if row.state == "pending" { span.deadline { "until " (time(&row.expires_at)) } }
                 }
                 span.unseen { "id " (short(&row.request)) }

@@ -40,6 +40,7 @@ pub(super) struct Request {
     expires_at: String,
     waits_for: Option<String>,
     snoozed_until: Option<String>,
+    overdue: bool,
     assignee: Option<String>,
     approvers: Vec<String>,
     approvals: i64,
@@ -212,7 +213,7 @@ pub(super) async fn detail(visit: &Visit, people: &People, request: &Request) ->
                     " " (badge(Tone::of_state(&request.state), &request.state))
                     " " (badge(Tone::of_risk(&request.risk), &format!("risk {}", request.risk)))
                     @if request.priority != "normal" { " " (badge(Tone::Quiet, &request.priority)) }
-                    @if request.state == "pending" { (pressing(visit.now(), request.assignee.as_deref(), &request.expires_at)) }
+                    @if request.state == "pending" { (pressing(visit.now(), request.overdue, &request.expires_at)) }
                 }
                 (standing(people, request))
             }
@@ -304,10 +305,10 @@ pub(super) fn given<'p>(people: &'p People, assignee: &'p str) -> &'p str {
 }
 
 /// How near the end of a request that waits is: nobody answered in time, or it is about to expire.
-pub(super) fn pressing(now: i64, assignee: Option<&str>, expires_at: &str) -> Markup {
+pub(super) fn pressing(now: i64, overdue: bool, expires_at: &str) -> Markup {
     let soon = parse_time("expires_at", expires_at).is_ok_and(|at| at - now < SOON);
     html! {
-        @if assignee == Some(OWNERS) { " " (badge(Tone::Alarm, "overdue")) }
+        @if overdue { " " (badge(Tone::Alarm, "overdue")) }
         @if soon { " " (badge(Tone::Alarm, "expires soon")) }
     }
 }

@@ -374,6 +374,22 @@ both! {
         sound(desk);
     }
 
+    fn what_was_put_off_is_told_when_it_comes_back(desk: &TestDesk) {
+        let owner = desk.claim();
+        let [first, later] = [pending(desk), pending(desk)];
+        for (request, until) in [(&first.id, "2026-01-01T01:00:00Z"), (&later.id, "2026-01-01T05:00:00Z")] {
+            desk.call(&owner, "desk_request_snooze", json!({ "request": request, "until": until })).unwrap();
+        }
+        let wake = || desk.act(|cx| request::wake_due(cx, 10)).unwrap();
+        assert_eq!(wake(), 0, "not before its time");
+        pass(desk, 3_601);
+        assert_eq!((wake(), wake()), (1, 0), "once, however many servers look");
+        assert_eq!((find(desk, &first.id).snoozed_until, find(desk, &later.id).snoozed_until.is_some()), (None, true));
+        let told = desk.call(&owner, "desk_record_list", json!({ "kind": "request.snoozed", "limit": 1 })).unwrap()["events"][0].clone();
+        assert_eq!(told["subject"], format!("request:{}", first.id), "{told}");
+        sound(desk);
+    }
+
     fn an_approval_is_remembered_for_acts_like_it(desk: &TestDesk) {
         let owner = desk.claim();
         let made = pending(desk);

@@ -236,7 +236,7 @@ fn params(sql: &str) -> Vec<Param<'static>> {
         vec![number(i64::MAX), text, number(20), owner]
     } else if sql.contains("created_at < $2") {
         vec![text, number(i64::MAX), number(20)]
-    } else if sql.contains("_at <= $1") {
+    } else if sql.contains("_at <= $1") || sql.contains("_until <= $1") {
         vec![number(soon), number(20)]
     } else {
         vec![text, text, number(soon)]

@@ -6,7 +6,9 @@ use deskmate_core::request::{self, New, Outcome, State};
 use serde_json::json;
 use testkit::{assert_code, both};
 
-use super::support::{approve, as_agent, begin, code, decision, find, finish, get, go, kinds, pass, pending, proposal, reject, score, sound, submit};
+use super::support::{
+    approve, as_agent, begin, code, decision, find, finish, get, go, kinds, pass, pending, person_id, proposal, reject, score, show_presence, sound, submit,
+};
 
 /// The whole table: what is not named here must not happen.
 #[test]
@@ -168,10 +170,14 @@ both! {
         assert_eq!((row.state, row.priority.name(), row.assignee.as_deref()), (State::Pending, "high", Some(request::OWNERS)));
         let mine = desk.call(&owner, "desk_request_list", json!({ "mine": true })).unwrap();
         assert_eq!(mine["requests"][0]["request"], made.id.as_str());
-        pending(desk);
+        let fresh = pending(desk);
         let theirs = desk.call(&owner, "desk_request_list", json!({ "assignee": "role:owner" })).unwrap()["requests"].clone();
         assert_eq!((theirs.as_array().unwrap().len(), &theirs[0]["request"]), (1, &json!(made.id)), "what went to the owners is found by that");
         assert_eq!(kinds(desk, &owner, 2), ["request.created", "request.escalated"]);
+        assert_eq!((&mine["requests"][0]["overdue"], &get(desk, &owner, &fresh.id)["overdue"]), (&json!(true), &json!(false)));
+        show_presence(desk, &owner);
+        desk.call(&owner, "desk_request_delegate", json!({ "request": made.id, "to": person_id(desk, &owner) })).unwrap();
+        assert_eq!(get(desk, &owner, &made.id)["overdue"], true, "it stays overdue, to whomever it is given");
         sound(desk);
     }
 

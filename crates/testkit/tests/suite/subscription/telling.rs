@@ -2,7 +2,7 @@
 
 use deskmate_core::call::{Actor, ActorKind};
 use deskmate_core::notify::{INDEXED, Reminders};
-use deskmate_core::request::{New, Priority, RequestKind, Requester};
+use deskmate_core::request::{self, New, Priority, RequestKind, Requester};
 use deskmate_db::{Engine, Param};
 use serde_json::{Value, json};
 use testkit::{Caller, TestDesk, both};
@@ -262,6 +262,7 @@ both! {
         remind(desk);
         assert!(events(desk, "notification.reminded").is_empty());
         pass(desk, 5 * 3_600 + 60);
+        assert_eq!(desk.act(|cx| request::wake_due(cx, 10)).unwrap(), 1);
         remind(desk);
         let told = events(desk, "notification.reminded");
         assert_eq!((told.len(), &told[0]["facts"]["request"]), (1, &json!(made.id)), "what waits for its requester does not wait for people");

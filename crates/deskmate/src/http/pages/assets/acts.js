@@ -3,7 +3,7 @@
 
 import { refresh } from "./live.js";
 import * as passkey from "./passkey.js";
-import { call, sentence } from "./sign.js";
+import { call, deskNow, deskTime, sentence } from "./sign.js";
 
 const at = (id) => document.getElementById(id);
 const SECONDS = { told: 6, undo: 20 };
@@ -144,7 +144,7 @@ function valueOf(element) {
     case "pairs":
       return linesOf(text).length ? Object.fromEntries(linesOf(text).map(pairOf)) : undefined;
     case "later":
-      return new Date(Date.now() + Number(text) * 60000).toISOString();
+      return new Date(deskNow() + Number(text) * 60000).toISOString();
     case "moment":
       return text === "" ? undefined : new Date(text).toISOString();
     case "text":
@@ -257,6 +257,8 @@ async function submit(form) {
   button.disabled = true;
   leaving = Boolean(then);
   try {
+    // "In an hour" is an hour of the desk, whatever this machine's clock says.
+    if (form.querySelector("[data-as=later]")) await deskTime();
     const input = inputOf(form);
     const answer = await act(operation, input);
     if (answer.error) {

@@ -45,19 +45,26 @@ function learn(answer, signed) {
   return Math.abs(now - signed) >= SLACK;
 }
 
+// The desk's time, as far as it is known.
+export const deskNow = () => Date.now() + ahead;
+
 // The desk's time, asked for.
 export async function deskTime() {
   await fetch("/healthz").then((answer) => learn(answer), () => false);
-  return Date.now() + ahead;
+  return deskNow();
 }
 
 // Times of one browser never repeat, so that two equal calls in one millisecond are two.
 let last = 0;
 
+// When the call was signed that an answer is to: the record keeps that with what the call wrote.
+const moments = new WeakMap();
+export const signedAt = (answer) => moments.get(answer);
+
 async function send(path, body, key, isAgain = false) {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(body));
   const hex = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const at = String((last = Math.max(Date.now() + ahead, last + 1)));
+  const at = String((last = Math.max(deskNow(), last + 1)));
   const text = new TextEncoder().encode(`POST\n${path}\n${hex}\n${at}`);
   const signature = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, key, text);
   const answer = await fetch(path, {
@@ -67,7 +74,10 @@ async function send(path, body, key, isAgain = false) {
     signal: AbortSignal.timeout(PATIENCE),
   });
   // Nothing was done: it is signed once more, with the desk's time.
-  return learn(answer, at) && answer.status === 401 && !isAgain ? send(path, body, key, true) : answer;
+  if (learn(answer, at) && answer.status === 401 && !isAgain) return send(path, body, key, true);
+  const said = await answer.json();
+  moments.set(said, at);
+  return said;
 }
 
 export async function call(operation, input) {
@@ -75,8 +85,7 @@ export async function call(operation, input) {
   if (!key) return { error: { code: "unauthenticated", message: "this browser's key is gone", hint: "sign in again" } };
   const [path, body] = [`/api/${operation}`, JSON.stringify(input)];
   try {
-    const answer = await send(path, body, key);
-    return await answer.json();
+    return await send(path, body, key);
   } catch {
     return { error: { code: "unavailable", message: "the desk does not answer; nothing is known to have been done" } };
   }

@@ -1,14 +1,13 @@
 // The form of an operation: its answer, what it wrote into the record, and what went wrong, beside the form.
 
-import { sentence } from "./sign.js";
+import { sentence, signedAt } from "./sign.js";
 import { visible } from "./visible.js";
 
-const TRIES = 8;
+const TRIES = 60;
 const PAUSE = 250;
 // Fields of answers that name something, and where its page is.
 const PAGES = { proposal_id: "/requests/", handoff_id: "/requests/", request_id: "/requests/", request: "/requests/", task_id: "/case/task/", message_id: "/case/message/", job: "/case/job/" };
 const MODES = { act: "It may be done alone.", suggest: "A person decides.", escalate: "A person takes it over or decides.", deny: "It must not be done." };
-let begun = 0;
 
 const at = (id) => document.getElementById(id);
 
@@ -22,14 +21,14 @@ function links(answer) {
     .map(([field, page]) => element("a", `Look at the ${field.replace(/_id$/, "")}`, { href: page + encodeURIComponent(answer[field]) }));
 }
 
-// What this very call wrote: the browser signed it, and the record keeps that with each event.
-async function written(operation) {
+// What this very call wrote: the browser signed it, and the record keeps that with each event. Nothing, as long as it is not sealed.
+async function written(operation, at) {
   const query = new URLSearchParams({ actor: document.body.dataset.you, limit: 20 });
   for (let tried = 0; tried < TRIES; tried++) {
     const { events = [] } = await fetch(`/api/desk_record_list?${query}`).then((answer) => answer.json(), () => ({}));
     const own = events.filter(({ signed }) => {
       const [, path, , moment] = signed?.text.split("\n") ?? [];
-      return path === `/api/${operation}` && Number(moment) >= begun;
+      return path === `/api/${operation}` && moment === at;
     });
     if (own.length) return own.reverse();
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
@@ -64,10 +63,12 @@ async function done(form, answer) {
   box.replaceChildren(...parts);
   box.scrollIntoView({ block: "nearest" });
   if (!("writes" in form.dataset)) return;
-  const events = await written(operation);
+  const events = await written(operation, signedAt(answer));
+  // Meanwhile it may have been called again.
+  if (!parts[0].isConnected) return;
   const list = document.createElement("ul");
   list.append(...events.map(item));
-  box.append(element("h3", events.length ? "What it wrote into the record" : "It wrote nothing into the record"), list);
+  box.append(element("h3", events.length ? "What it wrote into the record" : "Nothing of it is in the record yet"), list);
 }
 
 function problem(form, text, field) {
@@ -83,7 +84,6 @@ document.addEventListener(
   "submit",
   ({ target }) => {
     if (!("tool" in target.dataset)) return;
-    begun = Date.now();
     problem(target, "");
     at(`answer-${target.dataset.call}`).replaceChildren();
   },
