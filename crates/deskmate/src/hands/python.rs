@@ -150,7 +150,7 @@ impl Granted {
     fn find(machine: &Machine, root: &Root, program: &Program) -> Result<Self> {
         let open = machine.root(root)?;
         let away = |error: std::io::Error| Error::new(Code::Unavailable, format!("the root {} cannot be looked at: {}", root.name, error.kind()));
-        let base = std::fs::canonicalize(&root.path).map_err(away)?;
+        let base = open.real().to_owned();
         let own: Vec<PathBuf> = machine.own().iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
         let mut meant = Vec::new();
         let mut find = |path: &String| -> Result<PathBuf> {
@@ -191,8 +191,8 @@ fn withholds_nothing(root: &Root, open: &files::Root, path: &str) -> Result<()> 
     if root.deny.is_empty() {
         return Ok(());
     }
-    let spec = RootSpec { name: root.name.clone(), path: PathBuf::from(&root.path), access: files::Access::Read, deny: Vec::new(), own: Vec::new() };
-    let whole = files::Root::open(&spec).map_err(fault)?;
+    let spec = RootSpec { name: root.name.clone(), path: open.real().to_owned(), access: files::Access::Read, deny: Vec::new(), own: Vec::new() };
+    let whole = open.reopen(&spec).map_err(fault)?;
     let count = |root: &files::Root| {
         let spec = ScanSpec { path: path.to_owned(), ..ScanSpec::default() };
         let mut each = |_: files::Scanned<'_>| std::ops::ControlFlow::Continue(());
