@@ -337,6 +337,50 @@ both! {
         assert_eq!(once(), once());
     }
 
+    fn what_a_look_found_is_for_who_reaches_all_of_it(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let begun = |folders: &[&str], root: &str| {
+            let scan = desk.call_within(folders, &agent, "workspace_sizes", json!({ "root": root })).unwrap();
+            let job = scan["job"].as_str().unwrap().to_owned();
+            desk.act({
+                let job = job.clone();
+                move |cx| {
+                    let hold = take(cx, "worker", SCAN_JOB, &job)?;
+                    let found = json!({ "total": { "files": 1, "folders": 0, "bytes": 3, "left_out": 0 }, "folders": [], "truncated": false, "largest": [] });
+                    job::finish(cx, &job, &hold.worker, hold.fence, job::Outcome::Done(found)).map(drop)
+                }
+            })
+            .unwrap();
+            job
+        };
+        let (whole, part) = (begun(&["/srv"], "notes/a"), begun(&["/srv/notes/a", "/srv/notes/b"], "notes/a"));
+        let read = |folders: &[&str], job: &str| {
+            let ways = ["workspace_wait_for_scan", "desk_job_get", "desk_job_wait"];
+            let answers = ways.map(|operation| desk.call_within(folders, &agent, operation, json!({ "job": job })));
+            assert!(answers.iter().all(|answer| answer.is_ok() == answers[0].is_ok()), "one answers as the other: {answers:?}");
+            answers.into_iter().for_each(|answer| match answer {
+                Ok(done) => assert!(done["result"].is_object(), "{done}"),
+                Err(error) => assert_code(&error, Code::Forbidden),
+            });
+            desk.call_within(folders, &agent, ways[0], json!({ "job": job })).is_ok()
+        };
+        for (folders, sees_whole, sees_part) in [
+            (&["/srv/notes"][..], true, true),
+            (&["/srv/notes/a", "/srv/notes/b"], false, true),
+            (&["/srv/notes/b", "/srv/notes/a/", "/etc"], false, true),
+            // A link in the one folder may lead into the other.
+            (&["/srv/notes/a"], false, false),
+            (&["/srv/notes/b"], false, false),
+            (&["/srv/manuals"], false, false),
+            (&[], false, false),
+        ] {
+            assert_eq!((read(folders, &whole), read(folders, &part)), (sees_whole, sees_part), "{folders:?}");
+        }
+        desk.call(&owner, "workspace_close_root", json!({ "name": "notes" })).unwrap();
+        assert!(!read(&["/srv"], &whole), "nobody knows any more where it lay");
+        assert!(desk.call(&agent, "workspace_wait_for_scan", json!({ "job": whole })).is_ok(), "who is not narrowed reads its own");
+    }
+
     fn what_was_done_with_files_is_found_by_those_who_may_see_it(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let other = desk.register(&owner, "other");
