@@ -346,6 +346,20 @@ fn c8_purging_removes_from_the_trash_and_nothing_else() {
 }
 
 #[test]
+fn what_the_earlier_server_put_into_the_trash_comes_back_once_it_lies_with_the_rest() {
+    let kit = Kit::new();
+    let id = "a.txt.1700000000000";
+    kit.put(&format!(".trash/{id}"), "1").folder(".trash/files").folder(".trash/info");
+    assert!(list_trash(&kit.root, None, 10).unwrap().entries.is_empty());
+    fs::rename(kit.at(".trash").join(id), kit.at(".trash/files").join(id)).unwrap();
+    let listed = list_trash(&kit.root, None, 10).unwrap().entries;
+    assert_eq!((listed[0].id.as_str(), listed[0].from.as_deref()), (id, None));
+    assert_eq!(code(Step::restore(&kit.root, id, None)), Code::NotFound);
+    apply(&kit.root, &Step::restore(&kit.root, id, Some("a.txt")).unwrap()).unwrap();
+    assert_eq!(kit.text("a.txt").as_deref(), Some("1"));
+}
+
+#[test]
 fn c9_a_digest_is_of_the_whole_file() {
     let kit = Kit::new();
     let mut bytes = vec![7_u8; 26 * 1024 * 1024];
