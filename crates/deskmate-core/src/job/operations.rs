@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::model::{Priority, Progress, State};
-use super::rows::{self, AttemptRow, JobRow, select_job};
+use super::rows::{self, AttemptRow, JobRow, Texts, select_job};
 use super::steer::{self, missing};
 use crate::call::{ActorKind, Cx, Page, PageIn, Wait};
 use crate::limits::{PAGE_MAX, WAIT_MAX};
+use crate::workspace::scan;
 use crate::{Error, Result, format_time};
 
 /// A job.
@@ -155,10 +156,21 @@ fn visible(cx: &mut Cx<'_, '_>, job: &str) -> Result<JobRow> {
     row.filter(|row| !cx.actor.is_agent() || row.owner.is(&cx.actor)).ok_or_else(|| missing(job))
 }
 
+/// What a job was given and what came out of it, unless that tells of files that the caller's client leaves out.
+fn told(cx: &mut Cx<'_, '_>, row: &JobRow) -> Result<Texts> {
+    let texts = rows::texts(cx, &row.id)?;
+    if row.kind == scan::SCAN_JOB {
+        scan::check_reach(cx, &texts.input)?;
+    }
+    Ok(texts)
+}
+
 /// How a job stands, for an operation that put it into the queue.
 pub(crate) struct Seen {
     pub(crate) state: State,
     pub(crate) progress: Option<Progress>,
+    /// What it was given.
+    pub(crate) input: Value,
     pub(crate) result: Option<Value>,
     pub(crate) error: Option<String>,
 }
@@ -183,7 +195,7 @@ pub(crate) fn seen(cx: &mut Cx<'_, '_>, job: &str, kind: &str) -> Result<Seen> {
         return Err(missing(job));
     }
     let texts = rows::texts(cx, job)?;
-    Ok(Seen { state: row.state, progress: row.progress, result: texts.result, error: texts.error })
+    Ok(Seen { state: row.state, progress: row.progress, input: texts.input, result: texts.result, error: texts.error })
 }
 
 /// How many of the caller's newest jobs are of a kind and have not ended.
@@ -257,7 +269,7 @@ impl From<AttemptRow> for AttemptOut {
 
 pub(super) fn get(cx: &mut Cx<'_, '_>, input: Get) -> Result<Details> {
     let row = visible(cx, &input.job)?;
-    let texts = rows::texts(cx, &row.id)?;
+    let texts = told(cx, &row)?;
     let attempts = rows::attempts(cx, &row.id)?.into_iter().map(AttemptOut::from).collect();
     Ok(Details { job: row.into(), input: texts.input, step: texts.step, result: texts.result, error: texts.error, attempts })
 }
@@ -297,7 +309,7 @@ pub(super) fn wait(cx: &mut Cx<'_, '_>, input: WaitFor) -> Result<Wait<Waited>> 
     if !row.state.is_end() {
         return Ok(Wait::NotYet(Waited { ended: false, job: row.into(), result: None, error: None }));
     }
-    let texts = rows::texts(cx, &row.id)?;
+    let texts = told(cx, &row)?;
     Ok(Wait::Ready(Waited { ended: true, job: row.into(), result: texts.result, error: texts.error }))
 }
 

@@ -18,7 +18,11 @@ const WEB: &str = "web";
 
 /// Whether the caller may look there.
 pub(super) fn may_look(cx: &mut Cx<'_, '_>, operation: &str, place: &Place) -> Result<()> {
-    let act = Act {
+    may_read(cx, &look(operation, place)).map(drop)
+}
+
+fn look(operation: &str, place: &Place) -> Act {
+    Act {
         kind: READ.to_owned(),
         tool: format!("workspace_{operation}"),
         domain: place.root.domain(),
@@ -26,8 +30,7 @@ pub(super) fn may_look(cx: &mut Cx<'_, '_>, operation: &str, place: &Place) -> R
         target: place.name(),
         arguments: json!({ "path": place.name() }),
         ..Act::default()
-    };
-    may_read(cx, &act).map(drop)
+    }
 }
 
 /// Whether the caller may read this page. It is counted where a rule looks at how many there were.
@@ -107,6 +110,13 @@ pub(crate) fn foresee(cx: &mut Cx<'_, '_>, operation: &str, input: &serde_json::
         let needs_none = operation == "execute_python" && ["read", "write"].iter().all(|field| input.get(field).is_none());
         let named = text("path").or_else(|| text("root")).or_else(|| text("workspace_root"));
         let place = if needs_none { None } else { Some(super::place::find(cx, "path", named)?) };
+        for looked in place.as_ref().map_or(Ok(Vec::new()), |place| plan::foresee::looked(cx, kind, input, place))? {
+            let act = look(operation, &looked);
+            let decision = request::judge(cx, &act, who, false)?;
+            if stops(&decision).is_some() {
+                return Ok((act, decision));
+            }
+        }
         let act = plan::foresee::act(cx, kind, operation, input, place.as_ref())?;
         let decision = may_change(cx, &act, who)?;
         return Ok((act, decision));
@@ -114,9 +124,13 @@ pub(crate) fn foresee(cx: &mut Cx<'_, '_>, operation: &str, input: &serde_json::
     let named = text("path").or_else(|| text("root"));
     let place = super::place::find(cx, "path", named)?;
     let looks = matches!(operation, "list_files" | "file_info" | "read_file" | "search_files" | "list_trash" | "scan_index" | "tree" | "sizes" | "duplicates");
-    let (kind, arguments) = if looks { (READ, json!({ "path": place.name() })) } else { ("file.write", input.clone()) };
-    let (kind, action, domain, target) = (kind.to_owned(), operation.to_owned(), place.root.domain(), place.name());
-    let act = Act { kind, tool, domain, action, target, arguments, ..Act::default() };
-    let decision = if looks { request::judge(cx, &act, who, false)? } else { may_change(cx, &act, who)? };
+    if looks {
+        let act = look(operation, &place);
+        let decision = request::judge(cx, &act, who, false)?;
+        return Ok((act, decision));
+    }
+    let (kind, action, domain, target) = ("file.write".to_owned(), operation.to_owned(), place.root.domain(), place.name());
+    let act = Act { kind, tool, domain, action, target, arguments: input.clone(), ..Act::default() };
+    let decision = may_change(cx, &act, who)?;
     Ok((act, decision))
 }

@@ -35,7 +35,7 @@ pub use look::{
 pub(crate) use place::{is_root, whole_path, within};
 pub(crate) use plan::ask::in_trash;
 pub use reach::heeds_client_roots;
-pub use root::{Root, RootAccess};
+pub use root::{Root, RootAccess, all as roots};
 pub(crate) use root::{problem as root_problem, tightens as roots_tighten};
 pub use trash::{Expiring, TRASH_JOB, expire, expired, expiring, schedule_trash};
 pub use web::FoundPage;

@@ -98,7 +98,7 @@ pub(crate) fn tightens(was: &Value, is: &Value) -> bool {
 }
 
 /// The roots in force.
-pub(super) fn all(cx: &mut Cx<'_, '_>) -> Result<Vec<Root>> {
+pub fn all(cx: &mut Cx<'_, '_>) -> Result<Vec<Root>> {
     Ok(policy::current(cx)?.settings("").workspace.roots.clone())
 }
 

@@ -170,8 +170,7 @@ impl<'o> Moves<'o> {
             self.left_out.in_place += 1;
             return None;
         }
-        let folder = self.names.folder(&class_path);
-        let folder = if of.keep_folders && !inside.is_empty() { path::join(&folder, inside) } else { folder };
+        let folder = self.names.folder(&if of.keep_folders { path::join(&class_path, inside) } else { class_path });
         let free = self.names.free(&folder, name);
         self.left_out.nameless += u64::from(free.is_none());
         free
@@ -264,6 +263,8 @@ fn is_plain(extension: &str) -> bool {
 struct Names<'a> {
     entries: &'a Entries,
     folders: HashMap<String, Folder>,
+    /// Those folders with all above them: what is not there yet, the plan makes.
+    made: HashSet<String>,
     planned: HashSet<(u32, Cow<'a, str>)>,
     /// The number that was last tried for a name, so that many of one name do not try all of them again.
     tried: HashMap<(u32, &'a str), u32>,
@@ -281,11 +282,13 @@ struct Folder {
 
 impl<'a> Names<'a> {
     fn new(entries: &'a Entries) -> Self {
-        Self { entries, folders: HashMap::new(), planned: HashSet::new(), tried: HashMap::new(), renamed: HashMap::new() }
+        Self { entries, folders: HashMap::new(), made: HashSet::new(), planned: HashSet::new(), tried: HashMap::new(), renamed: HashMap::new() }
     }
 
     fn is_taken(&self, at: Folder, folder: &str, name: &str) -> bool {
-        (at.is_there && self.entries.kind_of(&path::join(folder, name)).is_some()) || self.planned.contains(&(at.id, Cow::Borrowed(name)))
+        let path = path::join(folder, name);
+        let is_there = at.is_there && self.entries.kind_of(&path).is_some();
+        is_there || self.made.contains(&path) || self.planned.contains(&(at.id, Cow::Borrowed(name)))
     }
 
     /// Whether something that is no folder has this path, or will have it.
@@ -302,6 +305,7 @@ impl<'a> Names<'a> {
         let id = u32::try_from(self.folders.len()).unwrap_or(u32::MAX);
         let new = Folder { id, is_there: self.entries.has_beneath(folder) };
         self.folders.insert(folder.to_owned(), new);
+        self.made.extend(folders(folder).chain([folder]).map(str::to_owned));
         new
     }
 
@@ -325,12 +329,13 @@ impl<'a> Names<'a> {
 
     /// A free name in a folder: `name.ext`, `name (2).ext` and so on.
     fn free(&mut self, folder: &str, name: &'a str) -> Option<String> {
+        // Also where nothing comes of it, the folder keeps its name from now on.
+        let at = self.known(folder);
         let wanted = path::join(folder, name);
         let depth = wanted.split('/').count();
         if depth > DEPTH_MAX || wanted.len() > PATH_MAX || name.len() > NAME_MAX {
             return None;
         }
-        let at = self.known(folder);
         if !self.is_taken(at, folder, name) {
             self.planned.insert((at.id, Cow::Borrowed(name)));
             return Some(wanted);

@@ -42,18 +42,19 @@ pub struct RootSpec {
 /// Folders in which the operating system keeps itself, with all beneath.
 const SYSTEM: [&str; 12] = ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr/bin", "/usr/lib"];
 
-/// Whether a folder is one of the system's, or holds one: `/usr`, but not `/usr/local`.
-fn is_system(folder: &Path) -> bool {
-    let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+/// Whether a folder, by its real path, is one of the system's, or holds one: `/usr`, but not `/usr/local`.
+fn is_system(real: &Path) -> bool {
     // Where files are kept in memory, which is nobody's system.
     let memory = Path::new("/dev/shm");
-    !real.starts_with(memory) && SYSTEM.iter().map(Path::new).any(|system| real.starts_with(system) || system.starts_with(&real))
+    !real.starts_with(memory) && SYSTEM.iter().map(Path::new).any(|system| real.starts_with(system) || system.starts_with(real))
 }
 
 #[derive(Debug)]
 struct Inner {
     name: String,
     folder: OwnedFd,
+    /// Where that was when it was opened, through no link.
+    real: PathBuf,
     access: Access,
     withheld: Withheld,
 }
@@ -68,8 +69,18 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens the folder. From here on its path is not used any more.
+    /// Opens the folder that the operator's path leads to. From here on that path is not used any more.
     pub fn open(spec: &RootSpec) -> Result<Self, Fault> {
+        Self::with(spec, || sys::open_root(&spec.path))
+    }
+
+    /// Opens what is by now where the folder was when it was opened first, with other words of the operator about it. No link is followed
+    /// there: the operator's path was, once, and whoever may rename something on the way could have put one there since.
+    pub fn reopen(&self, spec: &RootSpec) -> Result<Self, Fault> {
+        Self::with(spec, || sys::open_plainly(&self.inner.real))
+    }
+
+    fn with(spec: &RootSpec, open: impl FnOnce() -> rustix::io::Result<OwnedFd>) -> Result<Self, Fault> {
         let wrong = |why: &str| Fault::new(Code::Invalid, &spec.name, "", why);
         if spec.name.is_empty() || spec.name.len() > path::NAME_MAX || spec.name.contains(['/', '\0']) {
             return Err(wrong("a root needs a name of up to 255 bytes without `/`"));
@@ -83,21 +94,27 @@ impl Root {
         if spec.path.components().all(|part| matches!(part, Component::RootDir | Component::CurDir | Component::ParentDir)) {
             return Err(wrong("the whole file system can't be a root; name the folders that are meant"));
         }
-        if spec.access == Access::Write && is_system(&spec.path) {
+        // It is opened first and looked at then: a path may lead elsewhere from one moment to the next.
+        let errno = |errno| Fault::errno(&spec.name, "", errno);
+        let folder = open().map_err(errno)?;
+        let real = sys::path_of(folder.as_fd(), &spec.path).map_err(errno)?;
+        if spec.access == Access::Write && is_system(&real) {
             return Err(wrong("a folder of the operating system is opened for looking only"));
         }
-        let own = withheld::beneath(&spec.path, &spec.own).map_err(wrong)?;
+        let own = withheld::beneath(&real, &spec.own).map_err(wrong)?;
         let withheld = Withheld::new(&spec.deny, own).map_err(|why| wrong(&why))?;
-        let folder = sys::open_root(&spec.path).map_err(|errno| Fault::errno(&spec.name, "", errno))?;
-        let inner = Inner { name: spec.name.clone(), folder, access: spec.access, withheld };
+        let inner = Inner { name: spec.name.clone(), folder, real, access: spec.access, withheld };
         Ok(Self { inner: Arc::new(inner), syncs: true, reach: Arc::default() })
     }
 
-    /// Whether a path on the host still leads to the folder that was opened: it may have been made anew, or another file system
-    /// mounted there.
-    pub fn is_at(&self, path: &Path) -> bool {
-        let place = |found: rustix::fs::Stat| (found.st_dev, found.st_ino);
-        rustix::fs::stat(path).map(place) == rustix::fs::fstat(self.folder()).map(place)
+    /// Whether the folder that was opened is still where it was: it may have been made anew, or another file system mounted there.
+    pub fn is_in_place(&self) -> bool {
+        sys::is_at(self.folder(), &self.inner.real)
+    }
+
+    /// Where the folder was when it was opened, through no link.
+    pub fn real(&self) -> &Path {
+        &self.inner.real
     }
 
     /// Its name.

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, SeekFrom, StatxFlags};
 use rustix::io::{Errno, Result};
@@ -186,4 +186,29 @@ pub(super) fn exchange(one: BorrowedFd<'_>, name: &str, other: BorrowedFd<'_>, o
 /// Opens the folder of a root, by the path that the operator gave; here links are followed, as it is the operator's word.
 pub(super) fn open_root(path: &Path) -> Result<OwnedFd> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Opens a folder by a path that no link is on, and none is followed.
+pub(super) fn open_plainly(path: &Path) -> Result<OwnedFd> {
+    let beneath = path.strip_prefix("/").ok().and_then(Path::to_str).ok_or(Errno::INVAL)?;
+    let top = rustix::fs::open(c"/", OFlags::PATH | FOLDER, Mode::empty())?;
+    open_beneath(top.as_fd(), beneath, FOLDER)
+}
+
+/// Where an open folder is by now, through no link. Where the kernel does not say, the path by which it was opened is resolved, and
+/// must lead there.
+pub(super) fn path_of(folder: BorrowedFd<'_>, path: &Path) -> Result<PathBuf> {
+    let told = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd())).ok();
+    let mut told = told.into_iter().chain(std::fs::canonicalize(path).ok());
+    let is_it = |path: &PathBuf| open_plainly(path).is_ok_and(|there| place(rustix::fs::fstat(there)) == place(rustix::fs::fstat(folder)));
+    told.find(is_it).ok_or(Errno::NOENT)
+}
+
+/// Whether a path on the host leads to an open folder.
+pub(super) fn is_at(folder: BorrowedFd<'_>, path: &Path) -> bool {
+    place(rustix::fs::stat(path)) == place(rustix::fs::fstat(folder))
+}
+
+fn place(found: Result<rustix::fs::Stat>) -> Option<(u64, u64)> {
+    found.ok().map(|found| (found.st_dev, found.st_ino))
 }

@@ -45,10 +45,9 @@ impl Withheld {
     }
 }
 
-/// Those of these paths of the host that lie beneath a folder of the host, relative to it; an error if the folder itself lies
-/// in one of them. What is not there now can come to be there later.
+/// Those of these paths of the host that lie beneath a folder of the host, given by its real path, relative to it; an error if the folder
+/// itself lies in one of them. What is not there now can come to be there later.
 pub(super) fn beneath(folder: &Path, own: &[PathBuf]) -> Result<Vec<String>, &'static str> {
-    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mut found = Vec::new();
     for path in own {
         let real = std::fs::canonicalize(path).ok();
@@ -58,7 +57,7 @@ pub(super) fn beneath(folder: &Path, own: &[PathBuf]) -> Result<Vec<String>, &'s
         if folder.starts_with(&real) {
             return Err("it is, or lies in, the folder of the desk's own data");
         }
-        if let Ok(within) = real.strip_prefix(&folder) {
+        if let Ok(within) = real.strip_prefix(folder) {
             found.push(within.to_string_lossy().into_owned());
         }
     }

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use clap::Args;
-use deskmate_core::call::{Mode, Registry, Surface};
+use deskmate_core::call::{Actor, Mode, Registry, Surface};
 use deskmate_core::policy::{self, Document};
-use deskmate_core::{Code, identity};
+use deskmate_core::{Code, identity, workspace};
 use rustix::process::{Resource, Rlimit};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -186,6 +186,8 @@ async fn serve(app: App, settings: Settings, home: Home, lock: &mut Lock, standi
     }
     let outlets = Outlets::new(settings.notifications.clone());
     app.hands.tells(&outlets);
+    let desk = app.desk.clone();
+    app.hands.open_all(app.desk.db.read(move |tx| workspace::roots(&mut desk.cx(tx, Actor::system(), Surface::System))).await?).await;
     if settings.listen.ip().is_unspecified() && settings.proxy.is_none() && settings.notifications.base_url.is_none() && !outlets.is_empty() {
         tracing::warn!("messages lead to {url}, which nobody else can open: set notifications.base_url in {}", config::FILE);
     }

@@ -201,9 +201,13 @@ mod tests {
 
     fn root() -> (tempfile::TempDir, files::Root) {
         let folder = tempfile::tempdir().expect("a folder");
-        let spec = RootSpec { name: "notes".to_owned(), path: folder.path().to_owned(), access: Access::Write, deny: Vec::new(), own: Vec::new() };
-        let root = files::Root::open(&spec).expect("a root");
+        let root = open(&folder, Access::Write);
         (folder, root)
+    }
+
+    fn open(folder: &tempfile::TempDir, access: Access) -> files::Root {
+        let spec = RootSpec { name: "notes".to_owned(), path: folder.path().to_owned(), access, deny: Vec::new(), own: Vec::new() };
+        files::Root::open(&spec).expect("a root")
     }
 
     fn step(action: Action, exact: &files::Step) -> Step {
@@ -253,6 +257,25 @@ mod tests {
             }
             assert!(!at("x").exists(), "{action:?} left a folder");
         }
+    }
+
+    #[test]
+    fn what_was_done_before_a_root_was_closed_for_changes_was_done() {
+        let (folder, root) = root();
+        let read_only = open(&folder, Access::Read);
+        std::fs::write(folder.path().join("a"), "one").expect("written");
+        let exact = files::Step::move_to(&root, "a", "b").expect("a move");
+        let moved = step(Action::Move, &exact);
+        let refused = act(&read_only, &moved, Some(0));
+        assert_eq!(refused.state, StepState::Failed, "it was not done, and is not now: {refused:?}");
+        let done = files::apply(&root, &exact).expect("moved");
+        let outcome = act(&read_only, &moved, Some(0));
+        assert_eq!((outcome.state, &outcome.undo), (StepState::Done, &serde_json::to_value(&done).ok()), "{outcome:?}");
+        let undoing = Undoing { step: exact, done };
+        assert_eq!(take_back(&read_only, &undoing, Some(0)).state, StepState::Failed);
+        files::undo(&root, &undoing.done).expect("taken back");
+        let back = take_back(&read_only, &undoing, Some(0));
+        assert_eq!(back.state, StepState::Done, "{back:?}");
     }
 
     #[test]

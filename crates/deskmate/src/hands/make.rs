@@ -256,22 +256,34 @@ fn exact(root: &files::Root, one: &Wanted, now: &Now<'_>) -> Result<(files::Step
             files::Step::write_new(root, to, text.into_bytes(), None)
         }
         Action::Replace => {
-            let old = files::read(root, to, Part::Whole, files::READ_MAX).map_err(fault)?;
-            if old.truncated {
-                return Err(Error::invalid("to", format!("{to} is too large to be changed")));
-            }
-            let old = String::from_utf8(old.bytes).ok();
+            let (replaced, old) = replaced(root, to, now)?;
+            let old = String::from_utf8(old).ok();
             let new = match (&one.text, &old) {
                 (Some(text), _) => text.clone(),
                 (None, Some(old)) => edited(to, old, &one.edits)?,
                 (None, None) => return Err(Error::invalid("to", format!("{to} is not text"))),
             };
             diff = Some(old.map_or_else(|| format!("--- {to} (not text)\n{}", after(&shown(to, "", &new))), |old| shown(to, &old, &new)));
-            files::Step::replace(root, to, new.into_bytes(), now.at_us)
+            replaced.holding(root, new.into_bytes())
         }
         Action::Undo | Action::Run => return Err(Error::invalid("action", "has an operation of its own")),
     };
     Ok((exact.map_err(fault)?, diff))
+}
+
+/// The replacement of a file, still by nothing, and what is in that file. It is bound to the file first, which is no link, and then read:
+/// nothing is said of another one, and what is said of it is about the very content that it is bound to.
+fn replaced(root: &files::Root, path: &str, now: &Now<'_>) -> Result<(files::Step, Vec<u8>)> {
+    // What is too large is not worth a digest.
+    if root.identify(path, false).is_ok_and(|found| found.kind == files::Kind::File && found.size > files::READ_MAX) {
+        return Err(Error::invalid("to", format!("{path} is too large to be changed")));
+    }
+    let step = files::Step::replace(root, path, Vec::new(), now.at_us).map_err(fault)?;
+    let old = files::read(root, path, Part::Whole, files::READ_MAX).map_err(fault)?.bytes;
+    match &step {
+        files::Step::Replace { identity, .. } if identity.sha256 == Some(files::digest_of(&old)) => Ok((step, old)),
+        _ => Err(Error::conflict(format!("{path} was changed while this was planned: ask again"))),
+    }
 }
 
 /// A step as it is approved.
@@ -324,4 +336,73 @@ fn document(root: &files::Root, path: &str, format: &str, content: &Value, parts
     let size = bytes.len() as u64;
     let exact = files::Step::write_new(root, path, bytes, None).map_err(fault)?;
     parts.push(Step { warning, ..step(Action::Write, None, Some(path.to_owned()), &exact, Some(shown(path, "", &text)), size)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::Ordering;
+
+    use deskmate_hands::files::{Access, RootSpec};
+
+    use super::*;
+
+    fn root(folder: &Path) -> files::Root {
+        let spec = RootSpec { name: "notes".to_owned(), path: folder.to_owned(), access: Access::Write, deny: Vec::new(), own: Vec::new() };
+        files::Root::open(&spec).unwrap()
+    }
+
+    fn replace(root: &files::Root, to: &str, text: Option<&str>, edits: &[(&str, &str)]) -> Result<(files::Step, Option<String>)> {
+        let edits = edits.iter().map(|(old, new)| TextEdit { old: (*old).to_owned(), new: (*new).to_owned() }).collect();
+        let wanted = Wanted { action: Action::Replace, from: None, to: Some(to.to_owned()), text: text.map(str::to_owned), edits };
+        exact(root, &wanted, &Now { at_us: 0, stop: &AtomicBool::new(false), tell: &|_| {} })
+    }
+
+    #[test]
+    fn a_change_is_made_of_the_content_that_it_is_bound_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = root(folder.path());
+        let (file, new) = (folder.path().join("a"), folder.path().join("new"));
+        std::fs::write(&file, "first\n").unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for text in ["second\n", "first\n"].into_iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
+                    std::fs::write(&new, text).unwrap();
+                    std::fs::rename(&new, &file).unwrap();
+                    std::thread::yield_now();
+                }
+            });
+            let mut made = 0;
+            for _ in 0..20_000 {
+                let Ok((files::Step::Replace { identity, .. }, Some(diff))) = replace(&root, "a", Some("third\n"), &[]) else { continue };
+                let shown = diff.lines().find_map(|line| line.strip_prefix('-').filter(|line| !line.starts_with('-'))).unwrap().to_owned();
+                if identity.sha256 != Some(files::digest_of(format!("{shown}\n").as_bytes())) {
+                    stop.store(true, Ordering::Relaxed);
+                    panic!("{shown} is shown, and something else would be replaced");
+                }
+                made += 1;
+                if made == 2_000 {
+                    break;
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            assert!(made > 100, "or else nothing was tried: {made}");
+        });
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_a_link_leads_to() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("secret"), "word").unwrap();
+        std::os::unix::fs::symlink("secret", folder.path().join("link")).unwrap();
+        let root = root(folder.path());
+        let why = |edit: &str| replace(&root, "link", None, &[(edit, "x")]).unwrap_err().message;
+        assert_eq!(why("word"), why("other"));
+        assert!(why("word").contains("not a regular file"), "{}", why("word"));
+        // What is there is changed as it is, within the bound of one step.
+        let (step, diff) = replace(&root, "secret", None, &[("word", "words")]).unwrap();
+        assert!(matches!(step, files::Step::Replace { content: Blob(content), .. } if content == b"words") && diff.is_some());
+        assert!(replace(&root, "secret", None, &[("word", &"x".repeat(17 << 20))]).unwrap_err().message.contains("16 MiB"));
+    }
 }

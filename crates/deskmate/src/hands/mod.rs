@@ -43,6 +43,8 @@ const PAGES_AT_ONCE: usize = 8;
 const MESSAGES_AT_ONCE: usize = 4;
 /// How long one look may take.
 const LOOK_MAX: Duration = Duration::from_secs(20);
+/// How long a server waits for its roots when it starts.
+const OPEN_MAX: Duration = Duration::from_secs(5);
 /// How long a look may take that can go on in the queue instead.
 const LOOK_QUICK: Duration = Duration::from_secs(2);
 
@@ -134,13 +136,29 @@ impl Machine {
         serde_json::to_value(outcome).map_err(|error| Error::new(Code::Internal, error.to_string()))
     }
 
-    /// The open folder of a root. It is opened once, and anew when what is in force says something else of it, or when its path leads
-    /// to another folder by now.
+    /// Opens roots before anybody works with files: where their paths lead now is where they are from here on. One that cannot be opened
+    /// is when somebody asks for it.
+    pub(crate) async fn open_all(&self, roots: Vec<Root>) {
+        let machine = self.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            for root in &roots {
+                if let Err(error) = machine.root(root) {
+                    tracing::warn!(root = root.name, %error, "a root does not open");
+                }
+            }
+        });
+        // A file system that does not answer keeps no server from starting.
+        drop(tokio::time::timeout(OPEN_MAX, opened).await);
+    }
+
+    /// The open folder of a root. It is opened once, and anew when what is in force says something else of it, or when another folder is
+    /// in its place by now. Links in its path are followed the first time only.
     pub(crate) fn root(&self, root: &Root) -> Result<files::Root> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, folder)) = open.get(&root.name)
+        let known = open.get(&root.name).filter(|(known, _)| known.path == root.path);
+        if let Some((known, folder)) = known
             && known == root
-            && folder.is_at(Path::new(&root.path))
+            && folder.is_in_place()
         {
             return Ok(folder.clone());
         }
@@ -149,7 +167,7 @@ impl Machine {
             RootAccess::Write => files::Access::Write,
         };
         let spec = files::RootSpec { name: root.name.clone(), path: PathBuf::from(&root.path), access, deny: root.deny.clone(), own: self.own().to_vec() };
-        let folder = files::Root::open(&spec).map_err(fault)?;
+        let folder = known.map_or_else(|| files::Root::open(&spec), |(_, folder)| folder.reopen(&spec)).map_err(fault)?;
         open.insert(root.name.clone(), (root.clone(), folder.clone()));
         Ok(folder)
     }
@@ -247,5 +265,40 @@ pub(crate) fn fault(fault: files::Fault) -> Error {
         F::Denied | F::Escapes | F::ThroughLink | F::ReadOnly | F::Reserved => Error::forbidden(fault.message),
         F::Exists | F::Changed | F::NotEmpty | F::Cancelled | F::Irreversible => Error::conflict(fault.message),
         F::CrossDevice | F::Full | F::Unsupported | F::Io => Error::new(Code::Unavailable, fault.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_a_root_is_not_followed() {
+        let around = tempfile::tempdir().unwrap();
+        let at = |name: &str| around.path().join(name);
+        for (folder, text) in [("kept", "INSIDE"), ("elsewhere", "OUTSIDE")] {
+            std::fs::create_dir(at(folder)).unwrap();
+            std::fs::write(at(folder).join("file"), text).unwrap();
+        }
+        // The operator's own path may be a link: that was followed when it was opened first.
+        std::os::unix::fs::symlink(at("kept"), at("notes")).unwrap();
+        let root = |access| Root { name: "notes".to_owned(), path: at("notes").to_str().unwrap().to_owned(), access, deny: Vec::new() };
+        let machine = Machine::new();
+        let read = |access| {
+            let content = files::read(&machine.root(&root(access))?, "file", files::Part::Whole, 100).map_err(fault)?;
+            Ok::<_, Error>(String::from_utf8(content.bytes).unwrap())
+        };
+        assert_eq!(read(RootAccess::Write).unwrap(), "INSIDE");
+        std::fs::remove_file(at("notes")).unwrap();
+        std::os::unix::fs::symlink(at("elsewhere"), at("notes")).unwrap();
+        assert_eq!(read(RootAccess::Write).unwrap(), "INSIDE");
+        assert_eq!(read(RootAccess::Read).unwrap(), "INSIDE", "also where something else is said of the root");
+        std::fs::rename(at("kept"), at("away")).unwrap();
+        std::os::unix::fs::symlink(at("elsewhere"), at("kept")).unwrap();
+        assert_eq!(read(RootAccess::Read).unwrap_err().code, Code::Forbidden);
+        std::fs::remove_file(at("kept")).unwrap();
+        std::fs::create_dir(at("kept")).unwrap();
+        std::fs::write(at("kept/file"), "ANEW").unwrap();
+        assert_eq!(read(RootAccess::Read).unwrap(), "ANEW", "a folder that was made anew is no link");
     }
 }

@@ -119,9 +119,23 @@ fn confined(machine: &Machine, spec: &Spec, granted: Option<&Granted>, quit: &St
 }
 
 /// What the sandbox and the program say, which go by paths of the machine: those beneath the root as whoever sees the step knows them.
+/// What only looks like the root's path, as a part of another path or name, stays.
 fn beneath(base: Option<&Path>, text: &str) -> String {
     let Some(base) = base.map(Path::to_string_lossy).filter(|base| base.len() > 1) else { return text.to_owned() };
-    text.replace(&format!("{base}/"), "").replace(&*base, "the root")
+    let names = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '_' | '-');
+    let (mut told, mut from) = (String::with_capacity(text.len()), 0);
+    for (at, _) in text.match_indices(&*base) {
+        let (before, behind) = (text.get(..at).unwrap_or_default(), text.get(at + base.len()..).unwrap_or_default());
+        if before.ends_with(|letter| names(letter) || letter == '/') || behind.starts_with(names) {
+            continue;
+        }
+        told.push_str(before.get(from..).unwrap_or_default());
+        let is_folder = behind.starts_with('/');
+        told.push_str(if is_folder { "" } else { "the root" });
+        from = at + base.len() + usize::from(is_folder);
+    }
+    told.push_str(text.get(from..).unwrap_or_default());
+    told
 }
 
 /// What was printed, as text that every store takes.
@@ -150,7 +164,7 @@ impl Granted {
     fn find(machine: &Machine, root: &Root, program: &Program) -> Result<Self> {
         let open = machine.root(root)?;
         let away = |error: std::io::Error| Error::new(Code::Unavailable, format!("the root {} cannot be looked at: {}", root.name, error.kind()));
-        let base = std::fs::canonicalize(&root.path).map_err(away)?;
+        let base = open.real().to_owned();
         let own: Vec<PathBuf> = machine.own().iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
         let mut meant = Vec::new();
         let mut find = |path: &String| -> Result<PathBuf> {
@@ -191,8 +205,8 @@ fn withholds_nothing(root: &Root, open: &files::Root, path: &str) -> Result<()> 
     if root.deny.is_empty() {
         return Ok(());
     }
-    let spec = RootSpec { name: root.name.clone(), path: PathBuf::from(&root.path), access: files::Access::Read, deny: Vec::new(), own: Vec::new() };
-    let whole = files::Root::open(&spec).map_err(fault)?;
+    let spec = RootSpec { name: root.name.clone(), path: open.real().to_owned(), access: files::Access::Read, deny: Vec::new(), own: Vec::new() };
+    let whole = open.reopen(&spec).map_err(fault)?;
     let count = |root: &files::Root| {
         let spec = ScanSpec { path: path.to_owned(), ..ScanSpec::default() };
         let mut each = |_: files::Scanned<'_>| std::ops::ControlFlow::Continue(());
@@ -226,5 +240,19 @@ mod tests {
         assert_eq!(beneath(base, "/srv/notes: it is not there"), "the root: it is not there");
         assert_eq!(beneath(base, "/usr/bin/python3: it is not there"), "/usr/bin/python3: it is not there");
         assert_eq!(beneath(None, "no folder"), "no folder");
+        assert_eq!(beneath(base, "cp /srv/notes/a \"/srv/notes/b\" /srv/notes"), "cp a \"b\" the root");
+        assert_eq!(beneath(base, "PATH=/srv/notes:/srv/notes/bin"), "PATH=the root:bin");
+        for other in [
+            "s3://bucket/srv/notes/a.csv",
+            "/srv/notes-old/x",
+            "/srv/notes.bak",
+            "/srv/notes_2/x",
+            "/srv/notes2",
+            "/srv/notesé",
+            "-/srv/notes/x",
+            "x/srv/notes",
+        ] {
+            assert_eq!(beneath(base, other), other);
+        }
     }
 }

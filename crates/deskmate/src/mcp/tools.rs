@@ -37,6 +37,8 @@ const ERROR: &str = "deskmate/error";
 const STATUS: &str = "cowork_status";
 /// The field of an answer that tells people what is in it.
 const MESSAGE: &str = "message";
+/// The operations that tell what came out of any job.
+const JOB_RESULTS: [&str; 2] = ["desk_job_get", "desk_job_wait"];
 /// The operation that takes what a client's hook says.
 const HOOK_EVENT: &str = "hook_event";
 
@@ -84,9 +86,10 @@ impl Tools {
         self.by_name.contains_key(tool)
     }
 
-    /// Whether a tool reaches files beneath roots.
+    /// Whether a tool reaches files beneath roots, or what jobs found there.
     pub(super) fn works_on_files(&self, tool: &str) -> bool {
-        self.by_name.get(tool).is_some_and(|entry| entry.toolset == Toolset::Workspace)
+        let tells_of_jobs = |entry: &Entry| JOB_RESULTS.contains(&entry.operation.as_str());
+        self.by_name.get(tool).is_some_and(|entry| entry.toolset == Toolset::Workspace || tells_of_jobs(entry))
     }
 
     /// What an operation is called here, by its full name, if it is among them.

@@ -467,6 +467,25 @@ fn a_folder_that_was_made_anew_is_looked_at_where_it_is() {
     assert_eq!(names(&mut client), Some(1));
     organize(&desk, &mut client, "notes");
     assert!(folder.path().join("txt/anew.txt").exists());
+    // Somebody who may rename it puts a link in its place, before anybody looked at it since the server started.
+    drop(client);
+    desk.kill_server();
+    desk.up();
+    let (outside, away) = (tempfile::tempdir().unwrap(), folder.path().with_extension("away"));
+    std::fs::write(outside.path().join("id_rsa"), "key").unwrap();
+    std::fs::rename(folder.path(), &away).unwrap();
+    std::os::unix::fs::symlink(outside.path(), folder.path()).unwrap();
+    let mut client = agent(&desk, &token);
+    for (tool, input) in
+        [("list_files", json!({ "root": "notes" })), ("read_file", json!({ "path": "notes/id_rsa" })), ("scan_index", json!({ "root": "notes" }))]
+    {
+        let refused = ask(&mut client, tool, input);
+        assert!(refused["isError"] == true || refused["state"] == "failed", "{tool}: {refused}");
+        assert!(refused.to_string().contains("symbolic link"), "{tool}: {refused}");
+    }
+    std::fs::remove_file(folder.path()).unwrap();
+    std::fs::rename(&away, folder.path()).unwrap();
+    assert_eq!(names(&mut client), Some(2));
 }
 
 #[test]

@@ -316,6 +316,49 @@ both! {
         assert_code(&desk.refused(&agent, "workspace_list_files", json!({ "root": "notes" })), Code::Forbidden);
     }
 
+    fn a_rule_that_keeps_agents_from_looking_keeps_plans_from_showing_them(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let payroll = "rules:\n  - { name: no-payroll, match: { kind: file.read, domain: files.notes }, when: 'args.path.startsWith(\"notes/payroll\")', effect: deny, message: not for agents }\n";
+        apply(desk, &owner, payroll);
+        let one = |step: Value| ("workspace_change_plan", json!({ "root": "notes/payroll", "steps": [{ "action": "write", "to": "new", "text": "x" }, step] }));
+        let shown = [
+            one(json!({ "action": "replace", "to": "a", "text": "x" })),
+            one(json!({ "action": "replace", "to": "a", "edits": [{ "old": "x", "new": "y" }] })),
+            one(json!({ "action": "copy", "from": "a", "to": "b" })),
+            one(json!({ "action": "move", "from": "a", "to": "b" })),
+            one(json!({ "action": "trash", "from": "a" })),
+            ("workspace_organize_plan", json!({ "root": "notes/payroll" })),
+            ("workspace_organize_plan", json!({ "root": "notes", "moves": [{ "from": "payroll/a", "to": "b" }] })),
+            ("workspace_soft_delete", json!({ "path": "notes/payroll/a" })),
+        ];
+        for (count, (tool, input)) in (1..).zip(shown) {
+            let refusal = desk.refused(&agent, tool, input.clone());
+            assert_code(&refusal, Code::Forbidden);
+            assert!(refusal.message.contains("not for agents"), "{refusal:?}");
+            assert_eq!(desk.act(|cx| deskmate_core::meter::counters(cx, "code", "files.notes")).unwrap().denied_day, count);
+            // Trying out an agent that would ask for it is answered by the same rule.
+            let steps = json!([{ "id": "a", "do": tool, "with": input }]);
+            let made = desk.call(&owner, "agents_create_agent", json!({ "description": "Do it", "steps": steps, "policies": [] })).unwrap();
+            let tested = desk.call(&owner, "agents_test_agent", json!({ "agentId": made["agentId"], "scenario": "Do it" })).unwrap();
+            assert!(tested["violations"].to_string().contains("no-payroll"), "{tested}");
+        }
+        assert_eq!(desk.call(&agent, "workspace_list_plans", json!({})).unwrap()["plans"], json!([]));
+        // What shows nothing of what is there is asked for as before, and what may be looked at is on the record as a look.
+        let (tool, new) = one(json!({ "action": "make_folder", "to": "c" }));
+        desk.call(&agent, tool, new).unwrap();
+        let looked = || {
+            desk.seal();
+            let events = desk.call(&owner, "desk_record_list", json!({ "kind": "workspace.looked" })).unwrap()["events"].clone();
+            let told = |event: &Value| (event["facts"]["operation"].clone(), event["payload"]["path"].clone());
+            events.as_array().unwrap().iter().map(told).collect::<Vec<_>>()
+        };
+        assert_eq!(looked(), []);
+        desk.call(&agent, "workspace_change_plan", json!({ "root": "notes", "steps": [{ "action": "replace", "to": "open/a", "text": "x" }] })).unwrap();
+        assert_eq!(looked(), [(json!("change_plan"), json!("notes/open/a"))]);
+        desk.call(&agent, "workspace_organize_plan", json!({ "root": "notes/open" })).unwrap();
+        assert_eq!(looked()[0], (json!("organize_plan"), json!("notes/open")));
+    }
+
     fn a_plan_waits_for_a_person_and_is_done_once(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let plan = ready(desk, &agent, 5);

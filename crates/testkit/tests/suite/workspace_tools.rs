@@ -337,6 +337,50 @@ both! {
         assert_eq!(once(), once());
     }
 
+    fn what_a_look_found_is_for_who_reaches_all_of_it(desk: &TestDesk) {
+        let (owner, agent) = people(desk);
+        let begun = |folders: &[&str], root: &str| {
+            let scan = desk.call_within(folders, &agent, "workspace_sizes", json!({ "root": root })).unwrap();
+            let job = scan["job"].as_str().unwrap().to_owned();
+            desk.act({
+                let job = job.clone();
+                move |cx| {
+                    let hold = take(cx, "worker", SCAN_JOB, &job)?;
+                    let found = json!({ "total": { "files": 1, "folders": 0, "bytes": 3, "left_out": 0 }, "folders": [], "truncated": false, "largest": [] });
+                    job::finish(cx, &job, &hold.worker, hold.fence, job::Outcome::Done(found)).map(drop)
+                }
+            })
+            .unwrap();
+            job
+        };
+        let (whole, part) = (begun(&["/srv"], "notes/a"), begun(&["/srv/notes/a", "/srv/notes/b"], "notes/a"));
+        let read = |folders: &[&str], job: &str| {
+            let ways = ["workspace_wait_for_scan", "desk_job_get", "desk_job_wait"];
+            let answers = ways.map(|operation| desk.call_within(folders, &agent, operation, json!({ "job": job })));
+            assert!(answers.iter().all(|answer| answer.is_ok() == answers[0].is_ok()), "one answers as the other: {answers:?}");
+            answers.into_iter().for_each(|answer| match answer {
+                Ok(done) => assert!(done["result"].is_object(), "{done}"),
+                Err(error) => assert_code(&error, Code::Forbidden),
+            });
+            desk.call_within(folders, &agent, ways[0], json!({ "job": job })).is_ok()
+        };
+        for (folders, sees_whole, sees_part) in [
+            (&["/srv/notes"][..], true, true),
+            (&["/srv/notes/a", "/srv/notes/b"], false, true),
+            (&["/srv/notes/b", "/srv/notes/a/", "/etc"], false, true),
+            // A link in the one folder may lead into the other.
+            (&["/srv/notes/a"], false, false),
+            (&["/srv/notes/b"], false, false),
+            (&["/srv/manuals"], false, false),
+            (&[], false, false),
+        ] {
+            assert_eq!((read(folders, &whole), read(folders, &part)), (sees_whole, sees_part), "{folders:?}");
+        }
+        desk.call(&owner, "workspace_close_root", json!({ "name": "notes" })).unwrap();
+        assert!(!read(&["/srv"], &whole), "nobody knows any more where it lay");
+        assert!(desk.call(&agent, "workspace_wait_for_scan", json!({ "job": whole })).is_ok(), "who is not narrowed reads its own");
+    }
+
     fn what_was_done_with_files_is_found_by_those_who_may_see_it(desk: &TestDesk) {
         let (owner, agent) = people(desk);
         let other = desk.register(&owner, "other");
@@ -346,18 +390,19 @@ both! {
         desk.call(&agent, "workspace_soft_delete", json!({ "path": "notes/2026/old.md" })).unwrap();
         desk.call(&agent, "bridge_send_message", json!({ "to": "other", "content": "about 2026" })).unwrap();
         desk.seal();
-        assert_eq!(kinds(&past(desk, &agent, json!({ "query": "2026" }))), ["plan.asked", "workspace.looked", "workspace.looked"], "the newest first");
-        assert_eq!(kinds(&past(desk, &owner, json!({ "query": "OLD.md" }))), ["plan.asked"], "people see all, in capitals or not");
+        let looked = "workspace.looked";
+        assert_eq!(kinds(&past(desk, &agent, json!({ "query": "2026" }))), ["plan.asked", looked, looked, looked], "the newest first");
+        assert_eq!(kinds(&past(desk, &owner, json!({ "query": "OLD.md" }))), ["plan.asked", looked], "people see all, in capitals or not");
         assert_eq!(kinds(&past(desk, &other, json!({ "query": "2026" }))), [""; 0], "another agent's acts are not there");
         for root in ["notes", "notes/", "/srv/notes", "/srv/notes/2026"] {
-            assert_eq!(kinds(&past(desk, &agent, json!({ "query": "2026", "workspace_root": root }))), ["plan.asked", "workspace.looked"], "{root}");
+            assert_eq!(kinds(&past(desk, &agent, json!({ "query": "2026", "workspace_root": root }))), ["plan.asked", looked, looked], "{root}");
         }
         // It is a search of the record: no folder is opened for it, whatever is named.
         assert_eq!(kinds(&past(desk, &agent, json!({ "query": "2026", "workspace_root": "gone" }))), [""; 0]);
         assert_code(&desk.refused(&agent, "workspace_search_past_actions", json!({ "query": "x", "workspace_root": "/etc" })), Code::NotFound);
-        let first = past(desk, &agent, json!({ "query": "2026", "limit": 2 }));
-        let rest = past(desk, &agent, json!({ "query": "2026", "limit": 2, "cursor": first["next_cursor"] }));
-        assert_eq!((kinds(&first).len(), kinds(&rest).len(), &rest["next_cursor"]), (2, 1, &Value::Null));
+        let first = past(desk, &agent, json!({ "query": "2026", "limit": 3 }));
+        let rest = past(desk, &agent, json!({ "query": "2026", "limit": 3, "cursor": first["next_cursor"] }));
+        assert_eq!((kinds(&first).len(), kinds(&rest).len(), &rest["next_cursor"]), (3, 1, &Value::Null));
     }
 
     fn who_is_narrowed_to_folders_finds_nothing_that_was_done_beneath_other_roots(desk: &TestDesk) {

@@ -5,12 +5,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::super::judge;
+use super::super::look::told;
 use super::super::place::{self, Place, relative};
 use super::super::root::{Root, RootAccess};
 use super::model::{Action, Ask, OrganizeRule, PlanState, TextEdit, Wanted};
 use super::rows::{self, Plan};
 use super::show::PlanOut;
-use super::{ASKED, PLAN_JOB, PURGE, UNDO, python};
+use super::{ASKED, PLAN_JOB, PURGE, UNDO, make, python};
 use crate::call::Cx;
 use crate::gateway::taint;
 use crate::job::{self, NewJob};
@@ -22,7 +24,22 @@ use crate::{Error, Result, check_text, meter};
 /// Asks for a plan that changes something beneath a root.
 fn start(cx: &mut Cx<'_, '_>, place: &Place, kind: &str, ask: &Ask, why: Option<&str>, undo_of: Option<String>) -> Result<PlanOut> {
     writable(&place.root)?;
+    look(cx, place, kind, ask)?;
     queue(cx, &place.root.name, kind, ask, why, undo_of)
+}
+
+/// A plan tells what its steps are about before anybody decides, so whoever asks for it has to be one who may look there.
+fn look(cx: &mut Cx<'_, '_>, place: &Place, kind: &str, ask: &Ask) -> Result<()> {
+    let operation = make::operation(kind, "");
+    let places: Vec<Place> = ask.looks_at().into_iter().map(|path| Place { path: path.to_owned(), ..place.clone() }).collect();
+    for place in &places {
+        judge::may_look(cx, operation, place)?;
+    }
+    match places.as_slice() {
+        [] => Ok(()),
+        [only] => told(cx, operation, only, 0),
+        _ => told(cx, operation, place, 0),
+    }
 }
 
 /// Refuses a root that is not open for changes.

@@ -1,5 +1,7 @@
 //! The act of a plan that is not made: as far as the wish tells, it is what the plan's own would be, so that rules answer the same.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::super::place::{self, Place, join, relative};
@@ -36,7 +38,17 @@ pub(in crate::workspace) fn act(cx: &mut Cx<'_, '_>, kind: &str, operation: &str
     total.paths.truncate(PLAN_PATHS_SHOWN);
     total.program = if kind == python::KIND { Some(program(input, folder)?) } else { None };
     let tool = make::tool(kind, operation.strip_prefix("create_").unwrap_or_default());
-    Ok(make::act(kind, tool, place.map(|place| &place.root), &total, Vec::new()))
+    Ok(make::act(kind, &tool, place.map(|place| &place.root), &total, Vec::new()))
+}
+
+/// What would be looked at to make it.
+pub(in crate::workspace) fn looked(cx: &mut Cx<'_, '_>, kind: &str, input: &Value, place: &Place) -> Result<Vec<Place>> {
+    let steps = steps(cx, kind, input, &place.path)?;
+    let paths: BTreeSet<&str> = steps.iter().filter_map(|step| step.action.looks_at(step.from.as_deref(), step.to.as_deref())).collect();
+    if kind == "organize" && paths.is_empty() {
+        return Ok(vec![place.clone()]);
+    }
+    Ok(paths.into_iter().map(|path| Place { path: path.to_owned(), ..place.clone() }).collect())
 }
 
 /// The steps, with paths as the plan's own are: relative to the root, behind the folder that the wish names.

@@ -131,21 +131,26 @@ fn held(kinds: &BTreeSet<String>) -> Value {
     kinds.iter().map(|kind| Value::from(format!("[redacted:{kind}]"))).collect()
 }
 
-/// The tool whose doing a plan is; that of a document goes by its format. Only a program is executed: rules about running one are not
-/// about files.
-pub(super) fn tool(kind: &str, format: &str) -> &'static str {
+/// The operation whose doing a plan is; that of a document goes by its format. Only a program is executed: rules about running one are
+/// not about files.
+pub(super) fn operation(kind: &str, format: &str) -> &'static str {
     match kind {
-        python::KIND => "workspace_execute_plan",
-        "organize" => "workspace_organize_plan",
-        "trash" => "workspace_soft_delete",
-        "restore" => "workspace_restore",
-        "document" if format == "excel" => "workspace_create_excel",
-        "document" if format == "word" => "workspace_create_word",
-        "document" => "workspace_create_pdf",
-        PURGE => "workspace_purge_trash",
-        UNDO => "workspace_undo_plan",
-        _ => "workspace_change_plan",
+        python::KIND => "execute_plan",
+        "organize" => "organize_plan",
+        "trash" => "soft_delete",
+        "restore" => "restore",
+        "document" if format == "excel" => "create_excel",
+        "document" if format == "word" => "create_word",
+        "document" => "create_pdf",
+        PURGE => "purge_trash",
+        UNDO => "undo_plan",
+        _ => "change_plan",
     }
+}
+
+/// Its tool.
+pub(super) fn tool(kind: &str, format: &str) -> String {
+    format!("workspace_{}", operation(kind, format))
 }
 
 fn format_of(ask: Ask) -> String {
@@ -210,7 +215,7 @@ pub fn made(cx: &mut Cx<'_, '_>, hold: &Hold, id: &str) -> Result<()> {
     plan.digest = Some(digest.to_vec());
     let read = read(cx, &plan)?;
     let format = if plan.kind == "document" { format_of(plan.asked()?) } else { String::new() };
-    let mut act = act(&plan.kind, tool(&plan.kind, &format), root.as_ref(), &total, read);
+    let mut act = act(&plan.kind, &tool(&plan.kind, &format), root.as_ref(), &total, read);
     // What is approved is this plan, with exactly these steps.
     if let Some(fields) = act.arguments.as_object_mut() {
         fields.extend([("plan".to_owned(), json!(plan.id)), ("digest".to_owned(), json!(hex(&digest)))]);

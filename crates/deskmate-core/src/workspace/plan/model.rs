@@ -1,5 +1,7 @@
 //! The words of plans: what is asked for, what a step does, and how a plan stands.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,6 +49,15 @@ impl Action {
             Self::Purge => "purge",
             Self::Undo => "undo",
             Self::Run => "run",
+        }
+    }
+
+    /// Which of a step's two paths it tells something of: what changes in a text, or what its source is.
+    pub(super) fn looks_at<'p>(self, from: Option<&'p str>, to: Option<&'p str>) -> Option<&'p str> {
+        match self {
+            Self::Move | Self::Copy | Self::Trash => from,
+            Self::Replace => to,
+            Self::Write | Self::MakeFolder | Self::Restore | Self::Purge | Self::Undo | Self::Run => None,
         }
     }
 
@@ -285,6 +296,15 @@ pub enum Ask {
 }
 
 impl Ask {
+    /// What is looked at to make a plan of it, and told with its steps.
+    pub(super) fn looks_at(&self) -> BTreeSet<&str> {
+        match self {
+            Self::Organize { path, .. } => BTreeSet::from([path.as_str()]),
+            Self::Steps { steps } => steps.iter().filter_map(|step| step.action.looks_at(step.from.as_deref(), step.to.as_deref())).collect(),
+            Self::Document { .. } | Self::Undo { .. } | Self::Python { .. } => BTreeSet::new(),
+        }
+    }
+
     /// Whether all that it is about lies in these folders. What comes out of the trash or is taken back belongs to the root as a whole.
     pub(super) fn lies_in(&self, folders: &[String]) -> bool {
         match self {

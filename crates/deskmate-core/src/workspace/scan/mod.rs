@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::judge;
 use super::look::{bounded, told};
-use super::place::{self, Place};
+use super::place::{self, Place, lies_in};
+use super::reach::Reach;
 use super::root::{self, Root};
 use crate::call::{Cx, Wait};
 use crate::job::{self, NewJob, Progress};
@@ -71,10 +72,27 @@ fn begin<T: DeserializeOwned>(cx: &mut Cx<'_, '_>, operation: &'static str, name
 /// How a look stands.
 pub(super) fn stands<T: DeserializeOwned>(cx: &mut Cx<'_, '_>, id: &str) -> Result<Scan<T>> {
     let seen = job::seen(cx, id, SCAN_JOB)?;
+    check_reach(cx, &seen.input)?;
     let unreadable = |error: serde_json::Error| Error::new(Code::Internal, format!("the result of job {id} is unreadable: {error}"));
     let result = seen.result.map(T::deserialize).transpose().map_err(unreadable)?;
     let ended = seen.state.is_end();
     Ok(Scan { job: id.to_owned(), state: seen.state, ended, progress: seen.progress, result, error: seen.error.filter(|_| ended) })
+}
+
+/// Refuses a look that went beyond the folders that the caller's client names: what it found is not for that caller. It counts where the
+/// look was let, and not where it began, because links lead elsewhere.
+pub(crate) fn check_reach(cx: &mut Cx<'_, '_>, input: &Value) -> Result<()> {
+    if cx.within.is_none() {
+        return Ok(());
+    }
+    let survey = survey_of(input)?;
+    // Of a root that is not in force any more nobody knows where it lay.
+    let reached = match root::root_named(cx, &survey.root)?.map(|root| Reach::of(cx, &root)) {
+        Some(Reach::Whole) => true,
+        Some(Reach::Parts(folders)) => !survey.within.is_empty() && survey.within.iter().all(|looked| folders.iter().any(|folder| lies_in(looked, folder))),
+        None => false,
+    };
+    if reached { Ok(()) } else { Err(place::outside(cx)?) }
 }
 
 /// Whether a look that a call put into the queue has ended.
@@ -85,8 +103,12 @@ pub(super) fn followed<T: DeserializeOwned>(cx: &mut Cx<'_, '_>, answer: &Value)
 
 /// What a job has to look at, and beneath which root as it is in force.
 pub fn surveyed(cx: &mut Cx<'_, '_>, input: &Value) -> Result<(Root, Survey)> {
-    let survey = Survey::deserialize(input).map_err(|_| Error::conflict("what this job should look at is unreadable"))?;
+    let survey = survey_of(input)?;
     Ok((root::find(cx, Some(&survey.root))?, survey))
+}
+
+fn survey_of(input: &Value) -> Result<Survey> {
+    Survey::deserialize(input).map_err(|_| Error::conflict("what this job should look at is unreadable"))
 }
 
 /// Look at a whole tree, of any size: how many files, sizes by extension, the first, largest and newest files, and with

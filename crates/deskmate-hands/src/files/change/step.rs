@@ -146,6 +146,15 @@ impl Step {
         Ok(Self::Replace { kept: trash_id(&path, &identity, at_us), path, identity, content: Blob(content), at_us })
     }
 
+    /// The same replacement with another content, which is made of what is there.
+    pub fn holding(mut self, root: &Root, new: Vec<u8>) -> Result<Self, Fault> {
+        if let Self::Replace { path, content, .. } = &mut self {
+            bounded(root, path, &new)?;
+            *content = Blob(new);
+        }
+        Ok(self)
+    }
+
     /// A new folder.
     pub fn make_folder(root: &Root, path: &str) -> Result<Self, Fault> {
         Ok(Self::MakeFolder { path: changeable(root, path)? })

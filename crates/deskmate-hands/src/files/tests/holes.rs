@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::kit::{AT, Kit, open, organize};
 use crate::files::{
-    Access, Code, Done, Entries, Fault, How, Identity, Kind, ListSpec, Listing, OrganizeSpec, Part, READ_MAX, Root, RootSpec, ScanSpec, SearchSpec, Step,
+    Access, Code, Done, Entries, Fault, How, Identity, Kind, ListSpec, Listing, OrganizeSpec, Part, READ_MAX, Root, RootSpec, Rule, ScanSpec, SearchSpec, Step,
     Watch, apply, digest_of, list, list_trash, read, scan, search_content, undo,
 };
 
@@ -279,6 +279,26 @@ fn c7_two_files_of_one_name_get_two_places_and_every_planned_move_happens() {
     // What is organised stays as it is, but for the folder that had to wait for its name.
     let again = organize(all(&kit.root), &spec).unwrap();
     assert_eq!(again.moves.iter().map(|planned| planned.to.as_str()).collect::<Vec<_>>(), ["pdf/y.pdf"]);
+    // A folder that the plan makes is a name that is taken, too, and so is every folder above it.
+    let (docs, deep) = (("z*", "docs"), ("b*", "docs/zebra/old"));
+    let kept = [("y", "docs"), ("a", "docs/k"), ("l", "docs/k")];
+    for (rules, files, went) in [
+        (&[("b*", "docs/zebra"), docs][..], &["banana", "zebra"][..], &["docs/zebra/banana", "docs/zebra (2)"][..]),
+        (&[deep, docs], &["banana", "zebra"], &["docs/zebra/old/banana", "docs/zebra (2)"]),
+        (&kept, &["a", "k/a/y"], &["docs/k/a", "docs/k/a (2)/y"]),
+        (&kept, &["k/l/y", "l"], &["docs/k/l/y", "docs/k/l (2)"]),
+    ] {
+        let kit = Kit::new();
+        for file in files {
+            kit.put(file, file);
+        }
+        let rules = rules.iter().map(|(glob, folder)| Rule { glob: (*glob).into(), folder: (*folder).into() }).collect();
+        let plan = organize(all(&kit.root), &OrganizeSpec { how: How::Rules(rules), keep_folders: true, ..spec.clone() }).unwrap();
+        for planned in &plan.moves {
+            apply(&kit.root, &Step::Move { from: planned.from.clone(), to: planned.to.clone(), identity: planned.identity }).unwrap();
+        }
+        assert_eq!(went.iter().map(|path| kit.text(path).unwrap_or_default()).collect::<Vec<_>>(), files);
+    }
 }
 
 #[test]
@@ -323,6 +343,20 @@ fn c8_purging_removes_from_the_trash_and_nothing_else() {
     assert!(list_trash(&kit.root, None, 10).unwrap().entries.is_empty());
     assert_eq!(fs::read_dir(kit.at(".trash/files")).unwrap().count() + fs::read_dir(kit.at(".trash/info")).unwrap().count(), 0);
     assert!(kit.is_there("keep") && kit.outside().join("secret").exists());
+}
+
+#[test]
+fn what_the_earlier_server_put_into_the_trash_comes_back_once_it_lies_with_the_rest() {
+    let kit = Kit::new();
+    let id = "a.txt.1700000000000";
+    kit.put(&format!(".trash/{id}"), "1").folder(".trash/files").folder(".trash/info");
+    assert!(list_trash(&kit.root, None, 10).unwrap().entries.is_empty());
+    fs::rename(kit.at(".trash").join(id), kit.at(".trash/files").join(id)).unwrap();
+    let listed = list_trash(&kit.root, None, 10).unwrap().entries;
+    assert_eq!((listed[0].id.as_str(), listed[0].from.as_deref()), (id, None));
+    assert_eq!(code(Step::restore(&kit.root, id, None)), Code::NotFound);
+    apply(&kit.root, &Step::restore(&kit.root, id, Some("a.txt")).unwrap()).unwrap();
+    assert_eq!(kit.text("a.txt").as_deref(), Some("1"));
 }
 
 #[test]

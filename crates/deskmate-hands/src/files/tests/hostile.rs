@@ -8,7 +8,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::kit::{AT, Kit, picture};
 use crate::files::{
-    Code, ListSpec, Part, READ_MAX, Root, ScanSpec, SearchSpec, Step, Watch, apply, digest_of, duplicates, list, list_trash, read, scan, search_content, undo,
+    Access, Code, ListSpec, Part, READ_MAX, Root, RootSpec, ScanSpec, SearchSpec, Step, Watch, apply, digest_of, duplicates, list, list_trash, read, scan,
+    search_content, undo,
 };
 
 const ROUNDS: u64 = 10_000;
@@ -139,4 +140,50 @@ fn s10_nothing_outside_is_touched_while_names_are_swapped() {
     });
     assert_eq!(state(), before);
     assert!(swaps.into_inner() >= ROUNDS);
+}
+
+/// The root itself and a link to the outside change places. What is opened by its path anew each time is what the desk keeps for itself
+/// as well, which nobody may get at.
+#[test]
+fn s10_nothing_outside_is_read_while_the_root_itself_is_swapped() {
+    let kit = Kit::new();
+    kit.put("f", "INSIDE");
+    let (folder, link) = (kit.outside().with_file_name("inside"), kit.outside().with_file_name("link"));
+    std::os::unix::fs::symlink(kit.outside(), &link).unwrap();
+    fs::write(kit.outside().join("f"), "OUTSIDE").unwrap();
+    let spec = RootSpec { name: "desk".into(), path: folder.clone(), access: Access::Write, deny: Vec::new(), own: vec![kit.outside()] };
+    let (stop, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                swaps.fetch_add(1, Ordering::Relaxed);
+                std::thread::yield_now();
+            }
+        });
+        let _stop = Stop(&stop);
+        let (mut root, mut seen, mut refused) = (kit.root.clone(), 0, 0);
+        let most = ROUNDS / 10;
+        while seen < most || refused < most || swaps.load(Ordering::Relaxed) < most {
+            std::thread::yield_now();
+            if !root.is_in_place() {
+                match root.reopen(&RootSpec { own: Vec::new(), ..spec.clone() }) {
+                    Ok(anew) => root = anew,
+                    Err(fault) => {
+                        assert!([Code::ThroughLink, Code::NotFound].contains(&fault.code), "{fault:?}");
+                        refused += 1;
+                    }
+                }
+            }
+            for root in [Ok(root.clone()), Root::open(&spec)] {
+                match root.and_then(|root| read(&root, "f", Part::Whole, READ_MAX)) {
+                    Ok(content) => {
+                        assert_eq!(content.bytes, b"INSIDE");
+                        seen += 1;
+                    }
+                    Err(fault) => assert!([Code::Invalid, Code::NotFound].contains(&fault.code), "{fault:?}"),
+                }
+            }
+        }
+    });
 }
