@@ -294,8 +294,106 @@ fn what_shows_only_when_it_runs_is_unknown() {
         "read -p PATH line",
         "sed -i 's/a/b/' 'w /path' f",
         "sed -i 's/a/b/' w/etc/x f",
+        // What a shell reads in another way than it looks.
+        "x=(a)#; rm -rf src",
+        "echo $(\\\n(dir))",
+        "echo $'a\\qb'",
+        "echo $'\\455o'",
+        "cat <<$'E'\nx\nE",
+        "cat <<E $(ls\n)\nE",
+        "cat <<E; a=(\nx\nE\n)",
+        "cat <<E",
+        "ls\u{c}",
+        "cat \"a\u{1}b\"",
+        "ls \u{0}",
+        "sh -c '[[ -f x ]]'",
+        "dash -c 'echo $\"x\"'",
+        "busybox sh -c '((1))'",
+        "sh <<'E'\n[[ -f x ]]\nE",
+        "fish -c ls",
+        "bash --posix -c ls",
+        "[[ a > b ]]",
+        "[[ a <> b ]]",
+        "[[ <<E ]]\n$(rm -rf src)\nE",
+        "[[ a || ! rm -rf src ]]",
+        "[[ a || b ]]",
+        "[[ a\nrm -rf src ]]",
+        "((./1))",
     ] {
         assert_eq!(worst(line), Verb::Unknown, "{line}: {:?}", seen(line));
+    }
+}
+
+/// Lines that run `rm -rf src` in a place where it is easily taken for something else, by the shell that shows it.
+const HIDING: &[(&str, &str)] = &[
+    ("bash", "[[ -e <(rm -rf src) ]]"),
+    ("bash", "[[ a == >(rm -rf src) ]]"),
+    ("bash", "echo ${x:-<(rm -rf src)}"),
+    ("bash", "cat <\\\n(rm -rf src)"),
+    ("bash", "x=(a)#; rm -rf src"),
+    ("bash", "echo <<EOF \\\nEOF\n$(rm -rf src)\nEOF"),
+    ("bash", "echo <<EOF \"x\nEOF\n\"\n$(rm -rf src)\nEOF"),
+    ("bash", "cat <<EOF\nx\\\nEOF\necho '$(rm -rf src)'\nEOF"),
+    ("bash", "echo <<EOF $(\nrm -rf src\nEOF\n)"),
+    ("bash", "cat <<EOF\n$\\\n(rm -rf src)\nEOF"),
+    ("bash", "echo \"$\\\n(rm -rf src)\""),
+    ("bash", "x=${y:-\\\\$(rm -rf src)}"),
+    ("bash", "x=${y:-'\\'}; rm -rf src; x='}' #'"),
+    ("bash", "echo \"`echo \\\"'\\\"; rm -rf src #'`\""),
+    ("bash", "echo a \r# ; rm -rf src"),
+    ("bash", "[[\u{b} x || rm -rf src ]]"),
+    ("bash", "[[\r x || rm -rf src ]]"),
+    ("bash", "[[\u{a0} x || rm -rf src ]]"),
+    ("bash", "cat <<EOF\r\nEOF\necho '$(rm -rf src)'\nEOF\r"),
+    ("bash", "bash --posix -c 'x=\"${y:-'\"'\"'}\" ; rm -rf src ; x=\"'\"'\"'}\"'"),
+    ("bash", "sh -c 'x=\"${y:-'\"'\"'}\" ; rm -rf src ; x=\"'\"'\"'}\"'"),
+    ("bash", "sh -c '[[ x || rm -rf src ]]'"),
+    ("dash", "[[ x || rm -rf src ]]"),
+    ("dash", "[[ x || ! rm -rf src ]]"),
+    ("dash", "sh -c \"echo \\$'\\\\'; rm -rf src #'\""),
+    ("dash", "echo $'\\'; rm -rf src #'"),
+    ("dash", "sh -c '((./1))'"),
+    ("dash", "((./1))"),
+];
+
+#[test]
+fn what_hides_a_command_is_no_look() {
+    for (_, line) in HIDING {
+        for line in [(*line).to_owned(), line.replace("rm -rf src", "touch made")] {
+            assert!(!worst(&line).only_reads(), "{line}: {:?}", seen(&line));
+        }
+    }
+}
+
+/// Each of these lines does run its command, in the shells that most machines have.
+#[test]
+fn what_hides_a_command_runs_it() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
+
+    let of = |script: &str, arguments: &[&str]| Command::new("sh").args(["-c", script, "sh"]).args(arguments).output().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let bin = folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let bin = bin.to_str().unwrap();
+    if !of("bash -c '[[ $BASH_VERSION == 5.* ]]' && ln -s \"$(command -v dash)\" \"$1/sh\"", &[bin]).status.success() {
+        return;
+    }
+    for (name, text) in [("x.sh", "touch made\n"), ("1", "#!/bin/sh\ntouch made\n")] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        std::fs::set_permissions(folder.path().join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let made = folder.path().join("made");
+    for (shell, line) in HIDING {
+        let line = line.replace("rm -rf src", "touch made");
+        of("cd \"$1/..\" && PATH=$1:$PATH exec \"$2\" -c \"$3\" < /dev/null", &[bin, shell, &line]);
+        // What stands for a file runs beside the line.
+        let ends = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while !made.exists() {
+            assert!(std::time::Instant::now() < ends, "{shell} does not run it: {line}");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        std::fs::remove_file(&made).unwrap();
     }
 }
 
@@ -474,6 +572,20 @@ fn looking_is_seen_as_looking() {
         "column -t f",
         "printf '%s\\n' hello",
         "printf \"a\\n\"",
+        "cat f \\\n  | head -5 \\\n  && ls",
+        "ls &&\\\n  pwd",
+        "echo \"a \\\n  b\"",
+        "echo \"a\\\nb\"",
+        "cat <<'E' | head\na\\\n\"$(rm\r\nE",
+        "cat <<A <<B\n1\nA\n2\nB\nls",
+        "echo \"$(cat <<'E'\nit's\nE\n)\"",
+        "echo $'a\\tb\\n'",
+        "echo ${x:-y} ${x%.rs} ${x##*/} \"${x:+$(ls)}\"",
+        "[[ -f x || -d y ]]",
+        "[[ $a == b || $c == d ]]",
+        "[[ -f x &&\n -f y ]]",
+        "[[ a < b ]]",
+        "[[ $x =~ ^(a|b)$ ]]",
     ] {
         assert!(worst(line).only_reads(), "{line}: {:?}", seen(line));
     }

@@ -1,6 +1,7 @@
 //! What programs do with their arguments. A program that is not known here runs as itself: nobody can say what it does.
 
 use super::options::{self, Options};
+use super::parse::Grammar;
 use super::syntax::{Part, Word};
 use super::tables::{
     CHANGING, CHANGING_LATER, CODE, DELETING, FETCH_AND_RUN, FETCHING, INSTALLERS, INSTALLING, INTERPRETERS, OWN, RUNNING, SHELLS, WRAPPERS, WRITING, XARGS,
@@ -234,7 +235,7 @@ fn sets_known(word: &Word) -> bool {
 fn evaluated(walk: &mut Walk, call: &Call<'_>) {
     let texts: Option<Vec<String>> = call.arguments.iter().map(Word::literal).collect();
     if let Some(texts) = texts {
-        walk.line(&texts.join(" "), call.deep + 1);
+        walk.line(&texts.join(" "), call.deep + 1, Grammar::Extended);
     }
     unknown(walk, "eval", "it reads a text as a command");
 }
@@ -414,15 +415,19 @@ fn shell(walk: &mut Walk, call: &Call<'_>, program: &str) {
             _ => unknown(walk, program, "which program it runs shows only when it runs"),
         };
     }
+    let grammar = if matches!(program, "bash" | "zsh") { Grammar::Extended } else { Grammar::Posix };
     let mut at = 0;
     let mut takes_line = false;
+    if program == "fish" {
+        unknown(walk, program, "its grammar is another one");
+    }
     while let Some(text) = call.arguments.get(at).map(Word::shown).filter(|text| text.starts_with(['-', '+']) && text.len() > 1) {
         at += 1;
         if text == "--" {
             break;
         }
         if text.starts_with("--") {
-            if !lists("--login --norc --noprofile --posix --help --version", &text) {
+            if !lists("--login --norc --noprofile --help --version", &text) {
                 unknown(walk, program, "what it does with these options is not known here");
             }
             continue;
@@ -442,7 +447,7 @@ fn shell(walk: &mut Walk, call: &Call<'_>, program: &str) {
     if takes_line {
         return match call.arguments.get(at).map(Word::literal) {
             Some(Some(line)) => {
-                walk.line(&line, call.deep + 1);
+                walk.line(&line, call.deep + 1, grammar);
                 if call.is_raised {
                     walk.add(ShellAct { is_raised: true, ..ShellAct::new(Verb::SystemChange, program) });
                 }
@@ -456,7 +461,7 @@ fn shell(walk: &mut Walk, call: &Call<'_>, program: &str) {
             let target = walk.target(script);
             walk.add(ShellAct { targets: vec![target], is_raised: call.is_raised, ..ShellAct::new(Verb::ProcessRun, program) });
         }
-        (_, Some(Given::Known(text))) if !call.is_fed => walk.line(text, call.deep + 1),
+        (_, Some(Given::Known(text))) if !call.is_fed => walk.line(text, call.deep + 1, grammar),
         (None, None) if !call.is_fed && has(call, &["--version", "--help"]) => walk.add(ShellAct::new(Verb::FileRead, program)),
         _ => unknown(walk, program, "it runs what its input says"),
     }

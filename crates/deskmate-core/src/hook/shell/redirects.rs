@@ -68,12 +68,16 @@ impl Parser {
         self.blanks();
         let start = self.at;
         let end = self.word()?.ok_or("a here-document has no end")?.literal().ok_or("the end of a here-document is not a plain word")?;
-        let is_quoted = self.text.iter().skip(start).take(self.at - start).any(|char| matches!(char, '\'' | '"' | '\\'));
-        let here = Here { end, strips_tabs, is_quoted };
+        let written = || self.text.iter().skip(start).take(self.at - start);
+        if written().any(|char| matches!(char, '$' | '\n')) {
+            return Err("the end of a here-document is not a plain word");
+        }
+        let is_quoted = written().any(|char| matches!(char, '\'' | '"' | '\\'));
         let after = self.at;
         while self.peek().is_some_and(|char| char != '\n') {
             self.at += 1;
         }
+        let here = Here { end, strips_tabs, is_quoted, begins: self.at };
         self.at += 1;
         for earlier in std::mem::take(&mut self.here) {
             self.skip_here(&earlier);
@@ -81,6 +85,9 @@ impl Parser {
         }
         let lines = self.skip_here(&here);
         self.at = after;
+        if !is_quoted && lines.iter().any(|line| line.ends_with('\\')) {
+            return Err("a line of a here-document is joined with the next one");
+        }
         let mut text = lines.join("\n");
         text.push('\n');
         let word = if here.is_quoted { words::quoted(text) } else { self.inside(&text)? };

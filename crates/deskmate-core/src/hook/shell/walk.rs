@@ -1,7 +1,7 @@
 //! From commands to acts: pipes, folders that change on the way, redirections, and commands in commands.
 
 use super::looking::tells_secrets;
-use super::parse::{Refusal, parse};
+use super::parse::{Grammar, Refusal, parse};
 use super::programs::{self, Call, Given};
 use super::syntax::{Command, Direction, Part, Pipeline, Redirect, Word};
 use super::tables::{OWN, lists, may_set};
@@ -53,12 +53,12 @@ impl Walk {
     }
 
     /// A line of its own.
-    pub(super) fn line(&mut self, line: &str, deep: usize) {
+    pub(super) fn line(&mut self, line: &str, deep: usize, grammar: Grammar) {
         let refused: Refusal = if deep > LINES_DEEP_MAX || self.room < line.len() {
             "lines stand in lines too deep"
         } else {
             self.room -= line.len();
-            match parse(line) {
+            match parse(line, grammar) {
                 Ok(list) => return self.list(&list, Place { is_fed: false, deep }),
                 Err(why) => why,
             }
