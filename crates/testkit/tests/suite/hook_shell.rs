@@ -319,6 +319,13 @@ fn what_shows_only_when_it_runs_is_unknown() {
         "[[ a || b ]]",
         "[[ a\nrm -rf src ]]",
         "((./1))",
+        "exec {PATH}<README.md; ls",
+        "exec {PATH[0]}<README.md; ls",
+        // What is given is not what is read.
+        "bash 3<<<ls",
+        "bash <<<ls <&3",
+        "bash <<<ls <x.sh",
+        "bash <<<ls 0>&3",
     ] {
         assert_eq!(worst(line), Verb::Unknown, "{line}: {:?}", seen(line));
     }
@@ -329,6 +336,9 @@ const HIDING: &[(&str, &str)] = &[
     ("bash", "[[ -e <(rm -rf src) ]]"),
     ("bash", "[[ a == >(rm -rf src) ]]"),
     ("bash", "echo ${x:-<(rm -rf src)}"),
+    ("bash", "bash <<<'rm -rf src' 3<<<ls"),
+    ("bash", "bash 3<<'E' <<<ls <&3\nrm -rf src\nE"),
+    ("bash", "exec 3<x.sh; bash <<<ls <&3"),
     ("bash", "cat <\\\n(rm -rf src)"),
     ("bash", "x=(a)#; rm -rf src"),
     ("bash", "echo <<EOF \\\nEOF\n$(rm -rf src)\nEOF"),
@@ -579,6 +589,9 @@ fn looking_is_seen_as_looking() {
         "cat <<'E' | head\na\\\n\"$(rm\r\nE",
         "cat <<A <<B\n1\nA\n2\nB\nls",
         "echo \"$(cat <<'E'\nit's\nE\n)\"",
+        "cat 0<<<ls",
+        "ls 2>&1 0<f",
+        "exec {file}<f",
         "echo $'a\\tb\\n'",
         "echo ${x:-y} ${x%.rs} ${x##*/} \"${x:+$(ls)}\"",
         "[[ -f x || -d y ]]",
