@@ -326,6 +326,29 @@ fn what_shows_only_when_it_runs_is_unknown() {
         "bash <<<ls <&3",
         "bash <<<ls <x.sh",
         "bash <<<ls 0>&3",
+        "echo 'CODE' | python3 -v",
+        "python3 -v <<< 'CODE'",
+        "python3 -v",
+        "echo x | tclsh --version",
+        "echo x | find . -exec tclsh --version \\;",
+        "{ tclsh --version; } < f",
+        "xargs -i --replace=Y sh -c 'echo Y'",
+        "echo made | xargs -I X -L1 uniq in",
+        "echo touch x | xargs -I{} -L1 nice",
+        "echo x | xargs -I{} -L1 git",
+        "echo ~/.ssh/id_rsa | xargs -I{} -L1 cat",
+        "echo x | xargs -I{} -n2 cat",
+        "[ \"$@\" ]",
+        "[ \"${a[@]}\" ]",
+        "[ \"$0\" \"$1\" ]",
+        "test \"$a\" \"$b\" \"$c\"",
+        "[ * ]",
+        "[ -f * ]",
+        "test ! \"$a\" \"$b\"",
+        "sed -i'../b/*' -n p f",
+        "sed --in-place='../b/*' -n p f",
+        "sed -ni/tmp/x p f",
+        "arch -arm64 rm -rf src",
     ] {
         assert_eq!(worst(line), Verb::Unknown, "{line}: {:?}", seen(line));
     }
@@ -364,6 +387,14 @@ const HIDING: &[(&str, &str)] = &[
     ("dash", "echo $'\\'; rm -rf src #'"),
     ("dash", "sh -c '((./1))'"),
     ("dash", "((./1))"),
+    ("bash", "echo '$(rm -rf src)' | xargs -I X -i sh -c 'echo {}'"),
+    ("bash", "echo '$(rm -rf src)' | xargs -i --replace=Y sh -c 'echo Y'"),
+    ("bash", "echo rm -rf src | xargs -I{} -L1 nice"),
+    ("bash", "bash -c '[ \"$@\" ]' _ -v 'a[$(rm -rf src)]'"),
+    ("bash", "bash -c '[ \"$0\" \"$1\" ]' -v 'a[$(rm -rf src)]'"),
+    ("bash", "sed -n $'s/a\\/b\\/;\\/x/y/w made\\n\\/p/p' x.sh"),
+    ("bash", "echo -fprint made | xargs -I X -L1 find ."),
+    ("bash", "echo made | xargs -I X -L1 uniq x.sh"),
 ];
 
 #[test]
@@ -599,6 +630,20 @@ fn looking_is_seen_as_looking() {
         "[[ -f x &&\n -f y ]]",
         "[[ a < b ]]",
         "[[ $x =~ ^(a|b)$ ]]",
+        "[ \"$x\" ]",
+        "[ -z \"$x\" ]",
+        "[ -f *.rs ]",
+        "{ python3 --version; } 2>&1",
+        "[ \"$a\" = \"$b\" ]",
+        "[ \"x$a\" = x ]",
+        "[ -n \"${x:-}\" -a -f \"$y\" ]",
+        "test \"$#\" -eq 1",
+        "test \"$(ls)\" = x",
+        "ls | xargs -I{} echo {}",
+        "ls | xargs -n 2 echo",
+        "python3 --version",
+        "node -v",
+        "arch",
     ] {
         assert!(worst(line).only_reads(), "{line}: {:?}", seen(line));
     }
@@ -686,7 +731,9 @@ fn targets_are_where_the_line_has_gone_to() {
     assert_eq!(places("grep -rf /etc/shadow src").unwrap(), ["/etc/shadow"]);
     assert_eq!(places("git grep -f../../x pat").unwrap(), ["/x"]);
     assert_eq!(places("find -L /etc -name x").unwrap(), ["/etc"]);
-    for open in ["cat ~/x", "cat $x", "cat $(echo /etc/passwd)", "cd $x; cat a", "cat .*/x", "cat {a,/etc/passwd}", "cd; cat a"] {
+    for open in
+        ["cd - && cat a", "pushd +1; cat a", "cat ~/x", "cat $x", "cat $(echo /etc/passwd)", "cd $x; cat a", "cat .*/x", "cat {a,/etc/passwd}", "cd; cat a"]
+    {
         assert_eq!(places(open), None, "{open}");
     }
     assert_eq!(acts("cat a", None).first().unwrap().targets.first().unwrap().places, None);

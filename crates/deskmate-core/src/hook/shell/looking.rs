@@ -270,6 +270,9 @@ fn strange(call: &Call<'_>, program: &str) -> Option<&'static str> {
         "test" | "[" if call.arguments.iter().any(|word| word.hides_command() || word.parts.contains(&Part::Split)) || evaluates(call.arguments) => {
             Some("a text in it is read as a number or a name, and that can run commands")
         }
+        "test" | "[" if may_compare(call.arguments) => Some("what it compares shows only when it runs"),
+        // Some systems have one that runs another program.
+        "arch" if !call.arguments.is_empty() => Some("what it does with these options is not known here"),
         "printf" => {
             let mut words = call.arguments.iter().skip_while(|word| word.shown() == "--");
             let form = words.next().and_then(Word::literal);
@@ -301,6 +304,23 @@ fn strange(call: &Call<'_>, program: &str) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Whether a word of a test whose text is not known, or a name that a pattern stands for, may be one of its operators.
+fn may_compare(words: &[Word]) -> bool {
+    let words = words.split_last().filter(|(last, _)| last.shown() == "]").map_or(words, |(_, before)| before);
+    let text = |at: Option<usize>| at.and_then(|at| words.get(at)).and_then(Word::literal).unwrap_or_default();
+    let is_operator = |text: &str| lists("= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef -a -o", text);
+    let takes_one = |text: &str| text.len() == 2 && text.starts_with('-') && !lists("-a -o", text);
+    words.iter().enumerate().any(|(at, word)| {
+        let before = text(at.checked_sub(1));
+        // What begins like a name is none of them.
+        let begins = word.beginning();
+        let is_name = begins.starts_with(|first: char| first.is_alphanumeric() || matches!(first, '/' | '.'));
+        let lists_names = word.has_glob() && word.shown().ends_with(['*', '?', ']', '}']);
+        let is_alone = words.len() < 2 || is_operator(&text(Some(at + 1))) || is_operator(&before) || takes_one(&before);
+        !is_name && (lists_names || !word.is_named() && !word.is_number() && !is_alone)
+    })
 }
 
 /// Whether an option of `tree` that takes a value stands before others.

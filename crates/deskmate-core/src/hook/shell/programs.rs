@@ -47,6 +47,8 @@ pub(super) fn call(walk: &mut Walk, call: &Call<'_>) {
         return wrapped(walk, call, program, options);
     }
     match program {
+        // Where it was before, or a place in the list of folders.
+        "cd" | "pushd" | "popd" | "chdir" if call.arguments.iter().any(|word| word.shown() == "-" || word.shown().starts_with('+')) => return walk.go(None),
         "cd" | "pushd" | "popd" | "chdir" => return walk.go(call.arguments.iter().find(|word| !is_option(word))),
         "eval" => return evaluated(walk, call),
         "." | "source" => return unknown(walk, program, "it runs another script in its own place"),
@@ -297,6 +299,11 @@ fn from_input(walk: &mut Walk, call: &Call<'_>) {
         let looked: Vec<Target> = options.reads.iter().map(|word| walk.target(word)).collect();
         walk.add(ShellAct { targets: looked, ..ShellAct::new(Verb::FileRead, "xargs") });
     }
+    // Of several such options the last one counts, and some others end it: then what comes in stands behind the words.
+    let replacing = options.times(&["I", "i", "replace"]);
+    if replacing > 1 || replacing > 0 && options.has(&["n", "L", "l", "max-args", "max-lines"]) {
+        return unknown(walk, "xargs", "where it puts its input depends on the order of its options");
+    }
     // Where a text of its own stands for what comes in, that stands in every word that has it.
     let replaces =
         |name: &str, or: &str| options.has(&[name]).then(|| options.value(name).and_then(<[Word]>::first).map_or_else(|| or.to_owned(), Word::shown));
@@ -391,7 +398,7 @@ fn executed(walk: &mut Walk, call: &Call<'_>, starts: &[&Word], own: &[Word], de
     }
     match words.split_first().map(|(first, arguments)| (first.literal(), arguments)) {
         Some((Some(name), arguments)) if call.deep < 8 => {
-            let inner = Call { name: &name, arguments, is_fed: false, text: None, deep: call.deep + 1, is_raised: call.is_raised };
+            let inner = Call { name: &name, arguments, is_fed: call.is_fed || call.text.is_some(), text: None, deep: call.deep + 1, is_raised: call.is_raised };
             self::call(walk, &inner);
             if lists(DELETING, name.rsplit('/').next().unwrap_or_default()) {
                 walk.add(deletes);
@@ -469,8 +476,11 @@ fn shell(walk: &mut Walk, call: &Call<'_>, program: &str) {
 
 fn interpreter(walk: &mut Walk, call: &Call<'_>, program: &str) {
     let words: Vec<String> = call.arguments.iter().map(Word::shown).collect();
-    let only_says = matches!(words.as_slice(), [word] if matches!(word.as_str(), "--version" | "-V" | "-v" | "--help"));
-    if only_says {
+    let is_python = program.starts_with("python") || program.starts_with("pypy");
+    let says = |word: &str| lists("--version -V --help", word) || word == "-v" && !is_python;
+    let only_says = matches!(words.as_slice(), [word] if says(word));
+    // Some say it and go on with their input.
+    if only_says && !call.is_fed && call.text.is_none() {
         return walk.add(ShellAct::new(Verb::FileRead, program));
     }
     let script = words.iter().position(|word| !word.starts_with('-'));

@@ -303,7 +303,14 @@ impl Parser {
             self.at += 1;
             name.push(char);
         }
+        if self.starts("\\\n") {
+            return Err(JOINED);
+        }
+        let is_list = name == "@";
         made.add(Part::Variable(name));
+        if is_list {
+            made.add(Part::Split);
+        }
         // Some shells read what stands there as arithmetic.
         if self.peek() == Some('[') && !self.peek_at(1).is_some_and(|char| char.is_ascii_digit()) {
             made.add(Part::Evaluated);
@@ -385,6 +392,9 @@ impl Parser {
         }
         if !is_plain {
             made.add(Part::Evaluated);
+        }
+        if own.starts_with('@') || own.contains("[@]") {
+            made.add(Part::Split);
         }
         Ok(())
     }
