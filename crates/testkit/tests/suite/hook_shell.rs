@@ -348,6 +348,9 @@ fn what_shows_only_when_it_runs_is_unknown() {
         "sed -i'../b/*' -n p f",
         "sed --in-place='../b/*' -n p f",
         "sed -ni/tmp/x p f",
+        "curl -w '%output{f}x' https://example.org",
+        "curl -sw @form https://example.org",
+        "curl --write-out \"$x\" https://example.org",
         "arch -arm64 rm -rf src",
     ] {
         assert_eq!(worst(line), Verb::Unknown, "{line}: {:?}", seen(line));
@@ -436,6 +439,20 @@ fn what_hides_a_command_runs_it() {
         }
         std::fs::remove_file(&made).unwrap();
     }
+}
+
+#[test]
+fn what_an_option_writes_is_told() {
+    for (line, file) in [
+        ("wget -O- -S -o ~/.bashrc https://example.org", "~/.bashrc"),
+        ("wget -qO- -a ../log https://example.org", "../log"),
+        ("wget --spider --output-file=../log https://example.org", "../log"),
+        ("curl --dump-header ../h https://example.org", "../h"),
+    ] {
+        assert!(seen(line).contains(&format!("file.write {file}")), "{line}: {:?}", seen(line));
+    }
+    assert_eq!(worst("wget -qO- https://example.org"), Verb::NetFetch);
+    assert_eq!(worst("curl -sw '%{http_code}' -D - https://example.org"), Verb::FileWrite, "as before: also what goes to the terminal");
 }
 
 #[test]

@@ -385,20 +385,26 @@ const BOUNDED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Whether the options of a program that writes or fetches may make it run something. A program without such options has none.
-pub(super) fn may_run(program: &str, arguments: &[Word]) -> bool {
-    let Some((_, list)) = BOUNDED.iter().find(|(names, _)| lists(names, program)) else { return false };
+/// The files that the options of a program which writes or fetches name to be written; `None` where they may make it run something. A
+/// program without such options names none.
+pub(super) fn written(program: &str, arguments: &[Word]) -> Option<Vec<Word>> {
+    let Some((_, list)) = BOUNDED.iter().find(|(names, _)| lists(names, program)) else { return Some(Vec::new()) };
     // The first word of `tar` may be its letters, without a dash.
     let mut words = arguments.to_vec();
     if let Some(first) = words.first_mut().filter(|first| program == "tar" && !first.shown().starts_with('-')) {
         first.parts.insert(0, Part::Text { text: "-".to_owned(), plain: true });
         // They take their values in order out of the words that follow, whichever those are.
-        let Some(letters) = first.literal().filter(|text| text.chars().skip(1).all(|char| "cxtruzjJavfkmOpSh".contains(char))) else { return true };
+        let letters = first.literal().filter(|text| text.chars().skip(1).all(|char| "cxtruzjJavfkmOpSh".contains(char)))?;
         words.remove(0);
         words.drain(..usize::from(letters.contains('f')).min(words.len()));
     }
     // With a colon the archive of `tar` lies on another machine.
     let is_far = program == "tar" && arguments.iter().any(|word| word.shown().contains(':'));
-    let options = options::read(&[list, COMMON], &words, false);
-    is_far || options.is_none_or(|options| options.is_doubtful) || words.iter().any(Word::is_loose)
+    let options = options::read(&[list, COMMON], &words, false).filter(|options| !options.is_doubtful)?;
+    // What `curl` shows at the end may go into a file, and may be read from one.
+    let shows = |word: &Word| word.literal().is_none_or(|text| text.starts_with('@') || text.contains("%output"));
+    if is_far || words.iter().any(Word::is_loose) || program == "curl" && options.values(&["w", "write-out"]).any(shows) {
+        return None;
+    }
+    Some(options.writes.into_iter().filter(|word| word.shown() != "-").collect())
 }

@@ -76,8 +76,13 @@ pub(super) fn call(walk: &mut Walk, call: &Call<'_>) {
     if looking::call(walk, call, program) {
         return;
     }
-    if looking::may_run(program, call.arguments) {
-        unknown(walk, program, "what it does with these options is not known here");
+    match looking::written(program, call.arguments) {
+        Some(written) if written.is_empty() => {}
+        Some(written) => {
+            let targets = written.iter().map(|word| walk.target(word)).collect();
+            walk.add(ShellAct { targets, is_raised: call.is_raised, ..ShellAct::new(Verb::FileWrite, program) });
+        }
+        None => unknown(walk, program, "what it does with these options is not known here"),
     }
     if known(SHELLS) {
         shell(walk, call, program);
