@@ -759,6 +759,38 @@ fn targets_are_where_the_line_has_gone_to() {
 
 #[test]
 fn secrets_of_the_environment_are_seen() {
+    let by_name = [
+        "git show HEAD:.env",
+        "git show HEAD:./a/.env",
+        "git grep -h '' -- .env",
+        "git grep -h -e x .env",
+        "git log -p -- ':(top).env'",
+        "git diff HEAD~1 -- id_rsa",
+        "find . -name .env -exec cat {} +",
+        "find . -iname '.ENV'",
+        "find . -path './a/.env'",
+        "find . -name '.e*' -exec cat {} +",
+        "grep -rh '' --include=.env .",
+        "grep -rh '' --include '*.pem' .",
+        "rg -g .env x",
+        "rg --glob=.env x",
+    ];
+    for line in by_name {
+        assert!(acts(line, Some("/p")).iter().any(|act| act.is_secret), "{line}");
+    }
+    for line in [
+        "git grep .env",
+        "git log --grep=.env",
+        "git show HEAD:src/main.rs",
+        "find . -name '*.rs' -printf '%p'",
+        "find . -name '*.json'",
+        "grep -r --include='*.json' x .",
+        "git ls-files '*.json'",
+        "grep -r --include='*.rs' .env .",
+        "rg -g '!*.pem' x",
+    ] {
+        assert!(acts(line, Some("/p")).iter().all(|act| !act.is_secret), "{line}");
+    }
     for line in ["env", "printenv", "echo $API_TOKEN", "jq -n env", "export -p", "set", "printf '%s' \"$SECRET\"", "cat <<< $API_TOKEN"] {
         assert!(acts(line, None).iter().any(|act| act.is_secret), "{line}");
     }

@@ -1,5 +1,6 @@
 //! Programs that only look, with the options with which they do. With any other option nobody here knows what they do.
 
+use super::super::place::seeks_secret;
 use super::options::{self, Options};
 use super::programs::{Call, unknown};
 use super::syntax::{Part, Word, evaluates};
@@ -260,7 +261,10 @@ fn known(walk: &mut Walk, call: &Call<'_>, program: &str, looks: &Looks, options
     let targets = files.map(|word| walk.target(word)).collect();
     let of_environment = program == "jq" && call.arguments.iter().any(|word| word.shown().to_lowercase().contains("env"));
     let is_recursive = options.has(&["r", "R", "recursive", "dereference-recursive"]);
-    walk.add(ShellAct { is_recursive, is_secret: of_environment || says && tells_secrets(call.arguments), ..act(Verb::FileRead, targets) });
+    let wanted = options.values(&["include", "g", "glob", "iglob"]).map(Word::shown);
+    let of_secret = wanted.filter(|text| !text.starts_with('!')).any(|text| seeks_secret(&text));
+    let is_secret = of_environment || of_secret || says && tells_secrets(call.arguments);
+    walk.add(ShellAct { is_recursive, is_secret, ..act(Verb::FileRead, targets) });
 }
 
 /// Why nobody knows what an otherwise harmless program does with these arguments.

@@ -1,5 +1,6 @@
 //! What programs do with their arguments. A program that is not known here runs as itself: nobody can say what it does.
 
+use super::super::place::seeks_secret;
 use super::options::{self, Options};
 use super::parse::Grammar;
 use super::syntax::{Part, Word};
@@ -377,7 +378,13 @@ fn find(walk: &mut Walk, call: &Call<'_>) {
                 executed(walk, call, &starts, rest.get(..length).unwrap_or_default(), act(Verb::FileDelete));
             }
             text if lists(FIND_ALONE, text) => {}
-            text if lists(FIND_TEXT, text) => at += 1,
+            text if lists(FIND_TEXT, text) => {
+                let is_name = text.ends_with("name") || text.ends_with("path");
+                if is_name && arguments.get(at).is_some_and(|word| seeks_secret(&word.shown())) {
+                    walk.add(ShellAct { is_secret: true, ..ShellAct::new(Verb::FileRead, "find") });
+                }
+                at += 1;
+            }
             text if lists(FIND_FILE, text) => {
                 let looked: Vec<Target> = arguments.get(at).map(|word| walk.target(word)).into_iter().collect();
                 walk.add(ShellAct { targets: looked, ..ShellAct::new(Verb::FileRead, "find") });
