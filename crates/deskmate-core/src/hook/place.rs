@@ -104,6 +104,16 @@ pub(super) fn is_secret(path: &str) -> bool {
     })
 }
 
+/// Whether what a search goes by is after what looks like a secret. A whole kind of files is no such thing (`*.json`), unless all of them
+/// look like one (`*.pem`): without it the search goes through them, too.
+pub(super) fn seeks_secret(filter: &str) -> bool {
+    let is_kind = |before: &str, kind: &str| (before.is_empty() || before.ends_with('/')) && kind.chars().all(|char| char.is_ascii_alphanumeric());
+    match filter.rsplit_once("*.") {
+        Some((before, kind)) if is_kind(before, kind) => is_secret(&format!("{before}x.{kind}")),
+        _ => is_secret(filter),
+    }
+}
+
 /// Whether a pattern of the shell stands for a name, among others.
 fn fits(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
@@ -187,6 +197,16 @@ mod tests {
         }
         for path in ["/p/.env.example", "/p/src/main.rs", "/p/*", "/p/**/*.rs", "/p/environment.md", "/p/id_rsa.pub", "/p/src/secrets.rs", "/p/keyboard.ts"] {
             assert!(!is_secret(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_whole_kind_of_files_is_no_secret() {
+        for filter in [".env", "a/.env", "*/.ssh/*.json", "*.pem", "**/*.key", ".e*", "cred*.json", "*.{json,rs}"] {
+            assert!(seeks_secret(filter), "{filter}");
+        }
+        for filter in ["*.json", "**/*.yaml", "./src/*.rs", "*"] {
+            assert!(!seeks_secret(filter), "{filter}");
         }
     }
 

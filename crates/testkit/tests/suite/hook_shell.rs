@@ -294,9 +294,165 @@ fn what_shows_only_when_it_runs_is_unknown() {
         "read -p PATH line",
         "sed -i 's/a/b/' 'w /path' f",
         "sed -i 's/a/b/' w/etc/x f",
+        // What a shell reads in another way than it looks.
+        "x=(a)#; rm -rf src",
+        "echo $(\\\n(dir))",
+        "echo $'a\\qb'",
+        "echo $'\\455o'",
+        "cat <<$'E'\nx\nE",
+        "cat <<E $(ls\n)\nE",
+        "cat <<E; a=(\nx\nE\n)",
+        "cat <<E",
+        "ls\u{c}",
+        "cat \"a\u{1}b\"",
+        "ls \u{0}",
+        "sh -c '[[ -f x ]]'",
+        "dash -c 'echo $\"x\"'",
+        "busybox sh -c '((1))'",
+        "sh <<'E'\n[[ -f x ]]\nE",
+        "fish -c ls",
+        "bash --posix -c ls",
+        "[[ a > b ]]",
+        "[[ a <> b ]]",
+        "[[ <<E ]]\n$(rm -rf src)\nE",
+        "[[ a || ! rm -rf src ]]",
+        "[[ a || b ]]",
+        "[[ a\nrm -rf src ]]",
+        "((./1))",
+        "exec {PATH}<README.md; ls",
+        "exec {PATH[0]}<README.md; ls",
+        // What is given is not what is read.
+        "bash 3<<<ls",
+        "bash <<<ls <&3",
+        "bash <<<ls <x.sh",
+        "bash <<<ls 0>&3",
+        "echo 'CODE' | python3 -v",
+        "python3 -v <<< 'CODE'",
+        "python3 -v",
+        "echo x | tclsh --version",
+        "echo x | find . -exec tclsh --version \\;",
+        "{ tclsh --version; } < f",
+        "xargs -i --replace=Y sh -c 'echo Y'",
+        "echo made | xargs -I X -L1 uniq in",
+        "echo touch x | xargs -I{} -L1 nice",
+        "echo x | xargs -I{} -L1 git",
+        "echo ~/.ssh/id_rsa | xargs -I{} -L1 cat",
+        "echo x | xargs -I{} -n2 cat",
+        "[ \"$@\" ]",
+        "[ \"${a[@]}\" ]",
+        "[ \"$0\" \"$1\" ]",
+        "test \"$a\" \"$b\" \"$c\"",
+        "[ * ]",
+        "[ -f * ]",
+        "test ! \"$a\" \"$b\"",
+        "sed -i'../b/*' -n p f",
+        "sed --in-place='../b/*' -n p f",
+        "sed -ni/tmp/x p f",
+        "curl -w '%output{f}x' https://example.org",
+        "curl -sw @form https://example.org",
+        "curl --write-out \"$x\" https://example.org",
+        "arch -arm64 rm -rf src",
     ] {
         assert_eq!(worst(line), Verb::Unknown, "{line}: {:?}", seen(line));
     }
+}
+
+/// Lines that run `rm -rf src` in a place where it is easily taken for something else, by the shell that shows it.
+const HIDING: &[(&str, &str)] = &[
+    ("bash", "[[ -e <(rm -rf src) ]]"),
+    ("bash", "[[ a == >(rm -rf src) ]]"),
+    ("bash", "echo ${x:-<(rm -rf src)}"),
+    ("bash", "bash <<<'rm -rf src' 3<<<ls"),
+    ("bash", "bash 3<<'E' <<<ls <&3\nrm -rf src\nE"),
+    ("bash", "exec 3<x.sh; bash <<<ls <&3"),
+    ("bash", "cat <\\\n(rm -rf src)"),
+    ("bash", "x=(a)#; rm -rf src"),
+    ("bash", "echo <<EOF \\\nEOF\n$(rm -rf src)\nEOF"),
+    ("bash", "echo <<EOF \"x\nEOF\n\"\n$(rm -rf src)\nEOF"),
+    ("bash", "cat <<EOF\nx\\\nEOF\necho '$(rm -rf src)'\nEOF"),
+    ("bash", "echo <<EOF $(\nrm -rf src\nEOF\n)"),
+    ("bash", "cat <<EOF\n$\\\n(rm -rf src)\nEOF"),
+    ("bash", "echo \"$\\\n(rm -rf src)\""),
+    ("bash", "x=${y:-\\\\$(rm -rf src)}"),
+    ("bash", "x=${y:-'\\'}; rm -rf src; x='}' #'"),
+    ("bash", "echo \"`echo \\\"'\\\"; rm -rf src #'`\""),
+    ("bash", "echo a \r# ; rm -rf src"),
+    ("bash", "[[\u{b} x || rm -rf src ]]"),
+    ("bash", "[[\r x || rm -rf src ]]"),
+    ("bash", "[[\u{a0} x || rm -rf src ]]"),
+    ("bash", "cat <<EOF\r\nEOF\necho '$(rm -rf src)'\nEOF\r"),
+    ("bash", "bash --posix -c 'x=\"${y:-'\"'\"'}\" ; rm -rf src ; x=\"'\"'\"'}\"'"),
+    ("bash", "sh -c 'x=\"${y:-'\"'\"'}\" ; rm -rf src ; x=\"'\"'\"'}\"'"),
+    ("bash", "sh -c '[[ x || rm -rf src ]]'"),
+    ("dash", "[[ x || rm -rf src ]]"),
+    ("dash", "[[ x || ! rm -rf src ]]"),
+    ("dash", "sh -c \"echo \\$'\\\\'; rm -rf src #'\""),
+    ("dash", "echo $'\\'; rm -rf src #'"),
+    ("dash", "sh -c '((./1))'"),
+    ("dash", "((./1))"),
+    ("bash", "echo '$(rm -rf src)' | xargs -I X -i sh -c 'echo {}'"),
+    ("bash", "echo '$(rm -rf src)' | xargs -i --replace=Y sh -c 'echo Y'"),
+    ("bash", "echo rm -rf src | xargs -I{} -L1 nice"),
+    ("bash", "bash -c '[ \"$@\" ]' _ -v 'a[$(rm -rf src)]'"),
+    ("bash", "bash -c '[ \"$0\" \"$1\" ]' -v 'a[$(rm -rf src)]'"),
+    ("bash", "sed -n $'s/a\\/b\\/;\\/x/y/w made\\n\\/p/p' x.sh"),
+    ("bash", "echo -fprint made | xargs -I X -L1 find ."),
+    ("bash", "echo made | xargs -I X -L1 uniq x.sh"),
+];
+
+#[test]
+fn what_hides_a_command_is_no_look() {
+    for (_, line) in HIDING {
+        for line in [(*line).to_owned(), line.replace("rm -rf src", "touch made")] {
+            assert!(!worst(&line).only_reads(), "{line}: {:?}", seen(&line));
+        }
+    }
+}
+
+/// Each of these lines does run its command, in the shells that most machines have.
+#[test]
+fn what_hides_a_command_runs_it() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
+
+    let of = |script: &str, arguments: &[&str]| Command::new("sh").args(["-c", script, "sh"]).args(arguments).output().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let bin = folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let bin = bin.to_str().unwrap();
+    if !of("bash -c '[[ $BASH_VERSION == 5.* ]]' && ln -s \"$(command -v dash)\" \"$1/sh\"", &[bin]).status.success() {
+        return;
+    }
+    for (name, text) in [("x.sh", "touch made\n"), ("1", "#!/bin/sh\ntouch made\n")] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        std::fs::set_permissions(folder.path().join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let made = folder.path().join("made");
+    for (shell, line) in HIDING {
+        let line = line.replace("rm -rf src", "touch made");
+        of("cd \"$1/..\" && PATH=$1:$PATH exec \"$2\" -c \"$3\" < /dev/null", &[bin, shell, &line]);
+        // What stands for a file runs beside the line.
+        let ends = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while !made.exists() {
+            assert!(std::time::Instant::now() < ends, "{shell} does not run it: {line}");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        std::fs::remove_file(&made).unwrap();
+    }
+}
+
+#[test]
+fn what_an_option_writes_is_told() {
+    for (line, file) in [
+        ("wget -O- -S -o ~/.bashrc https://example.org", "~/.bashrc"),
+        ("wget -qO- -a ../log https://example.org", "../log"),
+        ("wget --spider --output-file=../log https://example.org", "../log"),
+        ("curl --dump-header ../h https://example.org", "../h"),
+    ] {
+        assert!(seen(line).contains(&format!("file.write {file}")), "{line}: {:?}", seen(line));
+    }
+    assert_eq!(worst("wget -qO- https://example.org"), Verb::NetFetch);
+    assert_eq!(worst("curl -sw '%{http_code}' -D - https://example.org"), Verb::FileWrite, "as before: also what goes to the terminal");
 }
 
 #[test]
@@ -474,6 +630,37 @@ fn looking_is_seen_as_looking() {
         "column -t f",
         "printf '%s\\n' hello",
         "printf \"a\\n\"",
+        "cat f \\\n  | head -5 \\\n  && ls",
+        "ls &&\\\n  pwd",
+        "echo \"a \\\n  b\"",
+        "echo \"a\\\nb\"",
+        "cat <<'E' | head\na\\\n\"$(rm\r\nE",
+        "cat <<A <<B\n1\nA\n2\nB\nls",
+        "echo \"$(cat <<'E'\nit's\nE\n)\"",
+        "cat 0<<<ls",
+        "ls 2>&1 0<f",
+        "exec {file}<f",
+        "echo $'a\\tb\\n'",
+        "echo ${x:-y} ${x%.rs} ${x##*/} \"${x:+$(ls)}\"",
+        "[[ -f x || -d y ]]",
+        "[[ $a == b || $c == d ]]",
+        "[[ -f x &&\n -f y ]]",
+        "[[ a < b ]]",
+        "[[ $x =~ ^(a|b)$ ]]",
+        "[ \"$x\" ]",
+        "[ -z \"$x\" ]",
+        "[ -f *.rs ]",
+        "{ python3 --version; } 2>&1",
+        "[ \"$a\" = \"$b\" ]",
+        "[ \"x$a\" = x ]",
+        "[ -n \"${x:-}\" -a -f \"$y\" ]",
+        "test \"$#\" -eq 1",
+        "test \"$(ls)\" = x",
+        "ls | xargs -I{} echo {}",
+        "ls | xargs -n 2 echo",
+        "python3 --version",
+        "node -v",
+        "arch",
     ] {
         assert!(worst(line).only_reads(), "{line}: {:?}", seen(line));
     }
@@ -561,7 +748,9 @@ fn targets_are_where_the_line_has_gone_to() {
     assert_eq!(places("grep -rf /etc/shadow src").unwrap(), ["/etc/shadow"]);
     assert_eq!(places("git grep -f../../x pat").unwrap(), ["/x"]);
     assert_eq!(places("find -L /etc -name x").unwrap(), ["/etc"]);
-    for open in ["cat ~/x", "cat $x", "cat $(echo /etc/passwd)", "cd $x; cat a", "cat .*/x", "cat {a,/etc/passwd}", "cd; cat a"] {
+    for open in
+        ["cd - && cat a", "pushd +1; cat a", "cat ~/x", "cat $x", "cat $(echo /etc/passwd)", "cd $x; cat a", "cat .*/x", "cat {a,/etc/passwd}", "cd; cat a"]
+    {
         assert_eq!(places(open), None, "{open}");
     }
     assert_eq!(acts("cat a", None).first().unwrap().targets.first().unwrap().places, None);
@@ -570,6 +759,38 @@ fn targets_are_where_the_line_has_gone_to() {
 
 #[test]
 fn secrets_of_the_environment_are_seen() {
+    let by_name = [
+        "git show HEAD:.env",
+        "git show HEAD:./a/.env",
+        "git grep -h '' -- .env",
+        "git grep -h -e x .env",
+        "git log -p -- ':(top).env'",
+        "git diff HEAD~1 -- id_rsa",
+        "find . -name .env -exec cat {} +",
+        "find . -iname '.ENV'",
+        "find . -path './a/.env'",
+        "find . -name '.e*' -exec cat {} +",
+        "grep -rh '' --include=.env .",
+        "grep -rh '' --include '*.pem' .",
+        "rg -g .env x",
+        "rg --glob=.env x",
+    ];
+    for line in by_name {
+        assert!(acts(line, Some("/p")).iter().any(|act| act.is_secret), "{line}");
+    }
+    for line in [
+        "git grep .env",
+        "git log --grep=.env",
+        "git show HEAD:src/main.rs",
+        "find . -name '*.rs' -printf '%p'",
+        "find . -name '*.json'",
+        "grep -r --include='*.json' x .",
+        "git ls-files '*.json'",
+        "grep -r --include='*.rs' .env .",
+        "rg -g '!*.pem' x",
+    ] {
+        assert!(acts(line, Some("/p")).iter().all(|act| !act.is_secret), "{line}");
+    }
     for line in ["env", "printenv", "echo $API_TOKEN", "jq -n env", "export -p", "set", "printf '%s' \"$SECRET\"", "cat <<< $API_TOKEN"] {
         assert!(acts(line, None).iter().any(|act| act.is_secret), "{line}");
     }

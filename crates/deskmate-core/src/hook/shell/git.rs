@@ -1,5 +1,6 @@
 //! What `git` does: most of its commands look, some change the history, some the files, and some speak to other machines.
 
+use super::super::place::seeks_secret;
 use super::options::{self, Options};
 use super::programs::Call;
 use super::syntax::Word;
@@ -143,10 +144,15 @@ pub(super) fn call(walk: &mut Walk, call: &Call<'_>) {
     if rest.iter().any(|word| names_program(&command, &word.shown())) {
         return unknown(walk, "it runs a program that the line or its settings name");
     }
-    let mut looked = Vec::new();
+    let (mut looked, mut of_secret) = (Vec::new(), false);
     let verb = match looks(&command, rest) {
         Some(Ok(options)) => {
             looked.extend(options.reads.iter().map(|word| walk.target(word)));
+            // The first word of a search is what is looked for.
+            let is_sought = command == "grep" && !options.has(&["e", "f"]);
+            let named = options.operands.iter().skip(usize::from(is_sought)).map(|word| word.shown());
+            // A path stands also behind the name of a commit, and behind what says how it is meant.
+            of_secret = named.into_iter().any(|text| text.split([':', ')']).any(seeks_secret));
             let written: Vec<Target> = options.writes.iter().map(|word| walk.target(word)).collect();
             if !written.is_empty() {
                 walk.add(ShellAct { targets: written, ..ShellAct::new(Verb::FileWrite, "git") });
@@ -176,6 +182,7 @@ pub(super) fn call(walk: &mut Walk, call: &Call<'_>) {
         _ => walk.target(word),
     }));
     made.targets.extend(looked);
+    made.is_secret = of_secret;
     made.is_recursive = verb == Verb::FileDelete;
     walk.add(made);
 }

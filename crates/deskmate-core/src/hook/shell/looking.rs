@@ -1,5 +1,6 @@
 //! Programs that only look, with the options with which they do. With any other option nobody here knows what they do.
 
+use super::super::place::seeks_secret;
 use super::options::{self, Options};
 use super::programs::{Call, unknown};
 use super::syntax::{Part, Word, evaluates};
@@ -260,7 +261,10 @@ fn known(walk: &mut Walk, call: &Call<'_>, program: &str, looks: &Looks, options
     let targets = files.map(|word| walk.target(word)).collect();
     let of_environment = program == "jq" && call.arguments.iter().any(|word| word.shown().to_lowercase().contains("env"));
     let is_recursive = options.has(&["r", "R", "recursive", "dereference-recursive"]);
-    walk.add(ShellAct { is_recursive, is_secret: of_environment || says && tells_secrets(call.arguments), ..act(Verb::FileRead, targets) });
+    let wanted = options.values(&["include", "g", "glob", "iglob"]).map(Word::shown);
+    let of_secret = wanted.filter(|text| !text.starts_with('!')).any(|text| seeks_secret(&text));
+    let is_secret = of_environment || of_secret || says && tells_secrets(call.arguments);
+    walk.add(ShellAct { is_recursive, is_secret, ..act(Verb::FileRead, targets) });
 }
 
 /// Why nobody knows what an otherwise harmless program does with these arguments.
@@ -270,6 +274,9 @@ fn strange(call: &Call<'_>, program: &str) -> Option<&'static str> {
         "test" | "[" if call.arguments.iter().any(|word| word.hides_command() || word.parts.contains(&Part::Split)) || evaluates(call.arguments) => {
             Some("a text in it is read as a number or a name, and that can run commands")
         }
+        "test" | "[" if may_compare(call.arguments) => Some("what it compares shows only when it runs"),
+        // Some systems have one that runs another program.
+        "arch" if !call.arguments.is_empty() => Some("what it does with these options is not known here"),
         "printf" => {
             let mut words = call.arguments.iter().skip_while(|word| word.shown() == "--");
             let form = words.next().and_then(Word::literal);
@@ -301,6 +308,23 @@ fn strange(call: &Call<'_>, program: &str) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Whether a word of a test whose text is not known, or a name that a pattern stands for, may be one of its operators.
+fn may_compare(words: &[Word]) -> bool {
+    let words = words.split_last().filter(|(last, _)| last.shown() == "]").map_or(words, |(_, before)| before);
+    let text = |at: Option<usize>| at.and_then(|at| words.get(at)).and_then(Word::literal).unwrap_or_default();
+    let is_operator = |text: &str| lists("= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef -a -o", text);
+    let takes_one = |text: &str| text.len() == 2 && text.starts_with('-') && !lists("-a -o", text);
+    words.iter().enumerate().any(|(at, word)| {
+        let before = text(at.checked_sub(1));
+        // What begins like a name is none of them.
+        let begins = word.beginning();
+        let is_name = begins.starts_with(|first: char| first.is_alphanumeric() || matches!(first, '/' | '.'));
+        let lists_names = word.has_glob() && word.shown().ends_with(['*', '?', ']', '}']);
+        let is_alone = words.len() < 2 || is_operator(&text(Some(at + 1))) || is_operator(&before) || takes_one(&before);
+        !is_name && (lists_names || !word.is_named() && !word.is_number() && !is_alone)
+    })
 }
 
 /// Whether an option of `tree` that takes a value stands before others.
@@ -365,20 +389,26 @@ const BOUNDED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Whether the options of a program that writes or fetches may make it run something. A program without such options has none.
-pub(super) fn may_run(program: &str, arguments: &[Word]) -> bool {
-    let Some((_, list)) = BOUNDED.iter().find(|(names, _)| lists(names, program)) else { return false };
+/// The files that the options of a program which writes or fetches name to be written; `None` where they may make it run something. A
+/// program without such options names none.
+pub(super) fn written(program: &str, arguments: &[Word]) -> Option<Vec<Word>> {
+    let Some((_, list)) = BOUNDED.iter().find(|(names, _)| lists(names, program)) else { return Some(Vec::new()) };
     // The first word of `tar` may be its letters, without a dash.
     let mut words = arguments.to_vec();
     if let Some(first) = words.first_mut().filter(|first| program == "tar" && !first.shown().starts_with('-')) {
         first.parts.insert(0, Part::Text { text: "-".to_owned(), plain: true });
         // They take their values in order out of the words that follow, whichever those are.
-        let Some(letters) = first.literal().filter(|text| text.chars().skip(1).all(|char| "cxtruzjJavfkmOpSh".contains(char))) else { return true };
+        let letters = first.literal().filter(|text| text.chars().skip(1).all(|char| "cxtruzjJavfkmOpSh".contains(char)))?;
         words.remove(0);
         words.drain(..usize::from(letters.contains('f')).min(words.len()));
     }
     // With a colon the archive of `tar` lies on another machine.
     let is_far = program == "tar" && arguments.iter().any(|word| word.shown().contains(':'));
-    let options = options::read(&[list, COMMON], &words, false);
-    is_far || options.is_none_or(|options| options.is_doubtful) || words.iter().any(Word::is_loose)
+    let options = options::read(&[list, COMMON], &words, false).filter(|options| !options.is_doubtful)?;
+    // What `curl` shows at the end may go into a file, and may be read from one.
+    let shows = |word: &Word| word.literal().is_none_or(|text| text.starts_with('@') || text.contains("%output"));
+    if is_far || words.iter().any(Word::is_loose) || program == "curl" && options.values(&["w", "write-out"]).any(shows) {
+        return None;
+    }
+    Some(options.writes.into_iter().filter(|word| word.shown() != "-").collect())
 }

@@ -142,7 +142,7 @@ pub fn acts(line: &str, folder: Option<&str>) -> Vec<ShellAct> {
         return vec![ShellAct::unknown("", "the line is too long to be looked at")];
     }
     let mut walk = walk::Walk::new(folder);
-    walk.line(line, 0);
+    walk.line(line, 0, parse::Grammar::Extended);
     walk.done()
 }
 

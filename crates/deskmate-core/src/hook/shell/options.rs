@@ -30,6 +30,11 @@ impl<'w> Options<'w> {
         self.given.iter().any(|(name, _)| names.contains(name))
     }
 
+    /// How often these options were given.
+    pub(super) fn times(&self, names: &[&str]) -> usize {
+        self.given.iter().filter(|(name, _)| names.contains(name)).count()
+    }
+
     /// The values of an option that was given, the last time it was.
     pub(super) fn value(&self, name: &str) -> Option<&[Word]> {
         self.given.iter().rev().find(|(given, _)| *given == name).map(|(_, values)| values.as_slice())

@@ -2,7 +2,7 @@
 //! guessed at; how deep it nests and how much of it is read is bounded.
 
 use super::syntax::{Command, Part, Pipeline, Word, evaluates};
-use super::words::names_variables;
+use super::words::{BREAKS, names_variables};
 
 /// How deep commands and words may nest.
 const DEPTH_MAX: usize = 32;
@@ -12,14 +12,26 @@ const NODES_MAX: usize = 4_000;
 /// Why a line is refused.
 pub(super) type Refusal = &'static str;
 
+/// Which grammar a line is read in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grammar {
+    /// With what bash and zsh add.
+    Extended,
+    /// Of a shell that may have none of that: it reads the same characters as other commands.
+    Posix,
+}
+
 /// Reads a line.
-pub(super) fn parse(line: &str) -> Result<Vec<Pipeline>, Refusal> {
-    let mut parser = Parser { text: line.chars().collect(), at: 0, depth: 0, nodes: 0, here: Vec::new() };
-    let list = parser.list(&[])?;
-    if parser.at < parser.text.len() {
-        return Err("something stands where no command can");
+pub(super) fn parse(line: &str, grammar: Grammar) -> Result<Vec<Pipeline>, Refusal> {
+    if line.contains('\0') {
+        return Err("a character stands in it that some shells leave out");
     }
-    Ok(list)
+    Parser { text: line.chars().collect(), at: 0, depth: 0, nodes: 0, here: Vec::new(), grammar }.whole()
+}
+
+/// Whether a character is one that some shells take for a blank and others for a part of a word.
+pub(super) fn is_doubtful(char: char) -> bool {
+    char.is_control() && !matches!(char, '\t' | '\n')
 }
 
 /// Where in a line the reader is.
@@ -30,6 +42,7 @@ pub(super) struct Parser {
     nodes: usize,
     /// Here-documents whose text follows after this line.
     pub(super) here: Vec<Here>,
+    pub(super) grammar: Grammar,
 }
 
 /// A here-document that was announced.
@@ -38,6 +51,8 @@ pub(super) struct Here {
     pub(super) end: String,
     pub(super) strips_tabs: bool,
     pub(super) is_quoted: bool,
+    /// The end of the line that its text follows.
+    pub(super) begins: usize,
 }
 
 /// Words that end a list of commands.
@@ -80,12 +95,19 @@ impl Parser {
         if self.nodes > NODES_MAX { Err("it has too many parts") } else { Ok(()) }
     }
 
+    /// Whether an escaped line end stands here that parts no characters which mean something else together.
+    pub(super) fn joins_lines(&self) -> bool {
+        let is_apart = |char: Option<&char>| char.is_none_or(|char| matches!(char, ' ' | '\t' | '\n'));
+        let before = self.at.checked_sub(1).and_then(|at| self.text.get(at));
+        self.starts("\\\n") && (is_apart(before) || is_apart(self.text.get(self.at + 2)))
+    }
+
     /// Passes over blanks, escaped line ends and comments; not over line ends.
     pub(super) fn blanks(&mut self) {
         loop {
             match self.peek() {
-                Some(' ' | '\t' | '\r') => self.at += 1,
-                Some('\\') if self.peek_at(1) == Some('\n') => self.at += 2,
+                Some(' ' | '\t') => self.at += 1,
+                Some('\\') if self.joins_lines() => self.at += 2,
                 Some('#') => {
                     while self.peek().is_some_and(|char| char != '\n') {
                         self.at += 1;
@@ -103,16 +125,32 @@ impl Parser {
             if self.peek() != Some('\n') {
                 return Ok(());
             }
-            self.line_end();
+            self.line_end()?;
         }
     }
 
-    fn line_end(&mut self) {
+    fn line_end(&mut self) -> Result<(), Refusal> {
+        // Their text was taken when they were announced, at the first line end after that: it must be this one.
+        if self.here.iter().any(|here| here.begins != self.at) {
+            return Err("a line that announces a here-document goes on in the next one");
+        }
         self.at += 1;
-        // Their text was taken when they were announced.
         for here in std::mem::take(&mut self.here) {
             self.skip_here(&here);
         }
+        Ok(())
+    }
+
+    /// No text of a here-document is still to come. Shells differ in where it stands if something else begins or ends before.
+    pub(super) fn no_here(&self) -> Result<(), Refusal> {
+        if self.here.is_empty() { Ok(()) } else { Err("a here-document does not begin where its command ends") }
+    }
+
+    /// Commands to the end of the text.
+    fn whole(&mut self) -> Result<Vec<Pipeline>, Refusal> {
+        let list = self.list(&[])?;
+        self.no_here()?;
+        if self.at < self.text.len() { Err("something stands where no command can") } else { Ok(list) }
     }
 
     /// Commands until one of these words, a closing parenthesis or brace, or the end.
@@ -149,7 +187,7 @@ impl Parser {
 
     /// Whether exactly this word stands here.
     fn at_word(&self, word: &str) -> bool {
-        self.starts(word) && self.peek_at(word.chars().count()).is_none_or(|next| next.is_whitespace() || ";&|()<>".contains(next))
+        self.starts(word) && self.peek_at(word.chars().count()).is_none_or(|next| BREAKS.contains(next))
     }
 
     fn take_word(&mut self, word: &str) -> bool {
@@ -344,8 +382,16 @@ impl Parser {
 
     /// `[[ … ]]`: words until its end. What they print or read is looked at, the rest compares.
     fn test(&mut self) -> Result<Command, Refusal> {
+        self.only_extended()?;
         let mut words = Vec::new();
+        // Where a shell does not know it, another command stands behind `||` and in the next line, unless a parenthesis stands where
+        // none can, so that it reads none of it.
+        let (mut may_run, mut begins, mut is_refused) = (false, false, false);
         loop {
+            self.blanks();
+            if self.peek() == Some('\n') {
+                (may_run, begins) = (true, true);
+            }
             self.lines()?;
             if self.take_word("]]") {
                 if evaluates(&words) {
@@ -353,11 +399,39 @@ impl Parser {
                 }
                 return self.compound(Vec::new(), words, false);
             }
-            if self.take("&&") || self.take("||") || self.take("(") || self.take(")") || self.take("<") || self.take(">") || self.take("|") {
+            if self.take("||") || self.take("|") {
+                (may_run, begins) = (true, true);
                 continue;
             }
-            words.push(self.word()?.ok_or("a test has no end")?);
+            if self.take("&&") {
+                begins = may_run;
+                continue;
+            }
+            let is_channel = self.starts("<(") || self.starts(">(");
+            if self.take("(") {
+                self.blanks();
+                is_refused |= !begins && self.peek() != Some(')');
+                continue;
+            }
+            if self.take(")") || self.take("< ") {
+                continue;
+            }
+            if !is_channel && (self.starts("<") || self.starts(">")) {
+                return Err("some shells see a redirection here");
+            }
+            let word = self.word()?.ok_or("a test has no end")?;
+            let text = word.shown();
+            if begins && !is_refused && !text.starts_with('-') && text != "!" && word.is_named() {
+                return Err("some shells run this as a command");
+            }
+            begins &= text == "!";
+            words.push(word);
         }
+    }
+
+    /// Refuses what only bash and zsh know, where another shell may read it.
+    pub(super) fn only_extended(&self) -> Result<(), Refusal> {
+        if self.grammar == Grammar::Extended { Ok(()) } else { Err("this shell may read it as other commands") }
     }
 
     fn simple(&mut self) -> Result<Command, Refusal> {
@@ -408,7 +482,7 @@ impl Parser {
         }
         let name_end = ahead;
         if ahead > 0 && self.peek_at(ahead) == Some('[') {
-            while self.peek_at(ahead).is_some_and(|char| char != ']' && !char.is_whitespace() && char != '$' && char != '`') {
+            while self.peek_at(ahead).is_some_and(|char| !BREAKS.contains(char) && !matches!(char, ']' | '$' | '`' | '\'' | '"' | '\\')) {
                 ahead += 1;
             }
             if self.peek_at(ahead) != Some(']') {
@@ -429,11 +503,15 @@ impl Parser {
         }
         self.at += ahead + 1;
         if self.take("(") {
+            self.no_here()?;
             let mut value = Word::default();
             loop {
                 self.lines()?;
                 if self.take(")") {
-                    return Ok(Some((name, value)));
+                    self.no_here()?;
+                    // What follows without a blank belongs to it, also a sharp.
+                    let ends = self.peek().is_none_or(|next| BREAKS.contains(next));
+                    return if ends { Ok(Some((name, value))) } else { Err("something stands behind a list") };
                 }
                 value.parts.extend(self.word()?.ok_or("a list has no end")?.parts);
             }
@@ -443,6 +521,7 @@ impl Parser {
 
     /// `(( … ))`: nothing in it names a program, but what it reads may.
     fn arithmetic(&mut self) -> Result<Command, Refusal> {
+        self.only_extended()?;
         self.at += 2;
         let mut open = 0_usize;
         let mut text = String::new();
@@ -455,6 +534,10 @@ impl Parser {
                     self.at += 1;
                     if !self.take(")") {
                         return Err("a parenthesis in arithmetic has no partner");
+                    }
+                    // In parentheses other shells see commands.
+                    if text.contains(['/', '>', '\'', '"', '\\']) {
+                        return Err("some shells read this arithmetic as commands");
                     }
                     let mut word = self.inside(&text)?;
                     if names_variables(&text) {
@@ -469,10 +552,15 @@ impl Parser {
         }
     }
 
+    /// A reader of a text within this one.
+    fn deeper(&self, text: &str) -> Self {
+        Self { text: text.chars().collect(), at: 0, depth: self.depth, nodes: self.nodes, here: Vec::new(), grammar: self.grammar }
+    }
+
     /// Reads what stands in a text where quotes mean nothing and `$` does: here-documents, arithmetic.
     pub(super) fn inside(&mut self, text: &str) -> Result<Word, Refusal> {
         self.enter()?;
-        let mut inner = Parser { text: text.chars().collect(), at: 0, depth: self.depth, nodes: self.nodes, here: Vec::new() };
+        let mut inner = self.deeper(text);
         let word = inner.expansions()?;
         self.nodes = inner.nodes;
         self.leave();
@@ -482,11 +570,8 @@ impl Parser {
     /// Reads commands out of a text of its own, on a deeper level.
     pub(super) fn commands_in(&mut self, text: &str) -> Result<Vec<Pipeline>, Refusal> {
         self.enter()?;
-        let mut inner = Parser { text: text.chars().collect(), at: 0, depth: self.depth, nodes: self.nodes, here: Vec::new() };
-        let list = inner.list(&[])?;
-        if inner.at < inner.text.len() {
-            return Err("something stands where no command can");
-        }
+        let mut inner = self.deeper(text);
+        let list = inner.whole()?;
         self.nodes = inner.nodes;
         self.leave();
         Ok(list)

@@ -1,6 +1,8 @@
 //! What programs do with their arguments. A program that is not known here runs as itself: nobody can say what it does.
 
+use super::super::place::seeks_secret;
 use super::options::{self, Options};
+use super::parse::Grammar;
 use super::syntax::{Part, Word};
 use super::tables::{
     CHANGING, CHANGING_LATER, CODE, DELETING, FETCH_AND_RUN, FETCHING, INSTALLERS, INSTALLING, INTERPRETERS, OWN, RUNNING, SHELLS, WRAPPERS, WRITING, XARGS,
@@ -46,6 +48,8 @@ pub(super) fn call(walk: &mut Walk, call: &Call<'_>) {
         return wrapped(walk, call, program, options);
     }
     match program {
+        // Where it was before, or a place in the list of folders.
+        "cd" | "pushd" | "popd" | "chdir" if call.arguments.iter().any(|word| word.shown() == "-" || word.shown().starts_with('+')) => return walk.go(None),
         "cd" | "pushd" | "popd" | "chdir" => return walk.go(call.arguments.iter().find(|word| !is_option(word))),
         "eval" => return evaluated(walk, call),
         "." | "source" => return unknown(walk, program, "it runs another script in its own place"),
@@ -73,8 +77,13 @@ pub(super) fn call(walk: &mut Walk, call: &Call<'_>) {
     if looking::call(walk, call, program) {
         return;
     }
-    if looking::may_run(program, call.arguments) {
-        unknown(walk, program, "what it does with these options is not known here");
+    match looking::written(program, call.arguments) {
+        Some(written) if written.is_empty() => {}
+        Some(written) => {
+            let targets = written.iter().map(|word| walk.target(word)).collect();
+            walk.add(ShellAct { targets, is_raised: call.is_raised, ..ShellAct::new(Verb::FileWrite, program) });
+        }
+        None => unknown(walk, program, "what it does with these options is not known here"),
     }
     if known(SHELLS) {
         shell(walk, call, program);
@@ -234,7 +243,7 @@ fn sets_known(word: &Word) -> bool {
 fn evaluated(walk: &mut Walk, call: &Call<'_>) {
     let texts: Option<Vec<String>> = call.arguments.iter().map(Word::literal).collect();
     if let Some(texts) = texts {
-        walk.line(&texts.join(" "), call.deep + 1);
+        walk.line(&texts.join(" "), call.deep + 1, Grammar::Extended);
     }
     unknown(walk, "eval", "it reads a text as a command");
 }
@@ -295,6 +304,11 @@ fn from_input(walk: &mut Walk, call: &Call<'_>) {
     if options.operands.is_empty() || !options.reads.is_empty() {
         let looked: Vec<Target> = options.reads.iter().map(|word| walk.target(word)).collect();
         walk.add(ShellAct { targets: looked, ..ShellAct::new(Verb::FileRead, "xargs") });
+    }
+    // Of several such options the last one counts, and some others end it: then what comes in stands behind the words.
+    let replacing = options.times(&["I", "i", "replace"]);
+    if replacing > 1 || replacing > 0 && options.has(&["n", "L", "l", "max-args", "max-lines"]) {
+        return unknown(walk, "xargs", "where it puts its input depends on the order of its options");
     }
     // Where a text of its own stands for what comes in, that stands in every word that has it.
     let replaces =
@@ -364,7 +378,13 @@ fn find(walk: &mut Walk, call: &Call<'_>) {
                 executed(walk, call, &starts, rest.get(..length).unwrap_or_default(), act(Verb::FileDelete));
             }
             text if lists(FIND_ALONE, text) => {}
-            text if lists(FIND_TEXT, text) => at += 1,
+            text if lists(FIND_TEXT, text) => {
+                let is_name = text.ends_with("name") || text.ends_with("path");
+                if is_name && arguments.get(at).is_some_and(|word| seeks_secret(&word.shown())) {
+                    walk.add(ShellAct { is_secret: true, ..ShellAct::new(Verb::FileRead, "find") });
+                }
+                at += 1;
+            }
             text if lists(FIND_FILE, text) => {
                 let looked: Vec<Target> = arguments.get(at).map(|word| walk.target(word)).into_iter().collect();
                 walk.add(ShellAct { targets: looked, ..ShellAct::new(Verb::FileRead, "find") });
@@ -390,7 +410,7 @@ fn executed(walk: &mut Walk, call: &Call<'_>, starts: &[&Word], own: &[Word], de
     }
     match words.split_first().map(|(first, arguments)| (first.literal(), arguments)) {
         Some((Some(name), arguments)) if call.deep < 8 => {
-            let inner = Call { name: &name, arguments, is_fed: false, text: None, deep: call.deep + 1, is_raised: call.is_raised };
+            let inner = Call { name: &name, arguments, is_fed: call.is_fed || call.text.is_some(), text: None, deep: call.deep + 1, is_raised: call.is_raised };
             self::call(walk, &inner);
             if lists(DELETING, name.rsplit('/').next().unwrap_or_default()) {
                 walk.add(deletes);
@@ -414,15 +434,19 @@ fn shell(walk: &mut Walk, call: &Call<'_>, program: &str) {
             _ => unknown(walk, program, "which program it runs shows only when it runs"),
         };
     }
+    let grammar = if matches!(program, "bash" | "zsh") { Grammar::Extended } else { Grammar::Posix };
     let mut at = 0;
     let mut takes_line = false;
+    if program == "fish" {
+        unknown(walk, program, "its grammar is another one");
+    }
     while let Some(text) = call.arguments.get(at).map(Word::shown).filter(|text| text.starts_with(['-', '+']) && text.len() > 1) {
         at += 1;
         if text == "--" {
             break;
         }
         if text.starts_with("--") {
-            if !lists("--login --norc --noprofile --posix --help --version", &text) {
+            if !lists("--login --norc --noprofile --help --version", &text) {
                 unknown(walk, program, "what it does with these options is not known here");
             }
             continue;
@@ -442,7 +466,7 @@ fn shell(walk: &mut Walk, call: &Call<'_>, program: &str) {
     if takes_line {
         return match call.arguments.get(at).map(Word::literal) {
             Some(Some(line)) => {
-                walk.line(&line, call.deep + 1);
+                walk.line(&line, call.deep + 1, grammar);
                 if call.is_raised {
                     walk.add(ShellAct { is_raised: true, ..ShellAct::new(Verb::SystemChange, program) });
                 }
@@ -456,7 +480,7 @@ fn shell(walk: &mut Walk, call: &Call<'_>, program: &str) {
             let target = walk.target(script);
             walk.add(ShellAct { targets: vec![target], is_raised: call.is_raised, ..ShellAct::new(Verb::ProcessRun, program) });
         }
-        (_, Some(Given::Known(text))) if !call.is_fed => walk.line(text, call.deep + 1),
+        (_, Some(Given::Known(text))) if !call.is_fed => walk.line(text, call.deep + 1, grammar),
         (None, None) if !call.is_fed && has(call, &["--version", "--help"]) => walk.add(ShellAct::new(Verb::FileRead, program)),
         _ => unknown(walk, program, "it runs what its input says"),
     }
@@ -464,8 +488,11 @@ fn shell(walk: &mut Walk, call: &Call<'_>, program: &str) {
 
 fn interpreter(walk: &mut Walk, call: &Call<'_>, program: &str) {
     let words: Vec<String> = call.arguments.iter().map(Word::shown).collect();
-    let only_says = matches!(words.as_slice(), [word] if matches!(word.as_str(), "--version" | "-V" | "-v" | "--help"));
-    if only_says {
+    let is_python = program.starts_with("python") || program.starts_with("pypy");
+    let says = |word: &str| lists("--version -V --help", word) || word == "-v" && !is_python;
+    let only_says = matches!(words.as_slice(), [word] if says(word));
+    // Some say it and go on with their input.
+    if only_says && !call.is_fed && call.text.is_none() {
         return walk.add(ShellAct::new(Verb::FileRead, program));
     }
     let script = words.iter().position(|word| !word.starts_with('-'));

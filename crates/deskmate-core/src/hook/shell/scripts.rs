@@ -15,6 +15,9 @@ pub(super) fn sed(walk: &mut Walk, call: &Call<'_>) {
     let options = options::read(&[SED], call.arguments, false).filter(|options| !options.is_doubtful && !call.arguments.iter().any(Word::is_loose));
     let Some(options) = options else { return unknown(walk, "sed", "what it does with these options is not known here") };
     let in_place = options.has(&["i", "in-place"]);
+    if options.values(&["i", "in-place"]).any(|ending| ending.shown().contains(['/', '*'])) {
+        return unknown(walk, "sed", "where it puts the copies is not known here");
+    }
     let mut files = options.operands.clone();
     let mut scripts: Vec<Word> = options.values(&["e", "expression"]).cloned().collect();
     // Some take the first word for the ending of copies, so that the next one is the script.

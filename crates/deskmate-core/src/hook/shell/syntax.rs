@@ -143,6 +143,20 @@ pub(super) struct Redirect {
     pub(super) direction: Direction,
     /// The file, or the text of a here-document.
     pub(super) word: Word,
+    /// The number of the descriptor that changes, or the variable that gets a new one.
+    pub(super) of: String,
+}
+
+impl Redirect {
+    /// Whether it changes what a program reads as its input.
+    pub(super) fn is_input(&self) -> bool {
+        self.of.parse() == Ok(0_u32)
+    }
+
+    /// The variable that it sets.
+    pub(super) fn sets(&self) -> Option<&str> {
+        Some(self.of.as_str()).filter(|of| of.parse::<u32>().is_err())
+    }
 }
 
 /// Commands whose output goes into the next one.

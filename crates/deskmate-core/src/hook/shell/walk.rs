@@ -1,7 +1,7 @@
 //! From commands to acts: pipes, folders that change on the way, redirections, and commands in commands.
 
 use super::looking::tells_secrets;
-use super::parse::{Refusal, parse};
+use super::parse::{Grammar, Refusal, parse};
 use super::programs::{self, Call, Given};
 use super::syntax::{Command, Direction, Part, Pipeline, Redirect, Word};
 use super::tables::{OWN, lists, may_set};
@@ -53,12 +53,12 @@ impl Walk {
     }
 
     /// A line of its own.
-    pub(super) fn line(&mut self, line: &str, deep: usize) {
+    pub(super) fn line(&mut self, line: &str, deep: usize, grammar: Grammar) {
         let refused: Refusal = if deep > LINES_DEEP_MAX || self.room < line.len() {
             "lines stand in lines too deep"
         } else {
             self.room -= line.len();
-            match parse(line) {
+            match parse(line, grammar) {
                 Ok(list) => return self.list(&list, Place { is_fed: false, deep }),
                 Err(why) => why,
             }
@@ -90,8 +90,8 @@ impl Walk {
                     self.word(word, place);
                 }
                 self.redirects(redirects, place);
-                let fed = redirects.iter().rev().find(|redirect| redirect.direction == Direction::Here);
-                let text = fed.map(|redirect| redirect.word.literal().map_or(Given::Open, Given::Known));
+                let fed = redirects.iter().rev().find(|redirect| redirect.is_input());
+                let text = fed.map(|redirect| redirect.word.literal().filter(|_| redirect.direction == Direction::Here).map_or(Given::Open, Given::Known));
                 self.call(words, redirects, text, place);
             }
             Command::Compound { bodies, words, redirects, is_apart, sets } => {
@@ -105,7 +105,7 @@ impl Walk {
                     }
                 }
                 self.redirects(redirects, place);
-                let is_fed = place.is_fed || redirects.iter().any(|redirect| redirect.direction != Direction::Write);
+                let is_fed = place.is_fed || redirects.iter().any(Redirect::is_input);
                 let before = is_apart.then(|| self.folders.clone());
                 for body in bodies {
                     self.list(body, Place { is_fed, ..place });
@@ -138,6 +138,9 @@ impl Walk {
     fn redirects(&mut self, redirects: &[Redirect], place: Place) {
         for redirect in redirects {
             self.word(&redirect.word, place);
+            if redirect.sets().is_some_and(|name| !lists(OWN, name)) {
+                self.add(ShellAct::unknown("", "what programs make of its variable is not known here"));
+            }
             let verb = match redirect.direction {
                 Direction::Read => Verb::FileRead,
                 Direction::Write => Verb::FileWrite,

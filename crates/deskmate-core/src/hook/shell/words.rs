@@ -1,10 +1,13 @@
 //! Words: quotes, variables, substitutions and patterns.
 
-use super::parse::{Parser, Refusal};
+use super::parse::{Parser, Refusal, is_doubtful};
 use super::syntax::{Part, Word};
 
 /// Characters that end a word unless something quotes them.
-const ENDS: &str = " \t\r\n;&|()<>";
+pub(super) const BREAKS: &str = " \t\n;&|()<>";
+
+const DOUBTFUL: Refusal = "a character stands in it that shells take for different things";
+const JOINED: Refusal = "a line is joined where it means something else together";
 
 /// A text that stands for itself.
 pub(super) fn quoted(text: String) -> Word {
@@ -72,13 +75,21 @@ impl Parser {
                 made.add(Part::Channel(list));
                 continue;
             }
-            if ENDS.contains(char) {
+            if BREAKS.contains(char) {
                 break;
             }
             self.at += 1;
             match char {
+                _ if is_doubtful(char) => return Err(DOUBTFUL),
                 '\\' => match self.peek() {
-                    Some('\n') => self.at += 1,
+                    Some('\n') => {
+                        self.at -= 1;
+                        if !self.joins_lines() {
+                            return Err(JOINED);
+                        }
+                        self.at += 2;
+                    }
+                    Some(next) if is_doubtful(next) => return Err(DOUBTFUL),
                     Some(next) => {
                         self.at += 1;
                         made.push(next, false);
@@ -88,10 +99,12 @@ impl Parser {
                 '\'' => self.single(&mut made)?,
                 '"' => self.double(&mut made)?,
                 '$' if self.peek() == Some('\'') => {
+                    self.only_extended()?;
                     self.at += 1;
                     self.escaped(&mut made)?;
                 }
                 '$' if self.peek() == Some('"') => {
+                    self.only_extended()?;
                     self.at += 1;
                     self.double(&mut made)?;
                 }
@@ -142,7 +155,7 @@ impl Parser {
 
     /// Whether an open bracket has its partner in the same word.
     fn is_class(&self) -> bool {
-        self.text.iter().skip(self.at).take_while(|char| !ENDS.contains(**char)).any(|char| *char == ']')
+        self.text.iter().skip(self.at).take_while(|char| !BREAKS.contains(**char)).any(|char| *char == ']')
     }
 
     fn single(&mut self, made: &mut Made) -> Result<(), Refusal> {
@@ -158,7 +171,7 @@ impl Parser {
         }
     }
 
-    /// `$'…'`, with its escapes.
+    /// `$'…'`, with its escapes. A quote among them would end it in shells that do not know this form.
     fn escaped(&mut self, made: &mut Made) -> Result<(), Refusal> {
         made.is_there = true;
         made.parts.push(Part::Text { text: String::new(), plain: false });
@@ -174,16 +187,20 @@ impl Parser {
                         'n' => '\n',
                         't' => '\t',
                         'r' => '\r',
-                        'a' | 'b' | 'e' | 'E' | 'f' | 'v' => ' ',
+                        'a' => '\u{7}',
+                        'b' => '\u{8}',
+                        'e' | 'E' => '\u{1b}',
+                        'f' => '\u{c}',
+                        'v' => '\u{b}',
+                        '\\' | '"' | '?' => escape,
                         'x' => self.coded(16, 2)?,
                         'u' => self.coded(16, 4)?,
                         'U' => self.coded(16, 8)?,
-                        'c' => return Err("a control character stands in a quote"),
                         '0'..='7' => {
                             self.at -= 1;
                             self.coded(8, 3)?
                         }
-                        other => other,
+                        _ => return Err("shells differ in what they make of this escape"),
                     };
                     made.push(char, false);
                 }
@@ -203,7 +220,9 @@ impl Parser {
             self.at += 1;
             read += 1;
         }
-        char::from_u32(number).filter(|char| *char != '\0').ok_or("a number in a quote is no character")
+        // Of a byte, only as much is used as fits into one.
+        let is_byte = base != 8 || number <= 0xff;
+        char::from_u32(number).filter(|char| is_byte && *char != '\0').ok_or("a number in a quote is no character")
     }
 
     fn double(&mut self, made: &mut Made) -> Result<(), Refusal> {
@@ -214,6 +233,7 @@ impl Parser {
             self.at += 1;
             match char {
                 '"' => return Ok(()),
+                _ if is_doubtful(char) => return Err(DOUBTFUL),
                 '\\' => match self.peek() {
                     Some('\n') => self.at += 1,
                     Some(next @ ('"' | '\\' | '$' | '`')) => {
@@ -250,6 +270,9 @@ impl Parser {
     /// What follows a `$`.
     fn dollar(&mut self, made: &mut Made, plain: bool) -> Result<(), Refusal> {
         self.count()?;
+        if self.starts("\\\n") {
+            return Err(JOINED);
+        }
         if self.starts("((") {
             return self.sum(made);
         }
@@ -280,7 +303,14 @@ impl Parser {
             self.at += 1;
             name.push(char);
         }
+        if self.starts("\\\n") {
+            return Err(JOINED);
+        }
+        let is_list = name == "@";
         made.add(Part::Variable(name));
+        if is_list {
+            made.add(Part::Split);
+        }
         // Some shells read what stands there as arithmetic.
         if self.peek() == Some('[') && !self.peek_at(1).is_some_and(|char| char.is_ascii_digit()) {
             made.add(Part::Evaluated);
@@ -289,7 +319,9 @@ impl Parser {
     }
 
     fn until_parenthesis(&mut self) -> Result<Vec<super::syntax::Pipeline>, Refusal> {
+        self.no_here()?;
         let list = self.list(&[])?;
+        self.no_here()?;
         if self.take(")") { Ok(list) } else { Err("a substitution has no end") }
     }
 
@@ -314,30 +346,27 @@ impl Parser {
             return Ok(());
         }
         let text: String = self.text.iter().skip(self.at + 2).take(ahead - 2).collect();
+        if text.contains(['\'', '"', '\\']) {
+            return Err("a quote stands in arithmetic");
+        }
         self.at += ahead + 2;
         self.nested(&text, made)?;
         made.add(if names_variables(&text) { Part::Evaluated } else { Part::Number });
         Ok(())
     }
 
-    /// `${…}`: a variable, and whatever stands in its default or pattern.
+    /// `${…}`: a variable, and whatever stands in its default or pattern. What quotes mean in there differs from shell to shell,
+    /// and with what stands around.
     fn braced(&mut self, made: &mut Made) -> Result<(), Refusal> {
         let (mut open, mut text) = (1_usize, String::new());
-        let mut quote = None;
         loop {
             let char = self.peek().ok_or("a variable in braces has no end")?;
             self.at += 1;
-            match (char, quote) {
-                ('\\', _) => {
-                    text.push(char);
-                    text.extend(self.peek());
-                    self.at += 1;
-                    continue;
-                }
-                ('\'' | '"', None) => quote = Some(char),
-                (char, Some(open)) if char == open => quote = None,
-                ('{', None) => open += 1,
-                ('}', None) => {
+            match char {
+                '\\' | '\'' | '"' => return Err("shells differ in what they make of a quote in a variable in braces"),
+                '<' | '>' if self.peek() == Some('(') => return Err("a command stands in a variable in braces"),
+                '{' => open += 1,
+                '}' => {
                     open -= 1;
                     if open == 0 {
                         break;
@@ -364,6 +393,9 @@ impl Parser {
         if !is_plain {
             made.add(Part::Evaluated);
         }
+        if own.starts_with('@') || own.contains("[@]") {
+            made.add(Part::Split);
+        }
         Ok(())
     }
 
@@ -371,16 +403,7 @@ impl Parser {
     fn nested(&mut self, text: &str, made: &mut Made) -> Result<(), Refusal> {
         self.enter()?;
         if text.contains(['$', '`']) {
-            let mut stripped = String::new();
-            let mut chars = text.chars().peekable();
-            while let Some(char) = chars.next() {
-                if char == '\\' && chars.peek().is_some_and(|next| matches!(next, '$' | '`')) {
-                    chars.next();
-                } else {
-                    stripped.push(char);
-                }
-            }
-            let word = self.inside(&stripped)?;
+            let word = self.inside(text)?;
             made.parts.extend(word.parts.into_iter().filter(|part| matches!(part, Part::Output(_) | Part::Channel(_) | Part::Evaluated)));
         }
         self.leave();
@@ -394,6 +417,7 @@ impl Parser {
             self.at += 1;
             match char {
                 '`' => break,
+                '\\' if self.peek() == Some('"') => return Err("what this quote means depends on what stands around the backticks"),
                 '\\' if matches!(self.peek(), Some('`' | '$' | '\\')) => {
                     text.extend(self.peek());
                     self.at += 1;
