@@ -170,6 +170,33 @@ fn it_has_the_environment_that_it_was_given_and_secrets_do_not_reach_the_log() {
 }
 
 #[test]
+fn no_line_of_a_private_key_reaches_the_log_or_the_error() {
+    let (desk, token) = ready();
+    let mut code = client(&desk, &token);
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\nEFAASCBKcwggSjAgEAAoIB\n-----END PRIVATE KEY-----\n";
+    assert!(typed(&desk, &["secret", "set", "deploy"], key).status.success());
+    let ends = [
+        // What it was given, whole and a line at a time, and a key of which the desk knows nothing.
+        "print(os.environ['KEY'], flush=True)\nfor line in os.environ['KEY'].split('\\n'): print('it holds ' + line)",
+        "print('-----BEGIN RSA PRIVATE KEY-----\\nQkFEQkFEQkFEQkFE\\nQkFE\\n-----END RSA PRIVATE KEY-----\\nthat was it')",
+        "sys.exit(os.environ['KEY'].split('-----END')[0])",
+        "sys.exit('-----BEGIN RSA PRIVATE KEY-----\\nQkFEQkFEQkFEQkFE\\nQkFE')",
+    ];
+    for end in ends {
+        let mut runner = python(&format!("import os, sys\n{end}\n"));
+        runner["given"] = json!({ "environment": { "KEY": "secret:deploy" } });
+        let name = deployed(&desk, &mut code, json!({ "description": "Tell a key", "runner": runner }));
+        let run = started(&desk, &name, Value::Null);
+        let (seen, said) = (ended(&mut code, &run), log(&mut code, &run));
+        assert_eq!(seen["state"], if end.starts_with("sys.exit") { "failed" } else { "done" }, "{seen}");
+        for part in ["MIIE", "EFAA", "QkFE"] {
+            assert!(!seen.to_string().contains(part) && !said.contains(part), "{end}: {seen} {said}");
+        }
+        assert!(said.contains("[redacted:") && (end.contains("that was it") == said.contains("that was it")), "{said}");
+    }
+}
+
+#[test]
 fn it_reaches_neither_the_desk_s_files_nor_its_environment_nor_other_ports() {
     let (desk, token) = ready();
     let mut code = client(&desk, &token);
