@@ -290,6 +290,20 @@ both! {
         assert!(duties.checks[0].events[0].against);
     }
 
+    fn who_deploys_what_they_wrote_long_ago_is_shown_as_that_too(desk: &TestDesk) {
+        let (owner, _) = good(desk);
+        apply(desk, &owner, &["soc2-security", "secrets-protection"]);
+        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "ada", "content": "hello" } }]);
+        let made = desk.call(&owner, "agents_create_agent", json!({ "description": "Tell Ada hello", "name": "teller", "steps": steps })).unwrap();
+        for _ in 0..60 {
+            desk.call(&owner, "agents_test_agent", json!({ "agentId": made["agentId"], "scenario": "Tell Ada" })).unwrap();
+        }
+        desk.call(&owner, "agents_deploy_agent", json!({ "agentId": made["agentId"] })).unwrap();
+        let soc2 = report(desk, &owner, "teller", "SOC2");
+        let check = &soc2.controls.iter().find(|control| control.id == "CC6.3").unwrap().checks[0];
+        assert!(check.status == Status::NotMet && check.events[0].against, "{check:?}");
+    }
+
     fn the_events_behind_an_answer_are_there_and_proved(desk: &TestDesk) {
         let (owner, _) = good(desk);
         let mut proved = 0;
