@@ -255,6 +255,25 @@ both! {
         }
     }
 
+    fn a_policy_that_is_attached_to_the_agent_counts_among_its_rules(desk: &TestDesk) {
+        let owner = desk.claim();
+        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "ada", "content": "hello" } }]);
+        let made = desk.call(&owner, "agents_create_agent", json!({ "description": "Tell Ada hello", "name": "teller", "steps": steps, "policies": [] })).unwrap();
+        let rules = |framework: &str, control: &str| {
+            let report = report(desk, &owner, "teller", framework);
+            let control = report.controls.into_iter().find(|one| one.id == control).unwrap();
+            control.checks.into_iter().find(|check| check.settings.iter().any(|setting| setting.name == "agent.rules")).unwrap()
+        };
+        let controls = [("PCI_DSS", "Req 7"), ("FEDRAMP", "AC-6")];
+        for (framework, control) in controls {
+            assert_eq!(rules(framework, control).status, Status::NotMet, "{framework} {control}");
+        }
+        desk.call(&owner, "agents_attach_policy", json!({ "agentId": made["agentId"], "policyId": "pci-dss-payments" })).unwrap();
+        for (framework, control) in controls {
+            assert_eq!(rules(framework, control).status, Status::Met, "{framework} {control}");
+        }
+    }
+
     fn deploying_turns_nothing_red_by_itself(desk: &TestDesk) {
         let (owner, clerk) = good(desk);
         // One person is enough for a deployment here.
