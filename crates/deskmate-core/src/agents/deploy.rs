@@ -15,7 +15,7 @@ use super::run::{self, Skip};
 use super::schedule::Schedule;
 use super::{DEPLOYED, PAUSED, RESUMED, STOPPED, WAITS, approval, guard, node, test};
 use crate::call::{Cx, Presence};
-use crate::gateway::taint;
+use crate::gateway::{self, taint};
 use crate::limits::{AGENT_OPEN_RUNS_MAX, NOTE_BYTES_MAX};
 use crate::policy::{Act, Decision, Hit, Mode};
 use crate::request::{self, New, Packet, Request, RequestKind, Requester};
@@ -292,6 +292,10 @@ pub(super) fn stop(cx: &mut Cx<'_, '_>, StopAgent(input): StopAgent) -> Result<A
     let out = change(cx, &input, &[Status::Deployed, Status::Paused], Status::Stopped, STOPPED)?;
     for open in rows::open_runs(cx.tx, &out.agent_id, 1_000)? {
         run::stop_one(cx, open)?;
+    }
+    // What is under way ends by itself, and takes back what it asked for then.
+    if rows::open_runs(cx.tx, &out.agent_id, 1)?.is_empty() {
+        gateway::withdraw(cx, &out.name, 0, "the agent was stopped")?;
     }
     Ok(out)
 }

@@ -136,6 +136,15 @@ fn paused() -> Passage {
     Passage::Waits(json!({ "state": "paused", "message": "its agent is paused, and the run waits until a person lets it go on" }))
 }
 
+/// Takes back the calls of a run that has ended for which people are asked, or that they approved and that were not made: nobody makes them any
+/// more.
+pub(super) fn run_ended(cx: &mut Cx<'_, '_>, run: &str) -> Result<()> {
+    for row in cx.tx.query("select request from agent_hold where run = $1 order by request", args![run])? {
+        request::withdraw_if_open(cx, &row.get::<String>(0)?, "the run that asked for it has ended")?;
+    }
+    Ok(())
+}
+
 /// Notes that an approved call was made.
 pub(crate) fn passed(cx: &mut Cx<'_, '_>, request: &str) -> Result<()> {
     request::finish(cx, request, Outcome::Done).map(drop)

@@ -495,7 +495,7 @@ impl<'t> Trial<'t> {
             let own = scope.with_numbered(item, index);
             match self.once(cx, step, &own, tried)? {
                 Ok(value) => came.push(value),
-                Err(why) if step.on_error == OnError::GoOn && !self.used_up => came.push(json!({ "error": why })),
+                Err(why) if step.on_error == OnError::GoOn && !self.used_up => came.push(json!({ "error": why, "item": item })),
                 Err(why) => return Ok(Err(why)),
             }
         }

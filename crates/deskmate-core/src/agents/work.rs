@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::model::{Cause, Definition, RunState, Status};
 use super::rows::{self, AgentRow, RunRow};
-use super::{BEGUN, ENDED, RUN_JOB, TAKEN_UP, schedule, test};
+use super::{BEGUN, ENDED, RUN_JOB, TAKEN_UP, gate, schedule, test};
 use crate::call::{Actor, Cx};
 use crate::limits::{AGENT_RESULT_BYTES_MAX, NOTE_BYTES_MAX};
-use crate::{Code, Error, Result, format_time, hex, identity, job, meter, redact};
+use crate::{Code, Error, Result, format_time, gateway, hex, identity, job, meter, redact};
 
 /// Seconds for which a run's token outlives the run's own time, while the run is being ended.
 const TOKEN_GRACE: i64 = 60;
@@ -165,7 +165,24 @@ pub fn end(cx: &mut Cx<'_, '_>, id: &str, state: RunState, came: Result<Value, S
     if run.cause == Cause::Test {
         test::ended(cx, &run)?;
     }
+    gate::run_ended(cx, id)?;
+    if state == RunState::Stopped {
+        withdraw_calls(cx, &run)?;
+    }
     identity::end_run(cx, id)
+}
+
+/// Takes back what a run that was stopped asked of mounted servers and people have not decided. Calls do not say of which run they are: as long
+/// as another one is under way, they may be that one's. The kill switch only holds them; what an agent asked that is not to run any more is
+/// taken back whole.
+fn withdraw_calls(cx: &mut Cx<'_, '_>, run: &RunRow) -> Result<()> {
+    let row = rows::by_id(cx.tx, &run.definition)?;
+    let may_go_on = row.is_some_and(|row| matches!(row.status, Status::Deployed | Status::Paused) && row.deleted_at.is_none());
+    if !rows::open_runs(cx.tx, &run.definition, 1)?.is_empty() || (may_go_on && meter::paused(cx, &run.agent)?) {
+        return Ok(());
+    }
+    let since = if may_go_on { run.started_at.unwrap_or_else(|| cx.now()) } else { 0 };
+    gateway::withdraw(cx, &run.agent, since, "the run that asked for it was stopped")
 }
 
 /// The queue is done with the job of a run. Where no worker ended the run, nobody else will.

@@ -227,7 +227,7 @@ fn holds(cx: &mut Cx<'_, '_>, that: That, event: &EventRow) -> Result<bool> {
         That::Decided => text("rulebook") || text("grant") || text("decided_by") || text("request"),
         That::ByPerson => event.actor_kind == "person",
         That::Proved => event.verified,
-        That::ByAnother => event.actor_kind == "person" && author(cx, event)?.is_none_or(|author| author != event.actor),
+        That::ByAnother => event.actor_kind == "person" && author(cx, event)?.is_some_and(|author| author != event.actor),
         That::Allowed => said_before(cx, event)?.is_none_or(|kind| !NO.contains(&kind.as_str())),
     })
 }
@@ -251,15 +251,14 @@ fn said_before(cx: &mut Cx<'_, '_>, event: &EventRow) -> Result<Option<String>> 
     Ok(None)
 }
 
+/// However much was told of an agent since, such as what it was denied.
+pub(super) const WRITTEN: &str =
+    "select actor from event where subject = $1 and seq < $2 and kind in ('agent.made', 'agent.changed') order by seq desc limit $3";
+
 /// Who wrote what an agent was when this happened to it.
 fn author(cx: &mut Cx<'_, '_>, event: &EventRow) -> Result<Option<String>> {
-    let rows = cx.tx.query(EARLIER, args![event.subject, i64::try_from(event.seq).unwrap_or(i64::MAX), BEFORE])?;
-    for row in &rows {
-        if matches!(row.get::<String>(1)?.as_str(), "agent.made" | "agent.changed") {
-            return Ok(Some(row.get(2)?));
-        }
-    }
-    Ok(None)
+    let row = cx.tx.optional(WRITTEN, args![event.subject, i64::try_from(event.seq).unwrap_or(i64::MAX), 1])?;
+    row.map(|row| row.get(0)).transpose().map_err(Into::into)
 }
 
 /// What a control comes to: one thing that does not hold is enough, and what nothing shows counts neither way.

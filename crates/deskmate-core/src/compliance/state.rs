@@ -4,7 +4,7 @@ use deskmate_db::args;
 use serde_json::{Value, json};
 
 use super::report::EventRef;
-use crate::agents::Subject;
+use crate::agents::{self, Subject};
 use crate::call::Cx;
 use crate::policy::{self, PolicyMode, settings::HookMode};
 use crate::record::{self, Search};
@@ -79,14 +79,15 @@ pub(super) fn read(cx: &mut Cx<'_, '_>, subject: &Subject, name: &str) -> Result
     })
 }
 
-/// How many rules hold for an agent: those for everybody, and those of the policies that mappings give it.
+/// How many rules hold for an agent: those for everybody, and those of the policies that mappings give it or that are attached to it.
 fn rules(cx: &mut Cx<'_, '_>, subject: &Subject) -> Result<usize> {
     let rulebook = policy::current(cx)?;
     let count = |name: &str| rulebook.policy(name).map_or(0, |(policy, _)| policy.rules.len());
     let mut names: Vec<&str> = domains(&rulebook, &subject.agent).iter().filter_map(|domain| rulebook.mapped(&subject.agent, domain)).flatten().collect();
     names.sort_unstable();
     names.dedup();
-    Ok(count(policy::GLOBAL_POLICY) + names.into_iter().map(count).sum::<usize>())
+    let attached = agents::attached(cx, &subject.agent, &rulebook)?.map_or(0, |attached| attached.rules());
+    Ok(count(policy::GLOBAL_POLICY) + names.into_iter().map(count).sum::<usize>() + attached)
 }
 
 /// The domains in which an agent is probed: one for each that its mappings name, and one that none names.

@@ -42,6 +42,19 @@ pub(crate) fn not_approved(cx: &mut Cx<'_, '_>, request: &Request) -> Result<()>
     cx.emit(event.audience([row.who.id.as_str()]))
 }
 
+pub(super) const HELD_OF: &str = select_call!(
+    "where actor_kind = 'agent' and actor = $1 and state = 'held' and request is not null and delivered_at is null order by digest, created_at, id"
+);
+
+/// Takes back the calls of an agent that were held since a moment and are not begun: nobody is left who asks for them.
+pub(crate) fn withdraw(cx: &mut Cx<'_, '_>, agent: &str, since: i64, why: &str) -> Result<()> {
+    let rows = cx.tx.query(HELD_OF, args![agent])?.iter().map(CallRow::read).collect::<Result<Vec<_>>>()?;
+    for request in rows.into_iter().filter(|row| row.created_at >= since).filter_map(|row| row.request) {
+        request::withdraw_if_open(cx, &request, why)?;
+    }
+    Ok(())
+}
+
 /// A call that may be handed on now.
 #[derive(Clone, Debug)]
 pub struct Handed {

@@ -30,7 +30,7 @@ use crate::record::Kind;
 pub(crate) use answer::without_passing;
 pub use call::{CallOut, FIND_OUT, deliver, forwarded, is_served, is_under_way, may_pass_on};
 pub(crate) use call::{VERB as TOOL_CALL, origin};
-pub(crate) use done::{CallOf, approved, call_of, job_ended, not_approved};
+pub(crate) use done::{CallOf, approved, call_of, job_ended, not_approved, withdraw};
 pub use done::{Ended, Handed, abandon, begin, end, may_go_on, mount_of, prune, served, unseen};
 pub(crate) use erase::erase;
 pub use manage::{FoundMount, keep_what_was_set};
@@ -86,6 +86,7 @@ pub const INDEXED: &[(&str, &str)] = &[
     (show::OF_ACTOR, "gateway_call_by_actor"),
     (show::OF_ACTOR_AND_MOUNT, "gateway_call_by_actor_and_mount"),
     (rows::WAITING, "gateway_call_waiting"),
+    (done::HELD_OF, "gateway_call_waiting"),
     (done::UNDER_WAY, "gateway_call_under_way"),
     (done::OVER, "gateway_call_by_age"),
 ];

@@ -59,6 +59,11 @@ impl Attached {
         Self { policies, patterns, asked }
     }
 
+    /// How many rules they have.
+    pub fn rules(&self) -> usize {
+        self.policies.iter().map(|policy| policy.rules.len()).sum()
+    }
+
     /// Whether any of their conditions asks for a variable.
     pub fn asks_for(&self, variable: &str) -> bool {
         self.asked.contains(variable)

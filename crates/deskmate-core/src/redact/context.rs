@@ -101,13 +101,32 @@ impl Walk {
         self.unarmoured |= closing.is_none();
         let stop = match closing {
             Some(at) => scan.run(body + at + "-----END".len(), 2 * NAME_MOST, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'-')),
-            None => scan.run(scan.run(body, 5, |byte| byte == b'-'), usize::MAX, |byte| {
-                byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() || matches!(byte, b'+' | b'/' | b'=' | b'\\' | b':' | b',')
-            }),
+            None => scan.run(scan.run(body, 5, |byte| byte == b'-'), usize::MAX, is_armoured),
         };
         self.armour_end = stop;
         Some(scan.span(start, stop, Kind::PrivateKey))
     }
+}
+
+/// Whether a line begins a private key in armour that does not end on it.
+pub fn opens_key(line: &str) -> bool {
+    let line = line.to_ascii_uppercase();
+    line.rsplit_once("-----BEGIN").is_some_and(|(_, key)| key.contains("PRIVATE KEY") && !key.contains("-----END"))
+}
+
+/// Whether a line behind one that begins a private key belongs to it: as much of it as armour holds, and what may be said of the key before that.
+pub fn is_of_key(line: &str) -> bool {
+    let is_header = |(name, _): (&str, &str)| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    ends_key(line) || line.bytes().all(is_armoured) || line.split_once(": ").is_some_and(is_header)
+}
+
+/// Whether a private key ends on a line.
+pub fn ends_key(line: &str) -> bool {
+    line.contains("-----END")
+}
+
+fn is_armoured(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() || matches!(byte, b'+' | b'/' | b'=' | b'\\' | b':' | b',')
 }
 
 fn is_name(byte: u8) -> bool {

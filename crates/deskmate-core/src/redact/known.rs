@@ -9,6 +9,8 @@ use crate::{Code, Error, Result};
 
 /// Shorter encoded forms are found by chance in any text.
 const ENCODED_LEAST: usize = 6;
+/// So long is a line of a value that is known by itself. A shorter one says nothing of it, and stands in other texts too.
+const LINE_LEAST: usize = 8;
 
 /// A set of values, for [`Redactor::knowing`](super::Redactor::knowing). It has no `Debug`.
 pub struct Known {
@@ -18,10 +20,12 @@ pub struct Known {
 }
 
 impl Known {
-    /// Knows these values. An empty one is none.
+    /// Knows these values, and each longer line of one that has several: what is looked through line by line never holds all of it. An empty
+    /// one is none.
     pub fn new<'v>(values: impl IntoIterator<Item = &'v str>) -> Result<Self> {
         let (mut plain, mut encoded) = (Vec::new(), Vec::new());
-        for value in values.into_iter().filter(|value| !value.is_empty()) {
+        let with_lines = |value: &'v str| std::iter::once(value).chain(lines(value));
+        for value in values.into_iter().filter(|value| !value.is_empty()).flat_map(with_lines) {
             plain.push(value.to_owned());
             plain.extend(written(value).into_iter().filter(|form| form != value));
             encoded.extend(in_base64(value));
@@ -43,6 +47,11 @@ impl Known {
             spans.push(scan.span(start, end, Kind::Known));
         }
     }
+}
+
+/// The longer lines of a value that has several.
+fn lines(value: &str) -> impl Iterator<Item = &str> {
+    value.lines().map(str::trim).filter(move |line| line.len() >= LINE_LEAST && line.len() < value.len())
 }
 
 fn is_base64(byte: u8) -> bool {

@@ -29,6 +29,7 @@ use serde_json::Value;
 
 use scan::{Scan, Span};
 
+pub use context::{ends_key, is_of_key, opens_key};
 pub use kind::{Found, Kind};
 pub use known::Known;
 pub use line::{line, names_a_secret};

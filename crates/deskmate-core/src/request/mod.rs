@@ -63,7 +63,7 @@ pub use model::{Begun, New, OWNERS, Outcome, Packet, Permit, Priority, Request, 
 pub(crate) use outcome::{ask_for_promotion, moves_trust};
 pub use projection::RequestProjection;
 pub use standing::waived_by;
-pub use submit::{DeniedAct, cancel, denied, find, questioned, submit, supersede, withdraw};
+pub use submit::{DeniedAct, cancel, denied, find, questioned, submit, supersede, withdraw, withdraw_if_open};
 pub(crate) use submit::{check_room, find_whole, load, refused};
 pub use talk::{answer, ask, delegate, snooze, take_back, unask};
 pub(crate) use view::{NoteOut, notes_of};

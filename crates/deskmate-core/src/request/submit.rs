@@ -18,7 +18,7 @@ use crate::policy::{self, Act, Decision, Mode};
 use crate::record::{Event, Kind};
 use crate::redact::Found;
 use crate::trust::{self, Points};
-use crate::{Error, Result, check_text, hex, meter};
+use crate::{Code, Error, Result, check_text, hex, meter};
 
 /// Makes a request. With the mode `act` it is approved at once, with a grant; otherwise it waits for people. The
 /// requester's flood cap and the deny of a decision are errors.
@@ -291,6 +291,14 @@ pub fn cancel(cx: &mut Cx<'_, '_>, id: &str, reason: Option<String>) -> Result<R
 pub fn withdraw(cx: &mut Cx<'_, '_>, id: &str, why: &str) -> Result<Request> {
     let known = Known::load(cx, id)?.ok_or_else(|| missing(id))?;
     take_back(cx, known, Some(why.to_owned()))
+}
+
+/// The same of one that may be decided otherwise or under way by now: then it stays as it is.
+pub fn withdraw_if_open(cx: &mut Cx<'_, '_>, id: &str, why: &str) -> Result<()> {
+    match withdraw(cx, id, why) {
+        Err(error) if matches!(error.code, Code::Conflict | Code::NotFound) => Ok(()),
+        done => done.map(drop),
+    }
 }
 
 fn take_back(cx: &mut Cx<'_, '_>, mut known: Known, reason: Option<String>) -> Result<Request> {

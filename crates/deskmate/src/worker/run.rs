@@ -251,7 +251,7 @@ impl Run<'_> {
             let own = scope.with_numbered(item, index);
             match self.once(step, &own, index).await? {
                 Ok(value) => self.at.items.push(value),
-                Err(Stop::Failed(why)) if step.on_error == OnError::GoOn => self.at.items.push(json!({ "error": why })),
+                Err(Stop::Failed(why)) if step.on_error == OnError::GoOn => self.at.items.push(json!({ "error": why, "item": item })),
                 Err(ended) => return Ok(Err(ended)),
             }
             let text = format!("{}: {} of {}", step.id, index + 1, items.len());

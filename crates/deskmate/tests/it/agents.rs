@@ -549,3 +549,77 @@ fn an_agent_of_a_sentence_that_reads_mail_reads_on_where_it_was() {
     let handed = owner(&desk, "desk_request_list", &json!({}))["requests"].as_array().unwrap().iter().filter(|one| one["kind"] == "handoff").count();
     assert_eq!(handed, 2, "nobody is handed the same mail twice, nor none");
 }
+
+/// A mailbox with a person's questions and a complaint in it, of which everything is new once. It writes down what it sends.
+const QUESTIONS: &str = r#"
+import json, sys
+def mail(id, subject, text): return {"id": id, "subject": subject, "from": "grace@example.org", "text": text, "answerable": True}
+mails = [mail("1", "Where is it", "When does my order come?"), mail("2", "The bill", "How much is my invoice?"), mail("3", "A return", "I want a refund.")]
+for line in sys.stdin:
+    message = json.loads(line); id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+    def say(**answer): print(json.dumps({"jsonrpc": "2.0", "id": id, **answer}), flush=True)
+    if method == "initialize":
+        say(result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "mailbox", "version": "1"}})
+    elif method == "tools/list":
+        say(result={"tools": [{"name": name, "description": name, "inputSchema": {"type": "object"}} for name in ("read_mail", "draft_mail", "send_mail")]})
+    elif method == "tools/call":
+        given, after = params["arguments"], int(params["arguments"].get("after") or 0)
+        if params["name"] == "read_mail": came = {"items": mails[after:], "after": "3"}
+        else:
+            with open(sys.argv[1], "a") as file: file.write(given["reply_to"])
+            came = {"sent": True}
+        say(result={"content": [{"type": "text", "text": "550 no" if given.get("text") == "refuse" else json.dumps(came)}], "structuredContent": came, "isError": given.get("text") == "refuse"})
+    elif id is not None: say(error={"code": -32601, "message": "Method not found"})
+"#;
+
+#[test]
+fn an_answer_that_was_rejected_or_failed_is_not_tried_again_and_neither_is_any_other() {
+    let desk = Desk::new();
+    desk.register("code");
+    open(&desk, OUTSIDE);
+    let folder = tempfile::tempdir().unwrap();
+    let (script, sent) = (gateway::path(&folder, "mailbox.py"), gateway::path(&folder, "sent"));
+    std::fs::write(&script, QUESTIONS).unwrap();
+    let verbs = ["--verb=read_mail=outside.read", "--verb=draft_mail=outside.read"];
+    person(&desk, &[&["gateway", "add", "mail", "--passphrase-stdin", "--json"][..], &verbs, &["--", "python3", &script, &sent]].concat());
+    let sends = || std::fs::read_to_string(&sent).unwrap_or_default();
+    let made = |params: Value| {
+        let made = owner(&desk, "agents_create_agent", &json!({ "template": "email-assistant", "params": params, "policies": [], "schedule": "" }));
+        let done = owner(&desk, "agents_deploy_agent", &json!({ "agentId": made["agentId"] }));
+        assert_eq!(done["deployed"], true, "{made} {done}");
+        made["agentId"].clone()
+    };
+    let waiting = |kind: &str| {
+        let listed = owner(&desk, "desk_request_list", &json!({}));
+        listed["requests"].as_array().unwrap().iter().filter(|one| one["kind"] == kind).map(|one| one["request"].clone()).collect::<Vec<_>>()
+    };
+    let id = made(json!({ "send": true }));
+    let run = started(&desk, id.as_str().unwrap(), Value::Null);
+    for answer in ["reject", "approve"] {
+        let request = until("the answer waits for a person", || waiting("tool_call").pop());
+        owner(&desk, &format!("desk_request_{answer}"), &json!({ "request": request, "reason": "not like this" }));
+    }
+    let ended = |run: &str| {
+        until("the run has ended", || {
+            let seen = owner(&desk, "agents_wait_for_run", &json!({ "runId": run, "timeoutSeconds": 5 }));
+            (seen["ended"] == true).then_some(seen)
+        })
+    };
+    let seen = ended(&run);
+    let result = &seen["result"];
+    assert_eq!((&seen["state"], &result["answered"], &result["handed_over"]), (&json!("done"), &json!(1), &json!(1)), "{seen}");
+    let unanswered = result["unanswered"].as_array().unwrap();
+    assert!(unanswered.len() == 1 && unanswered[0]["subject"] == "Where is it" && unanswered[0]["mail"] == "1", "{result}");
+    assert!(unanswered[0]["why"].as_str().unwrap().contains("not like this"), "{result}");
+    assert_eq!((sends().as_str(), waiting("handoff").len()), ("2", 1));
+    let seen = once(&desk, &id);
+    assert_eq!((&seen["state"], &seen["result"]["stopped"]), (&json!("done"), &json!(true)), "{seen}");
+    assert_eq!((sends().as_str(), waiting("handoff").len(), waiting("tool_call")), ("2", 1, Vec::new()), "nothing is done again");
+    // Drafts that cannot be put away are no reason to read everything anew, either.
+    let id = made(json!({ "answer": "refuse" }));
+    let seen = once(&desk, &id);
+    assert_eq!((&seen["state"], &seen["result"]["answered"]), (&json!("done"), &json!(0)), "{seen}");
+    assert!(seen["result"]["unanswered"].as_array().is_some_and(|all| all.len() == 2 && all[1]["why"].as_str().unwrap().contains("550 no")), "{seen}");
+    assert_eq!(once(&desk, &id)["result"]["stopped"], true);
+    assert_eq!(sends(), "212");
+}

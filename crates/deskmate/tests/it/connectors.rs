@@ -8,9 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::desk::{Client, Desk};
+use crate::desk::{Client, Desk, until};
 use crate::notify::read;
+use crate::secret::typed;
+use crate::smtp::{MailServer, Protected, nobody};
 use crate::tls;
+use crate::workspace::{open, person};
 
 /// A server over TLS that keeps what is put, and answers with it.
 struct Web {
@@ -124,4 +127,35 @@ fn connectors_speak_tls_to_whom_the_certificate_vouches_for_and_to_nobody_else()
         }
         assert_eq!(server.asked(), Vec::<String>::new(), "{why}: nothing is sent before it is known to whom");
     }
+}
+
+#[test]
+fn a_mail_that_the_server_may_have_taken_is_told_as_such_and_one_that_it_cannot_have_is_not() {
+    let desk = Desk::new();
+    let token = desk.register("code");
+    open(&desk, "rules:\n  - { name: outside, match: { kind: outside.write }, effect: allow, waive_trust: true, message: fine }\n");
+    let server = MailServer::new(Protected::No, None, &["close", "451 4.3.0 later"]);
+    let imap = format!("imap://{}", nobody());
+    assert!(typed(&desk, &["secret", "set", "mailbox"], "of-nobody-47").status.success());
+    for (mount, smtp) in [("mail", server.port), ("lost", nobody().port())] {
+        let smtp = format!("smtp://127.0.0.1:{smtp}");
+        let words = ["mail", "--imap", &imap, "--user", "desk", "--from", "desk@example.net", "--smtp", &smtp, "--allow-to", "example.org"];
+        let given = ["gateway", "add", mount, "--passphrase-stdin", "--json", "--env", "IMAP_PASSWORD=secret:mailbox", "--verb=send_mail=outside.write"];
+        person(&desk, &[&given[..], &["--", "deskmate", "connector"], &words].concat());
+    }
+    let mut agent = crate::gateway::client(&desk, &token, "gateway", "2025-11-25");
+    let mut sent = |mount: &str| {
+        let arguments = json!({ "to": "ada@example.org", "subject": "Hello", "text": "hello" });
+        let said = agent.tool("gateway_call", json!({ "mount": mount, "tool": "send_mail", "arguments": arguments }));
+        let call = said["structuredContent"]["call_id"].clone();
+        until("what came of it is told", || {
+            let told = person(&desk, &["call", "gateway_result", "--input", &json!({ "call_id": call }).to_string(), "--passphrase-stdin", "--json"]);
+            Some(told["state"].clone()).filter(|state| state != "passed")
+        })
+    };
+    assert_eq!(sent("mail"), "ambiguous", "it went away after it had the mail");
+    assert_eq!(sent("mail"), "failed", "it said that it did not take it");
+    assert_eq!(sent("lost"), "failed", "nobody was there to take it");
+    assert_eq!(sent("mail"), "done");
+    assert_eq!(server.wait(1).len(), 1);
 }

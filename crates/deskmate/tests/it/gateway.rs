@@ -15,7 +15,7 @@ use crate::http::post;
 use crate::workspace::{open, person};
 
 /// A server that writes down what it does.
-const CHILD: &str = r#"
+pub(crate) const CHILD: &str = r#"
 import hashlib, json, os, signal, sys, time
 log = sys.argv[1]
 followed = set()

@@ -11,7 +11,7 @@ use crate::agents::{client, owner};
 use crate::desk::{Client, Desk, until};
 use crate::http::{get, post};
 use crate::secret::typed;
-use crate::workspace::{ask, person};
+use crate::workspace::{ask, open, person};
 
 fn python(code: &str) -> Value {
     json!({ "kind": "command", "command": ["python3", "main.py"], "files": { "main.py": code } })
@@ -167,6 +167,33 @@ fn it_has_the_environment_that_it_was_given_and_secrets_do_not_reach_the_log() {
     let name = deployed(&desk, &mut code, json!({ "description": "Lacks a secret", "runner": runner }));
     let seen = ended(&mut code, &started(&desk, &name, Value::Null));
     assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("absent"), "{seen}");
+}
+
+#[test]
+fn no_line_of_a_private_key_reaches_the_log_or_the_error() {
+    let (desk, token) = ready();
+    let mut code = client(&desk, &token);
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\nEFAASCBKcwggSjAgEAAoIB\n-----END PRIVATE KEY-----\n";
+    assert!(typed(&desk, &["secret", "set", "deploy"], key).status.success());
+    let ends = [
+        // What it was given, whole and a line at a time, and a key of which the desk knows nothing.
+        "print(os.environ['KEY'], flush=True)\nfor line in os.environ['KEY'].split('\\n'): print('it holds ' + line)",
+        "print('-----BEGIN RSA PRIVATE KEY-----\\nQkFEQkFEQkFEQkFE\\nQkFE\\n-----END RSA PRIVATE KEY-----\\nthat was it')",
+        "sys.exit(os.environ['KEY'].split('-----END')[0])",
+        "sys.exit('-----BEGIN RSA PRIVATE KEY-----\\nQkFEQkFEQkFEQkFE\\nQkFE')",
+    ];
+    for end in ends {
+        let mut runner = python(&format!("import os, sys\n{end}\n"));
+        runner["given"] = json!({ "environment": { "KEY": "secret:deploy" } });
+        let name = deployed(&desk, &mut code, json!({ "description": "Tell a key", "runner": runner }));
+        let run = started(&desk, &name, Value::Null);
+        let (seen, said) = (ended(&mut code, &run), log(&mut code, &run));
+        assert_eq!(seen["state"], if end.starts_with("sys.exit") { "failed" } else { "done" }, "{seen}");
+        for part in ["MIIE", "EFAA", "QkFE"] {
+            assert!(!seen.to_string().contains(part) && !said.contains(part), "{end}: {seen} {said}");
+        }
+        assert!(said.contains("[redacted:") && (end.contains("that was it") == said.contains("that was it")), "{said}");
+    }
 }
 
 #[test]
@@ -495,6 +522,76 @@ fn a_project_in_each_language_is_tested_and_run_and_a_missing_toolchain_is_said(
     ask(&mut code, "agents_create_agent", json!({ "description": "Fails", "name": "fails", "runner": runner }));
     let (seen, _) = tested(&desk, &mut code, "fails");
     assert!(seen["state"] == "failed" && seen["error"].as_str().unwrap().contains("no token"), "{seen}");
+}
+
+#[test]
+fn a_project_waits_for_its_person_and_fails_where_it_is_refused() {
+    let (desk, token) = ready();
+    let mut code = client(&desk, &token);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    std::fs::write(folder.path().join("child.py"), crate::gateway::CHILD).unwrap();
+    // Of `write` nobody says what it does, so a person sees it first.
+    crate::gateway::mount(&desk, &folder, "notes", &[]);
+    open(&desk, crate::gateway::RULES);
+    let tell = |words: &str| json!({ "id": "tell", "do": "bridge_send_message", "with": { "to": "code", "content": words } });
+    let tool = |tool: &str| json!({ "id": tool, "do": "gateway_call", "with": { "mount": "notes", "tool": tool, "arguments": {} } });
+    let rules = json!([
+        { "name": "quiet", "condition": "does('message') && texts.exists(text, text.contains('falcon'))", "action": "deny", "message": "not about falcon" },
+        { "name": "seen", "condition": "does('message')", "action": "require_approval", "severity": "high", "message": "I look at it" },
+    ]);
+    let waiting = |kind: &str| {
+        until("it waits for a person", || {
+            let listed = owner(&desk, "desk_request_list", &json!({}));
+            listed["requests"]
+                .as_array()
+                .and_then(|all| all.iter().find(|one| one["kind"] == kind && one["state"] == "pending"))
+                .map(|one| one["request"].clone())
+        })
+    };
+    let there = |program: &str| ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|folder| std::path::Path::new(folder).join(program).exists());
+    for (language, program) in [("python", "python3"), ("javascript", "node"), ("go", "go")] {
+        if !there(program) {
+            continue;
+        }
+        let made = |code: &mut Client, name: &str, steps: Value| {
+            let input =
+                json!({ "description": "Tell code something", "name": format!("{language}-{name}"), "language": language, "steps": steps, "policies": [] });
+            let id = ask(code, "agents_create_agent", input)["name"].as_str().unwrap().to_owned();
+            owner(&desk, "agents_attach_policy", &json!({ "agentId": id, "policyId": "cost-control", "customRules": rules }));
+            assert_eq!(owner(&desk, "agents_deploy_agent", &json!({ "agentId": id }))["deployed"], true);
+            started(&desk, &id, Value::Null)
+        };
+        let held = made(&mut code, "held", json!([tell("may I?"), tool("write")]));
+        let first = waiting("approval");
+        owner(&desk, "desk_request_approve", &json!({ "request": first }));
+        let second = waiting("tool_call");
+        let read = ask(&mut code, "bridge_read_messages", json!({ "mark_read": true }));
+        assert_eq!(read["messages"][0]["content"], "may I?", "{read}");
+        owner(&desk, "desk_request_approve", &json!({ "request": second }));
+        let seen = ended(&mut code, &held);
+        assert_eq!((&seen["state"], &seen["result"]["calls"]), (&json!("done"), &json!(2)), "{seen} {}", log(&mut code, &held));
+        // What is forbidden, what a person says no to, and what did not work are not done, and the run says so.
+        let cases = [
+            ("forbidden", tell("about falcon"), None, "not about falcon"),
+            ("rejected", tell("may I?"), Some("approval"), "was not approved"),
+            ("denied", tool("work"), Some("tool_call"), "not today"),
+            ("broken", tool("fail"), None, "gateway_call: failed"),
+        ];
+        for (name, step, rejected, why) in cases {
+            let run = made(&mut code, name, json!([step]));
+            if let Some(kind) = rejected {
+                owner(&desk, "desk_request_reject", &json!({ "request": waiting(kind), "reason": "not today" }));
+            }
+            let seen = ended(&mut code, &run);
+            let said = log(&mut code, &run);
+            assert!(seen["state"] == "failed" && said.contains(why), "{language}: {seen} {said}");
+        }
+        let written = std::fs::read_to_string(folder.path().join("notes")).unwrap();
+        assert!(written.contains("\"write\"") && !written.contains("\"work\""), "{written}");
+        let read = ask(&mut code, "bridge_read_messages", json!({ "mark_read": true }));
+        assert_eq!(read["messages"], json!([]), "{read}");
+    }
 }
 
 /// What stands in for `codex`: it writes down how it was started and what it finds, asks the hook that it was told of about two commands,

@@ -58,7 +58,7 @@ impl Taken {
     }
 }
 
-/// What the server says to the end of a mail, one after the other; then it takes everything. `hang` says nothing.
+/// What the server says to the end of a mail, one after the other; then it takes everything. `hang` says nothing, and `close` goes away instead.
 type Answers = Arc<Mutex<VecDeque<String>>>;
 
 /// The server.
@@ -183,6 +183,7 @@ fn speak(wire: &mut BufReader<Box<dyn Wire>>, talk: &Talk, kept: &Mutex<Vec<Take
                 let answer = answers.lock().unwrap().pop_front();
                 match answer.as_deref() {
                     Some("hang") => std::thread::sleep(Duration::from_mins(1)),
+                    Some("close") => return Ok(false),
                     Some(refusal) => say(wire, refusal)?,
                     None => {
                         kept.lock().unwrap().push(mail.clone());

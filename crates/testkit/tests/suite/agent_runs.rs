@@ -245,6 +245,44 @@ both! {
         assert_eq!(heard(desk, &code), 1);
     }
 
+    fn what_a_run_asked_people_for_is_taken_back_when_it_is_stopped(desk: &TestDesk) {
+        let (owner, code) = people(desk);
+        worker(desk, &owner, &[("human-review", json!({}))], json!({}));
+        let state = |request: &str| text(&desk.call(&owner, "desk_request_get", json!({ "request": request })).unwrap(), "state");
+        let approve = |request: &str| desk.call(&owner, "desk_request_approve", json!({ "request": request }));
+        let (run, as_run) = running(desk, &owner);
+        let (other, as_other) = running(desk, &owner);
+        let asked = text(&say(desk, &as_run, "may I?"), "request_id");
+        let approved = text(&say(desk, &as_run, "and this?"), "request_id");
+        approve(&approved).unwrap();
+        let held = change(desk, &as_run, "crm", 1);
+        assert_eq!(held["state"], "held", "{held}");
+        let (held, call) = (text(&held, "request_id"), text(&held, "call_id"));
+        let of_other = text(&say(desk, &as_other, "may I, too?"), "request_id");
+        desk.call(&owner, "agents_stop_run", json!({ "runId": run })).unwrap();
+        assert_eq!([&asked, &approved, &held, &of_other].map(|one| state(one)), ["cancelled", "cancelled", "pending", "pending"], "whose call it is nobody knows");
+        assert_code(&approve(&asked).unwrap_err(), Code::Conflict);
+        desk.call(&owner, "agents_stop_run", json!({ "runId": other })).unwrap();
+        assert_eq!([&held, &of_other].map(|one| state(one)), ["cancelled", "cancelled"]);
+        assert_eq!(desk.call(&owner, "gateway_result", json!({ "call_id": call })).unwrap()["state"], "denied");
+        // What a run that is done has left is still done once people say yes, unless its agent is stopped.
+        let (run, as_run) = running(desk, &owner);
+        let (left, begun) = (change(desk, &as_run, "crm", 2), change(desk, &as_run, "crm", 3));
+        let (left, begun) = (text(&left, "request_id"), text(&begun, "request_id"));
+        let asked = text(&say(desk, &as_run, "one more?"), "request_id");
+        desk.act(move |cx| agents::end(cx, &run, RunState::Done, Ok(Value::Null), 3)).unwrap();
+        assert_eq!([&asked, &left].map(|one| state(one)), ["cancelled", "pending"]);
+        desk.world.pass(Duration::from_secs(1));
+        let (next, _) = running(desk, &owner);
+        desk.call(&owner, "agents_stop_run", json!({ "runId": next })).unwrap();
+        assert_eq!(state(&left), "pending", "another run asked for it");
+        approve(&begun).unwrap();
+        desk.call(&owner, "agents_stop_agent", json!({ "agentId": "worker" })).unwrap();
+        assert_eq!([&left, &begun].map(|one| state(one)), ["cancelled", "cancelled"]);
+        assert_eq!(heard(desk, &code), 0);
+        assert!(desk.verify().sound);
+    }
+
     fn a_rate_holds_for_messages_pages_and_tools_of_a_run(desk: &TestDesk) {
         let (owner, code) = people(desk);
         let few = json!([{ "name": "few", "condition": "does('send') && counters.calls_hour >= 2", "action": "deny", "message": "two are enough" }]);

@@ -255,6 +255,25 @@ both! {
         }
     }
 
+    fn a_policy_that_is_attached_to_the_agent_counts_among_its_rules(desk: &TestDesk) {
+        let owner = desk.claim();
+        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "ada", "content": "hello" } }]);
+        let made = desk.call(&owner, "agents_create_agent", json!({ "description": "Tell Ada hello", "name": "teller", "steps": steps, "policies": [] })).unwrap();
+        let rules = |framework: &str, control: &str| {
+            let report = report(desk, &owner, "teller", framework);
+            let control = report.controls.into_iter().find(|one| one.id == control).unwrap();
+            control.checks.into_iter().find(|check| check.settings.iter().any(|setting| setting.name == "agent.rules")).unwrap()
+        };
+        let controls = [("PCI_DSS", "Req 7"), ("FEDRAMP", "AC-6")];
+        for (framework, control) in controls {
+            assert_eq!(rules(framework, control).status, Status::NotMet, "{framework} {control}");
+        }
+        desk.call(&owner, "agents_attach_policy", json!({ "agentId": made["agentId"], "policyId": "pci-dss-payments" })).unwrap();
+        for (framework, control) in controls {
+            assert_eq!(rules(framework, control).status, Status::Met, "{framework} {control}");
+        }
+    }
+
     fn deploying_turns_nothing_red_by_itself(desk: &TestDesk) {
         let (owner, clerk) = good(desk);
         // One person is enough for a deployment here.
@@ -288,6 +307,20 @@ both! {
         let duties = soc2.controls.iter().find(|control| control.id == "CC6.3").unwrap();
         assert_eq!((duties.status, duties.checks[0].status), (Status::Partly, Status::NotMet), "{duties:?}");
         assert!(duties.checks[0].events[0].against);
+    }
+
+    fn who_deploys_what_they_wrote_long_ago_is_shown_as_that_too(desk: &TestDesk) {
+        let (owner, _) = good(desk);
+        apply(desk, &owner, &["soc2-security", "secrets-protection"]);
+        let steps = json!([{ "id": "tell", "do": "bridge_send_message", "with": { "to": "ada", "content": "hello" } }]);
+        let made = desk.call(&owner, "agents_create_agent", json!({ "description": "Tell Ada hello", "name": "teller", "steps": steps })).unwrap();
+        for _ in 0..60 {
+            desk.call(&owner, "agents_test_agent", json!({ "agentId": made["agentId"], "scenario": "Tell Ada" })).unwrap();
+        }
+        desk.call(&owner, "agents_deploy_agent", json!({ "agentId": made["agentId"] })).unwrap();
+        let soc2 = report(desk, &owner, "teller", "SOC2");
+        let check = &soc2.controls.iter().find(|control| control.id == "CC6.3").unwrap().checks[0];
+        assert!(check.status == Status::NotMet && check.events[0].against, "{check:?}");
     }
 
     fn the_events_behind_an_answer_are_there_and_proved(desk: &TestDesk) {

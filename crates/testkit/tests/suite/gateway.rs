@@ -774,6 +774,7 @@ both! {
             let (text, number, bytes) = (Param::Text("agent"), Param::Int(20), Param::Bytes(&[7]));
             let listed = [number, text, text, number, text, text, text];
             let params = |sql: &str| match (1..=7).take_while(|at| sql.contains(&format!("${at}"))).count() {
+                1 => vec![text],
                 2 => vec![number, number],
                 3 => vec![text, text, bytes],
                 count => listed[..count].to_vec(),

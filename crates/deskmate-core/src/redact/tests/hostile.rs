@@ -66,6 +66,19 @@ fn a_forged_mark_hides_nothing() {
 }
 
 #[test]
+fn each_longer_line_of_a_known_value_goes_by_itself() {
+    let key = "-----BEGIN KEY-----\r\n  quoo5Ahl2Ahb\r\nab\r\n-----END KEY-----\r\n";
+    let redactor = Redactor::secrets().knowing(Arc::new(Known::new([key]).unwrap()));
+    let encoded = data_encoding::BASE64.encode(b"quoo5Ahl2Ahb");
+    for line in ["quoo5Ahl2Ahb", "it is quoo5Ahl2Ahb", &encoded, "-----END KEY-----"] {
+        let clean = redactor.text(line);
+        assert!(clean.found.of(Kind::Known) == 1 && !clean.text.contains("quoo") && !clean.text.contains(&encoded), "{line}: {}", clean.text);
+    }
+    assert_eq!(redactor.text("a tab is short").text, "a tab is short");
+    assert_eq!(redactor.text(&format!("x{key}y")).text, "x[redacted:known]y");
+}
+
+#[test]
 fn known_values_go_in_every_form() {
     let secret = "p\u{e4}ss/w+rd&\"7";
     let redactor = Redactor::secrets().knowing(Arc::new(Known::new([secret, ""]).unwrap()));

@@ -48,7 +48,7 @@ pub(super) fn run(global: &Global, args: ImportArgs) -> Result<(), Failure> {
     let text = read(&args.file)?;
     let Servers { mut found, mut left_out } =
         servers(&text, &args.only, &|name| config::env(name)).map_err(|why| Failure::Other(format!("{}: {why}", args.file.display())))?;
-    starts_in(&mut found, &args.file).map_err(|error| Failure::Other(format!("{}: {error}", args.file.display())))?;
+    starts_in(&mut found, &args.file, config::user_home().as_deref()).map_err(|error| Failure::Other(format!("{}: {error}", args.file.display())))?;
     if found.is_empty() {
         let why = if left_out.is_empty() { String::new() } else { format!(": {}", left_out.join("; ")) };
         return Err(Failure::Other(format!("{} names no server that could be brought in{why}", args.file.display())));
@@ -195,13 +195,13 @@ fn servers(text: &str, only: &[String], environment: &dyn Fn(&str) -> Option<Str
 }
 
 /// Lets servers start where the client would start them: what is relative is so to the folder of the file, and those of a project
-/// start in the project if nothing else is said.
-fn starts_in(found: &mut [Found], file: &Path) -> std::io::Result<()> {
+/// start in the project if nothing else is said. A client's folder in the home directory is of no project.
+fn starts_in(found: &mut [Found], file: &Path, home: Option<&Path>) -> std::io::Result<()> {
     let file = std::path::absolute(file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
     let is_of_client = folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| [".vscode", ".cursor", ".gemini"].contains(&name));
     let project = match folder.parent() {
-        Some(project) if is_of_client => Some(project),
+        Some(project) if is_of_client => Some(project).filter(|project| home != Some(project)),
         _ if file.file_name().is_some_and(|name| name == ".mcp.json") => Some(folder),
         _ => None,
     };
@@ -420,7 +420,7 @@ mod tests {
     fn servers_start_where_their_client_would_start_them() {
         let start = |server: Value, file: &str| {
             let mut found = servers(&json!({ "mcpServers": { "x": server } }).to_string(), &[], &none).unwrap().found;
-            starts_in(&mut found, Path::new(file)).unwrap();
+            starts_in(&mut found, Path::new(file), Some(Path::new("/home/ada"))).unwrap();
             let mount = found.swap_remove(0).mount;
             (mount.get("cwd").cloned().unwrap_or_default(), mount.get("command").cloned().unwrap_or_default())
         };
@@ -428,6 +428,10 @@ mod tests {
         assert_eq!(start(plain.clone(), "/srv/project/.mcp.json"), (json!("/srv/project"), json!("python3")));
         assert_eq!(start(plain.clone(), "/srv/project/.vscode/mcp.json").0, json!("/srv/project"));
         assert_eq!(start(plain.clone(), "/home/ada/claude_desktop_config.json").0, Value::Null, "nobody says where this client starts servers");
+        for client in [".cursor/mcp.json", ".gemini/settings.json", ".vscode/mcp.json"] {
+            assert_eq!(start(plain.clone(), &format!("/home/ada/{client}")).0, Value::Null, "what holds for a user is of no project");
+            assert_eq!(start(plain.clone(), &format!("/home/ada/notes/{client}")).0, json!("/home/ada/notes"));
+        }
         assert_eq!(start(json!({ "command": "a", "cwd": "sub" }), "/srv/project/.mcp.json").0, json!("/srv/project/sub"));
         assert_eq!(start(json!({ "command": "a", "cwd": "sub" }), "/srv/notes.service.json").0, json!("/srv/sub"));
         assert_eq!(start(json!({ "command": "a", "cwd": "/else" }), "/srv/project/.mcp.json").0, json!("/else"));

@@ -149,12 +149,17 @@ impl Mail {
         let (to, subject) = (letter.to.clone(), letter.subject.clone());
         match transport.send_raw(&letter.envelope, &letter.bytes).await {
             Ok(_) => Ok(json!({ "sent": true, "to": to, "subject": subject })),
-            // A server that answers says whether it took it; one that falls silent does not.
-            Err(error) if error.status().is_some() || error.is_client() || error.is_tls() => Err(told(refused(&error))),
+            // A server that answers says whether it took it; one that falls silent, or goes away on the way, does not.
+            Err(error) if error.status().is_some() || error.is_client() || error.is_tls() || is_unreached(&error) => Err(told(refused(&error))),
             Err(error) if error.is_timeout() => Err(Fault::Unknown(error.to_string())),
-            Err(error) => Err(told(refused(&error))),
+            Err(_) => Err(Fault::Unknown("the mail server went away before it said whether it took the mail".to_owned())),
         }
     }
+}
+
+/// Whether no connection came to be. Only its words tell that from one that broke; another wording would count as the latter.
+fn is_unreached(error: &lettre::transport::smtp::Error) -> bool {
+    !error.is_timeout() && error.to_string().starts_with("Connection error")
 }
 
 #[cfg(test)]

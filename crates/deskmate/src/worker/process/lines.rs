@@ -1,6 +1,6 @@
 //! From what a program writes to lines of a log: whole lines, without secrets, within the run's budget.
 
-use deskmate_core::redact::Redactor;
+use deskmate_core::redact::{self, Redactor};
 use deskmate_hands::sandbox::Stream;
 
 /// A line is cut here; nobody reads longer ones, and a program may write without ever ending one.
@@ -19,6 +19,8 @@ struct Open {
 /// Lines that wait to be written down.
 pub(super) struct Lines {
     open: [Open; 2],
+    /// Whether a stream is within a private key: each line is looked through alone, and only the first of a key says what it is.
+    in_key: [bool; 2],
     waiting: Vec<(String, String)>,
     room: u64,
     /// Lines that were left out since it was said last.
@@ -29,7 +31,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(bytes: u32, redactor: Redactor) -> Self {
-        Self { open: Default::default(), waiting: Vec::new(), room: u64::from(bytes), dropped: 0, is_full: false, redactor }
+        Self { open: Default::default(), in_key: [false; 2], waiting: Vec::new(), room: u64::from(bytes), dropped: 0, is_full: false, redactor }
     }
 
     /// Adds what a stream has written.
@@ -54,7 +56,7 @@ impl Lines {
     fn line(&mut self, stream: Stream, open: &Open) {
         let text = String::from_utf8_lossy(&open.bytes);
         let text = text.trim_end();
-        if text.is_empty() {
+        if text.is_empty() || self.is_of_key(stream, text) {
             return;
         }
         if self.waiting.len() >= WAITING_MAX {
@@ -73,6 +75,15 @@ impl Lines {
         }
         let source = if stream == Stream::Output { "stdout" } else { "stderr" };
         self.waiting.push((source.to_owned(), clean));
+    }
+
+    /// Whether a line is of a private key that began on one before it. That one stands for all of them.
+    fn is_of_key(&mut self, stream: Stream, text: &str) -> bool {
+        let [output, errors] = &mut self.in_key;
+        let in_key = if stream == Stream::Output { output } else { errors };
+        let is_of_key = *in_key && redact::is_of_key(text);
+        *in_key = redact::opens_key(text) || (is_of_key && !redact::ends_key(text));
+        is_of_key
     }
 
     /// The lines since the last time; at the end also those that were never ended.
@@ -115,6 +126,26 @@ mod tests {
         let said = texts(lines.take(true));
         assert!(said[0].starts_with("stdout: two ") && !said[0].contains("hunter2"), "{said:?}");
         assert_eq!(said[1], "stdout: last");
+    }
+
+    #[test]
+    fn a_private_key_is_left_out_from_its_first_line_to_its_last() {
+        let key = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEpAIBAAKCAQEA7bq\nyQ==\n";
+        let mut lines = Lines::new(10_000, Redactor::all());
+        lines.add(Stream::Output, format!("it is {key}").as_bytes());
+        lines.add(Stream::Errors, b"one\n");
+        lines.add(Stream::Output, b"bDcKd0c\n-----END RSA PRIVATE KEY-----\ntwo\n");
+        lines.add(Stream::Output, format!("{key}it went on, and has no end.\nthree\n").as_bytes());
+        let mark = "[redacted:private_key]";
+        let first = format!("stdout: it is {mark}");
+        let said = texts(lines.take(true));
+        assert_eq!(said, [&first, "stderr: one", "stdout: two", &format!("stdout: {mark}"), "stdout: it went on, and has no end.", "stdout: three"]);
+        // What is not written down because too much waits is of the key all the same.
+        lines.add(Stream::Output, "x\n".repeat(WAITING_MAX).as_bytes());
+        lines.add(Stream::Output, key.as_bytes());
+        assert_eq!(lines.take(false).len(), WAITING_MAX + 1);
+        lines.add(Stream::Output, b"bDcKd0c\n-----END RSA PRIVATE KEY-----\nfour\n");
+        assert_eq!(texts(lines.take(true)), ["stdout: four"]);
     }
 
     #[test]

@@ -216,7 +216,8 @@ async fn follow(
     meter: Option<&crate::runs::Meter>,
     redactor: Redactor,
 ) -> Result<(Vec<(String, String)>, Ending)> {
-    let (runner, stop, lines) = (running.app.hands.runner(), Stop::new(), Arc::new(Mutex::new(Lines::new(begun.definition.budget.log_bytes, redactor))));
+    let (runner, stop, lines) =
+        (running.app.hands.runner(), Stop::new(), Arc::new(Mutex::new(Lines::new(begun.definition.budget.log_bytes, redactor.clone()))));
     // Also where nobody follows it any more, because the lease was lost.
     let _ends = Ends(stop.clone());
     let (ended, mut end) = oneshot::channel();
@@ -278,13 +279,13 @@ async fn follow(
         (Some(why), Ok(_)) => why,
         (_, Err(sandbox::Error::Lost { why })) => Ending { state: RunState::Ambiguous, came: Err(why) },
         (_, Err(error)) => Ending::failed(error.to_string()),
-        (None, Ok(outcome)) => ending(begun, &outcome, place),
+        (None, Ok(outcome)) => ending(begun, &outcome, place, &redactor),
     };
     Ok((said, ending))
 }
 
 /// What came of a program that ended.
-fn ending(begun: &Begun, outcome: &sandbox::Outcome, place: &Place) -> Ending {
+fn ending(begun: &Begun, outcome: &sandbox::Outcome, place: &Place, redactor: &Redactor) -> Ending {
     let budget = &begun.definition.budget;
     let code = match outcome.ended {
         Ended::Exited { code: 0 } => return Ending { state: RunState::Done, came: Ok(result(outcome, place)) },
@@ -296,7 +297,8 @@ fn ending(begun: &Begun, outcome: &sandbox::Outcome, place: &Place) -> Ending {
         Ended::Disk => return Ending::failed("its budget of disk is used up"),
         Ended::Stopped => return Ending { state: RunState::Stopped, came: Err("somebody stopped it".to_owned()) },
     };
-    let errors = String::from_utf8_lossy(&outcome.stderr.bytes);
+    // It is cleaned before its last line is taken: by itself that line may be part of what a line before it would tell.
+    let errors = redactor.text(&String::from_utf8_lossy(&outcome.stderr.bytes)).text;
     if let Runner::Command { language: Some(Language::Typescript), .. } = &begun.definition.runner
         && errors.contains("bad option")
     {
