@@ -33,6 +33,8 @@ const VERSION: u32 = 1;
 const HELLO_BYTES_MAX: u64 = 64 * 1024;
 /// How long a caller may take for its hello.
 const HELLO_TIME: Duration = Duration::from_secs(5);
+/// The same where there is no place for them.
+const REFUSED_HELLO_TIME: Duration = Duration::from_secs(1);
 
 /// What a caller says first.
 #[derive(Deserialize)]
@@ -83,7 +85,12 @@ pub(crate) async fn serve(app: App, listener: UnixListener, path: PathBuf, stop:
                     let _held = shelf.app().activity.hold();
                     Box::pin(attend(shelf, BufReader::new(read), write, stop)).await;
                 }
-                Err(_) => refuse(&mut write, &Error::limited("too many callers are connected", 1_000)).await,
+                Err(_) => {
+                    // Whoever is still writing their hello would only learn that nobody reads it.
+                    let mut hello = BufReader::new(read).take(HELLO_BYTES_MAX);
+                    drop(tokio::time::timeout(REFUSED_HELLO_TIME, hello.read_until(b'\n', &mut Vec::new())).await);
+                    refuse(&mut write, &Error::limited("too many callers are connected", 1_000)).await;
+                }
             }
         });
     }

@@ -130,22 +130,27 @@ fn clients_of_the_local_socket_have_places_and_the_next_one_is_refused() {
     let desk = Desk::start(&home);
     let socket = home.join("desk.sock");
     eventually("the socket answers", Duration::from_secs(5), || UnixStream::connect(&socket).is_ok());
-    let hello = || -> (UnixStream, Value) {
+    let hello_after = |pause: Duration| -> (UnixStream, Value) {
         let mut stream = UnixStream::connect(&socket).expect("the socket takes callers");
+        std::thread::sleep(pause);
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time-out");
         stream.write_all(b"{\"v\":1,\"toolsets\":[\"bridge\"],\"agent\":\"code\"}\n").expect("it can be written to");
         let mut line = String::new();
         BufReader::new(&stream).read_line(&mut line).expect("an answer");
         (stream, serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}")))
     };
+    let hello = || hello_after(Duration::ZERO);
     let mut clients = Vec::new();
     for number in 1..=SOCKET_CALLERS_MAX {
         let (stream, answer) = hello();
         assert_eq!(answer["ok"], true, "client {number}: {answer}");
         clients.push(stream);
     }
-    let (_, refused) = hello();
-    assert_eq!((&refused["ok"], &refused["error"]["code"]), (&json!(false), &json!("limited")), "{refused}");
+    // However slow a client is to say who it is, it learns why it is refused.
+    for pause in [Duration::ZERO, Duration::from_millis(100)] {
+        let (_, refused) = hello_after(pause);
+        assert_eq!((&refused["ok"], &refused["error"]["code"]), (&json!(false), &json!("limited")), "{refused}");
+    }
     desk.http().send("code", "cowork", "the network has places of its own").expect("answers").good();
     drop(clients.pop());
     eventually("a place that is given back is taken again", Duration::from_secs(5), || hello().1["ok"] == true);
