@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, until};
+use super::desk::{Client, Desk, until};
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -168,10 +168,12 @@ fn the_log_names_the_decision_of_a_call() {
 
 #[test]
 fn a_server_in_the_background_keeps_the_store_that_was_named_where_it_was_asked_for() {
-    let desk = Desk::new();
     let folder = tempfile::tempdir().unwrap();
-    let output = desk.command(&["call", "desk_whoami"]).current_dir(folder.path()).env("DESKMATE_DATABASE_URL", "sqlite:kept.db").output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    let desk = Desk::new();
+    let mut command = desk.command(&["mcp", "--agent", "code"]);
+    command.current_dir(folder.path()).env("DESKMATE_DATABASE_URL", "sqlite:kept.db");
+    let mut client = Client::of(&desk, command);
+    client.call("initialize", json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } }));
     assert!(folder.path().join("kept.db").is_file());
     assert!(!desk.path().join("kept.db").exists() && !desk.path().join("desk.db").exists());
 }
