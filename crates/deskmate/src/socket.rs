@@ -80,18 +80,14 @@ pub(crate) async fn serve(app: App, listener: UnixListener, path: PathBuf, stop:
         let (shelf, stop) = (shelf.clone(), stop.clone());
         tokio::spawn(async move {
             let (read, mut write) = stream.into_split();
-            match place {
-                Ok(_place) => {
-                    let _held = shelf.app().activity.hold();
-                    Box::pin(attend(shelf, BufReader::new(read), write, stop)).await;
-                }
-                Err(_) => {
-                    // Whoever is still writing their hello would only learn that nobody reads it.
-                    let mut hello = BufReader::new(read).take(HELLO_BYTES_MAX);
-                    drop(tokio::time::timeout(REFUSED_HELLO_TIME, hello.read_until(b'\n', &mut Vec::new())).await);
-                    refuse(&mut write, &Error::limited("too many callers are connected", 1_000)).await;
-                }
-            }
+            let Ok(_place) = place else {
+                // Whoever is still writing their hello would only learn that nobody reads it.
+                let mut hello = BufReader::new(read).take(HELLO_BYTES_MAX);
+                drop(tokio::time::timeout(REFUSED_HELLO_TIME, hello.read_until(b'\n', &mut Vec::new())).await);
+                return refuse(&mut write, &Error::limited("too many callers are connected", 1_000)).await;
+            };
+            let _held = shelf.app().activity.hold();
+            Box::pin(attend(shelf, BufReader::new(read), write, stop)).await;
         });
     }
     drop(listener);
