@@ -110,6 +110,7 @@ both! {
         input["criteria"] = json!([{ "name": "ssn", "value": SECRET, "source": "crm", "at": "2026-01-01T00:00:00Z" }]);
         let id = text(&ok(desk, &SALES, "propose", input), "proposal_id");
         only_in_the_act(desk, "proposed");
+        unseen(desk, &owner, &id, "proposed");
         // A person edits it, and a rule that hides more comes meanwhile.
         let mut edits = shown(desk, &owner, &id);
         edits["note"] = json!("c");
